@@ -1,0 +1,45 @@
+"""irtool: read, check, re-plan and compare MindSpore's ANF IR dumps."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irtool.ir.dump import Dump
+    from irtool.ir.graph import Graph
+    from irtool.ir.node import Node
+    from irtool.ir.problem import Problem
+    from irtool.syntax.load import dumps, load, loads
+    from irtool.syntax.source import DumpError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Dump": "irtool.ir.dump",
+    "DumpError": "irtool.syntax.source",
+    "Graph": "irtool.ir.graph",
+    "Node": "irtool.ir.node",
+    "Problem": "irtool.ir.problem",
+    "dumps": "irtool.syntax.load",
+    "load": "irtool.syntax.load",
+    "loads": "irtool.syntax.load",
+}
+
+__all__ = [
+    "Dump",
+    "DumpError",
+    "Graph",
+    "Node",
+    "Problem",
+    "dumps",
+    "load",
+    "loads",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used, so that `irtool --help` starts at once.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'irtool' has no attribute {name!r}")

@@ -1,0 +1,164 @@
+"""Comment lines under a node or before a graph: scope, source locations, side effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, Union
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """``# Scope: (Default/net)``, or ``# Fullname with scope: (Default/net/MatMul-op0)``."""
+
+    name: str
+    label: str = "# Scope: "
+    parenthesised: bool = True
+    indent: str = "      "
+
+    @property
+    def is_full_name(self) -> bool:
+        """Whether the last part is the node's own name rather than a scope."""
+        return "ull" in self.label
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """``# In file net.py:12~14, 8~20/        x = self.matmul(x, w)/``.
+
+    Lines and columns count from 1 and 0 as Python prints them; ``span`` is the printed text of
+    both (its spelling changed with versions), ``source`` the first source line, ``tail`` what
+    follows it.
+    """
+
+    path: str
+    span: str
+    line: int
+    end_line: int | None
+    column: int | None
+    end_column: int | None
+    source: str | None
+    tail: str = ""
+    lead: str = "# In file "
+    indent: str = "      "
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether MindSpore says that several nodes stem from this source line."""
+        return "can be shared by multiple nodes" in self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class SideEffect:
+    """``# SideEffect: { memory io load }``."""
+
+    effects: tuple[str, ...]
+    indent: str = "      "
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A line that says what the following ones are, such as the forward node's location."""
+
+    text: str
+    indent: str = "      "
+
+    @property
+    def opens_forward(self) -> bool:
+        """Whether the locations that follow are the forward node's."""
+        return "forward node" in self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Any other comment: the user's own Python comment, or text of an unknown kind."""
+
+    text: str
+    indent: str = "      "
+
+
+CommentLine: TypeAlias = Union[Scope, Location, SideEffect, Heading, Remark]
+
+
+class Comments:
+    """The comment lines of one node or graph, read when first asked for.
+
+    Two thirds of a dump are comments and most analyses never look at them, so a reader may pass
+    the text and a function that reads it; printing goes through the lines that it returns.
+    """
+
+    __slots__ = ("_decode", "_lines", "_text")
+
+    def __init__(self, lines: tuple[CommentLine, ...] = ()) -> None:
+        self._lines: tuple[CommentLine, ...] | None = lines
+        self._text = ""
+        self._decode: Callable[[str], tuple[CommentLine, ...]] | None = None
+
+    @classmethod
+    def deferred(cls, text: str, decode: Callable[[str], tuple[CommentLine, ...]]) -> Comments:
+        """Comments whose ``text`` (whole lines) ``decode`` reads when they are first needed."""
+        comments = cls()
+        comments._lines, comments._text, comments._decode = None, text, decode
+        return comments
+
+    @property
+    def lines(self) -> tuple[CommentLine, ...]:
+        """All comment lines in printed order."""
+        if self._lines is None:
+            assert self._decode is not None
+            self._lines = self._decode(self._text)
+            self._text, self._decode = "", None
+        return self._lines
+
+    @property
+    def scope(self) -> Scope | None:
+        """The scope line."""
+        return next((line for line in self.lines if isinstance(line, Scope)), None)
+
+    @property
+    def locations(self) -> tuple[Location, ...]:
+        """Where the user's code made this node, outermost call first."""
+        found: list[Location] = []
+        for line in self.lines:
+            if isinstance(line, Heading) and line.opens_forward:
+                break
+            if isinstance(line, Location):
+                found.append(line)
+        return tuple(found)
+
+    @property
+    def forward_locations(self) -> tuple[Location, ...]:
+        """Of a gradient node: where the user's code made its forward node."""
+        found: list[Location] = []
+        inside = False
+        for line in self.lines:
+            if isinstance(line, Heading):
+                inside = line.opens_forward
+            elif inside and isinstance(line, Location):
+                found.append(line)
+        return tuple(found)
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the compiler names a forward node for this one."""
+        if self._lines is None:
+            return "# Corresponding forward node candidate:" in self._text
+        return any(isinstance(line, Heading) and line.opens_forward for line in self._lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comments) and self.lines == other.lines
+
+    def __hash__(self) -> int:
+        return hash(self.lines)
+
+    def __repr__(self) -> str:
+        return f"Comments({self.lines!r})"
+
+    def __reduce__(self) -> tuple[type[Comments], tuple[tuple[CommentLine, ...]]]:
+        return Comments, (self.lines,)
+
+
+NO_COMMENTS = Comments()

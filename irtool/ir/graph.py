@@ -1,0 +1,362 @@
+"""A graph: one subgraph of a dump, and what its references mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+from irtool.ir.comments import Comments, Location
+from irtool.ir.node import ClosureTarget, Node, nested_references
+from irtool.ir.types import Abstract
+from irtool.ir.values import (
+    ForeignNode,
+    ForeignParameter,
+    GraphReference,
+    NodeReference,
+    ParameterReference,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from irtool.ir.dump import Dump
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the entry graph, as the ``# Params:`` section declares it.
+
+    ``symbolic`` is the symbolic shape as printed, ``kernel`` the tail of kernel graphs; ``spelling``
+    is the punctuation, which changed with versions.
+    """
+
+    number: int | None
+    name: str
+    type: Abstract | None
+    line: int = 0
+    symbolic: str | None = None
+    has_default: bool = False
+    kernel: str | None = None
+    spelling: tuple[str, str] = ("_", ": ")
+
+    @property
+    def id(self) -> str:
+        """``%para3``."""
+        return f"%para{'' if self.number is None else self.number}"
+
+    @property
+    def size(self) -> int | None:
+        """Bytes; None where a dimension or the type is unknown."""
+        return self.type.size if self.type else None
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether it has a value of its own rather than being a network input."""
+        return self.has_default or bool(self.type and self.type.ref_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A line of the form key, separator, value: ``# Total params: 2``, ``less_bn: 0``."""
+
+    key: str
+    separator: str
+    value: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line that carries no fact for the model (blank, banner, order list), kept as it is."""
+
+    text: str
+    kind: str = "blank"
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Text that could not be read; a problem of the dump says why."""
+
+    text: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """``#------------------------> 1``: the next node is a call on the evaluation stack."""
+
+    depth: str
+    lead: str = "#------------------------> "
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommentBlock:
+    """Comment lines that stand before a graph: where its source is."""
+
+    comments: Comments
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterList:
+    """``# Parameters: 2, (<Tensor[…]>, …)``: types of a graph's parameters."""
+
+    types: tuple[Abstract | None, ...]
+    lead: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """``subgraph @G parent: [subgraph @P](%para3_x, %para4_y) {``."""
+
+    name: str
+    parent: str | None
+    parameters: tuple[ParameterReference | Parameter, ...]
+    spelling: tuple[str, str, str] = ("(", ", ", ") {")
+    line: int = 0
+
+
+Item: TypeAlias = Union[
+    Property, Text, Opaque, Marker, CommentBlock, ParameterList, Parameter, Head, Node
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousReference:
+    """A reference by debug name that several nodes of the graph bear.
+
+    ``likely`` is the last definition, which Python rebinding (``x = f(x)``) usually means.
+    """
+
+    reference: ForeignNode
+    candidates: tuple[Node, ...]
+
+    @property
+    def likely(self) -> Node:
+        """The candidate that the reference most probably means."""
+        return self.candidates[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParameter:
+    """A parameter of a graph by number; ``declaration`` is there for parameters of the entry."""
+
+    number: int | None
+    label: str | None
+    graph: str
+    type: Abstract | None = None
+    declaration: Parameter | None = None
+
+    @property
+    def name(self) -> str:
+        """The declared name where there is one, else the label."""
+        return self.declaration.name if self.declaration else self.label or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A reference to something that this dump does not define (excerpts, damaged dumps)."""
+
+    reference: Value
+
+
+Source: TypeAlias = Union[
+    Node, GraphParameter, "Graph", AmbiguousReference, Unresolved, Value
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """One subgraph: the lines before it, its head and its body.
+
+    ``head`` is None for statements that stand in no graph (excerpts).  ``items`` holds the nodes
+    and whatever else stands in the body; ``close`` is the closing line, None where it is missing.
+    """
+
+    head: Head | None
+    items: tuple[Item, ...]
+    prelude: tuple[Item, ...] = ()
+    close: Text | None = None
+    dump: Dump | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if any(isinstance(item, Node) and item.graph is not None for item in self.items):
+            items = tuple(
+                replace(item, graph=None) if isinstance(item, Node) else item
+                for item in self.items
+            )
+            object.__setattr__(self, "items", items)
+        for item in self.items:
+            if isinstance(item, Node):
+                object.__setattr__(item, "graph", self)
+
+    # -- what it is --------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The graph's name, without ``@``; empty for statements in no graph."""
+        return self.head.name if self.head else ""
+
+    @property
+    def parent(self) -> str | None:
+        """Name of the graph that encloses this closure."""
+        return self.head.parent if self.head else None
+
+    @property
+    def line(self) -> int:
+        """Line of the head, or of the first statement where there is no head."""
+        if self.head:
+            return self.head.line
+        return self.items[0].line if self.items else 0
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every statement in printed order, the Return included."""
+        return tuple(item for item in self.items if isinstance(item, Node))
+
+    @property
+    def result(self) -> Node | None:
+        """The Return."""
+        return next((node for node in reversed(self.nodes) if node.is_return), None)
+
+    @cached_property
+    def attributes(self) -> dict[str, str]:
+        """Graph attributes as printed (``{"training": "1"}``); some print nothing as value."""
+        return {
+            item.key: item.value
+            for item in self.prelude
+            if isinstance(item, Property) and not item.key.startswith("subgraph ")
+        }
+
+    @property
+    def locations(self) -> tuple[Location, ...]:
+        """Where the user's code defines this graph."""
+        blocks = [item.comments for item in self.prelude if isinstance(item, CommentBlock)]
+        return tuple(location for block in blocks for location in block.locations)
+
+    @cached_property
+    def parameters(self) -> tuple[GraphParameter, ...]:
+        """The graph's parameters; the entry's come from the ``# Params:`` section."""
+        if self.dump is not None and self.dump.entry is self and self.dump.parameters:
+            return tuple(
+                GraphParameter(item.number, item.name, self.name, item.type, item)
+                for item in self.dump.parameters
+            )
+        references = self.head.parameters if self.head else ()
+        types: tuple[Abstract | None, ...] = next(
+            (item.types for item in self.prelude if isinstance(item, ParameterList)), ()
+        )
+        found: list[GraphParameter] = []
+        for index, item in enumerate(references):
+            if isinstance(item, Parameter):
+                found.append(GraphParameter(item.number, item.name, self.name, item.type, item))
+            else:
+                type = types[index] if index < len(types) else None
+                found.append(GraphParameter(item.number, item.label, self.name, type))
+        return tuple(found)
+
+    # -- what references mean ------------------------------------------------------------------
+
+    @cached_property
+    def _by_number(self) -> dict[int, Node]:
+        return {node.number: node for node in self.nodes if node.number is not None}
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[Node, ...]]:
+        found: dict[str, tuple[Node, ...]] = {}
+        for node in self.nodes:
+            if node.name is not None:
+                found[node.name] = (*found.get(node.name, ()), node)
+        return found
+
+    @cached_property
+    def _parameter_by_label(self) -> dict[str | None, GraphParameter]:
+        return {item.label: item for item in self.parameters}
+
+    def node(self, number: int) -> Node | None:
+        """The node ``%number``."""
+        return self._by_number.get(number)
+
+    def named(self, name: str) -> tuple[Node, ...]:
+        """All nodes with this debug name: names are not unique."""
+        return self._by_name.get(name, ())
+
+    def source(self, operand: Value) -> Source:
+        """What an operand of this graph stands for."""
+        match operand:
+            case NodeReference():
+                return self._by_number.get(operand.number) or Unresolved(operand)
+            case ParameterReference():
+                return self._parameter(operand)
+            case GraphReference():
+                found = self.dump.graph(operand.name) if self.dump else None
+                return found or Unresolved(operand)
+            case ForeignNode():
+                return self._foreign(operand)
+            case ForeignParameter():
+                owner = self.dump.graph(operand.graph) if self.dump else None
+                if owner is None:
+                    return Unresolved(operand)
+                return owner.source(ParameterReference(operand.number, operand.label))
+            case _:
+                return operand
+
+    def called(self, node: Node) -> tuple[Graph, ...]:
+        """Graphs of this dump that ``node`` may call."""
+        if self.dump is None:
+            return ()
+        found = [self.dump.graph(name) for name in node.callees]
+        return tuple(graph for graph in found if graph is not None)
+
+    def _parameter(self, reference: ParameterReference) -> Source:
+        for item in self.parameters:
+            if item.number == reference.number and (item.number or item.label == reference.label):
+                return item
+        if self.dump is not None:
+            found = self.dump.parameter_by_number(reference.number, reference.label)
+            if found is not None:
+                return found
+        return Unresolved(reference)
+
+    def _foreign(self, reference: ForeignNode) -> Source:
+        owner = self.dump.graph(reference.graph) if self.dump else None
+        candidates = owner.named(reference.name) if owner else ()
+        if not candidates:
+            return Unresolved(reference)
+        return candidates[0] if len(candidates) == 1 else AmbiguousReference(reference, candidates)
+
+    # -- users ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _users(self) -> dict[Node, list[Node]]:
+        found: dict[Node, list[Node]] = {}
+        for node in self.nodes:
+            for producer in dict.fromkeys(self._local_producers(node)):
+                found.setdefault(producer, []).append(node)
+        return found
+
+    def _local_producers(self, node: Node) -> Iterator[Node]:
+        for operand in (*node.operands, *_callee(node)):
+            for reference in nested_references(operand):
+                if isinstance(reference, NodeReference):
+                    producer = self._by_number.get(reference.number)
+                    if producer is not None:
+                        yield producer
+
+    def users(self, node: Node) -> tuple[Node, ...]:
+        """Nodes that use ``node``, in this graph and (as free variable) in others."""
+        foreign = self.dump.foreign_users(node) if self.dump else ()
+        return (*self._users.get(node, ()), *foreign)
+
+    def __str__(self) -> str:
+        return f"@{self.name} ({len(self.nodes)} nodes)"
+
+
+def _callee(node: Node) -> tuple[Value, ...]:
+    if isinstance(node.target, ClosureTarget) and not isinstance(node.target.callee, str):
+        return (node.target.callee,)
+    return ()

@@ -1,0 +1,358 @@
+"""Gather and its kin: rows of a table by their indices.
+
+How a table is split decides the mode: whole axis (no communication), batch dimensions, one piece
+of the axis a device (partial results are added up), or uneven pieces (``manual_split``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
+from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.common import axis_map, must_be_whole
+from irtool.sharding.judgement import Reduction, Sharding, Unsure
+from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, Shape, TensorMap, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("gather", out_strategy=True)
+def gather(case: Case, base: Base) -> Sharding:
+    """Table, indices, axis, batch dimensions."""
+    rank = len(case.shape(0))
+    if rank == 0:
+        case.refuse("shape", "the table can not be a scalar")
+    axis = case.number("axis") % rank
+    batch = case.number("batch_dims") if case.has("batch_dims") else 0
+    return _gathered(case, axis, batch)
+
+
+@irregular("index_select", out_strategy=True)
+def index_select(case: Case, base: Base) -> Sharding:
+    """Table, axis, indices."""
+    return _gathered(case, case.number("dim") % len(case.shape(0)), 0)
+
+
+@irregular("embedding_lookup", out_strategy=True)
+def embedding_lookup(case: Case, base: Base) -> Sharding:
+    """Rows of a table on the host; the offset is added by the compiler."""
+    if case.call.attributes.get("primitive_target") != "CPU":
+        case.refuse("attribute", "EmbeddingLookup must have the CPU as its target")
+    return _gathered(case, 0, 0)
+
+
+@irregular("embedding", out_strategy=True)
+def embedding(case: Case, base: Base) -> Sharding:
+    """Indices first, then the table; optional behaviours must be off."""
+    wanted = {"padding_idx": None, "max_norm": None, "scale_grad_by_freq": False}
+    for name, value in wanted.items():
+        if case.attribute(name) != value:
+            case.refuse("attribute", f"{name} must be {value}, not {case.attribute(name)}")
+    turned = replace(
+        case,
+        call=replace(case.call, inputs=(case.tensors[1], case.tensors[0])),
+        strategy=(case.strategy[1], case.strategy[0], *case.strategy[2:]),
+    )
+    sharding = _gathered(turned, 0, 0)
+    first, second, *rest = sharding.input_maps
+    return replace(sharding, input_maps=(second, first, *rest), mirrored=(False, True))
+
+
+def _gathered(case: Case, axis: int, batch: int) -> Sharding:
+    """Choose the mode, in MindSpore's order."""
+    table, indices = case.strategy[:2]
+    manual = next(
+        (n for n in ("manual_split", "manual_split_with_offset") if n in case.call.attributes), ""
+    )
+    if batch > 0:
+        sharding = _batch_mode(case, axis, batch)
+    elif manual and table[axis] != 1:
+        sharding = _manual_mode(case, axis, manual)
+    elif table[axis] == 1:
+        sharding = _plain_mode(case, axis)
+    elif _shards_batch_and_rest(case, axis):
+        sharding = _both_mode(case, 2)
+    elif _shards_batch_and_axis(case, axis):
+        sharding = _both_mode(case, 1)
+    elif axis in (0, 1):
+        sharding = _axis_mode(case, axis)
+    else:
+        case.refuse("gather-mode", f"axis {axis} can not be split")
+    if case.out_strategy is not None and axis != 0 and batch != 0:
+        message = "an output strategy needs axis 0 and no batch dimensions"
+        case.refuse("out-strategy", message, "gather_info.cc:CheckOutputStrategy")
+    del indices
+    return replace(sharding, mirrored=(True, *(False for _ in case.tensors[1:])))
+
+
+def _batch_mode(case: Case, axis: int, batch: int) -> Sharding:
+    table, indices = case.strategy[:2]
+    if table[axis] != 1:
+        case.refuse("axis-split", f"the axis {axis} can not be split, strategy {table}")
+    if table[:batch] != indices[:batch]:
+        message = f"the batch dimensions of table and indices are split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message)
+    _only_plain_output(case, indices[:axis] + indices[axis:])
+    matrix = indices + table[batch:]
+    last = len(matrix) - 1
+    indices_map = tuple(last - place for place in range(len(indices)))
+    table_map = (
+        *indices_map[:batch],
+        *(last - len(indices) - place for place in range(len(table) - batch)),
+    )
+    out = (*table_map[:axis], *indices_map[batch:], *table_map[axis + 1 :])
+    return Sharding(matrix, (table_map, indices_map), (out,))
+
+
+def _plain_mode(case: Case, axis: int) -> Sharding:
+    """The axis is whole: indices and the other axes may be split as they like."""
+    table, indices = case.strategy[:2]
+    matrix = indices + table
+    plain = identity_map(len(matrix))
+    indices_map, table_map = plain[: len(indices)], plain[len(indices) :]
+    out = (*table_map[:axis], *indices_map, *table_map[axis + 1 :])
+    sharding = Sharding(matrix, (table_map, indices_map), (out,))
+    if case.out_strategy is not None and axis == 0:
+        _only_plain_output(case, indices + table[1:])
+    return sharding
+
+
+def _only_plain_output(case: Case, wanted: Shape) -> None:
+    if case.out_strategy is not None and case.out_strategy[0] != wanted:
+        _check_output(case, wanted, wanted)
+
+
+def _check_output(case: Case, *wanted: Shape) -> None:
+    """The output strategy has the right form, and is one of those that can be made."""
+    assert case.out_strategy is not None
+    check_strategy(case.out_strategy, (case.call.results[0].divisible_shape,), case.context)
+    if case.out_strategy[0] not in wanted:
+        message = f"the output strategy {case.out_strategy[0]} must be one of {sorted(set(wanted))}"
+        case.refuse("out-strategy", message, "gather_info.cc:CheckOutputStrategy")
+
+
+def _manual_mode(case: Case, axis: int, name: str) -> Sharding:
+    """Uneven pieces: each device along axis 0 has the number of rows that the user says."""
+    rows = _manual_rows(case, name)
+    table, indices = case.strategy[:2]
+    shape, wanted = case.shape(0), case.shape(1)
+    if axis != 0:
+        case.refuse("attribute", f"the axis must be 0 with {name}, not {axis}")
+    if any(split != 1 for split in indices[:-1]):
+        case.refuse("axis-split", f"only the last dimension of indices can be split: {indices}")
+    if table[0] != indices[-1] or indices[-1] != len(rows):
+        case.refuse(
+            "manual-split",
+            f"{name} has {len(rows)} pieces, the table is split by {table[0]}, "
+            f"the last dimension of indices by {indices[-1]}: they must be equal",
+        )
+    per_device = wanted[-1] // indices[-1]
+    if min(rows) < per_device:
+        case.refuse("manual-split", f"a piece of {min(rows)} rows is less than {per_device} fields")
+    if shape[0] < wanted[-1]:
+        case.refuse("manual-split", f"the table's {shape[0]} rows are less than {wanted[-1]} fields")
+    if prod(table) < case.devices:
+        case.refuse("manual-split", "manual split does not support repeated calculation")
+    if sum(rows) != shape[0]:
+        case.refuse("manual-split", f"the pieces have {sum(rows)} rows, the table {shape[0]}")
+    plain = identity_map(len(table))
+    position = case.context.own_rank - case.context.devices[0]
+    own = rows[position // (prod(table[1:]) or 1)]
+    local = (own, *(size // split for size, split in zip(shape[1:], table[1:], strict=True)))
+    return Sharding(
+        device_matrix=table,
+        input_maps=(plain, ((WHOLE,) * (len(indices) - 1)) + (plain[0],)),
+        output_maps=(((WHOLE,) * (len(indices) - 1)) + plain,),
+        input_slices=((0, local),),
+        replaced="the indices less an offset, then a local Gather",
+    )
+
+
+def _manual_rows(case: Case, name: str) -> tuple[int, ...]:
+    value = case.call.attributes[name]
+    if isinstance(value, (tuple, list)):
+        items = [
+            item[0] if isinstance(item, (tuple, list)) else item
+            for item in value  # type: ignore[misc]
+        ]
+        if items and all(isinstance(item, int) and item > 0 for item in items):
+            return tuple(int(item) for item in items)  # type: ignore[arg-type]
+    case.refuse("manual-split", f"{name} {value!r} is no tuple of positive numbers")
+
+
+def _shards_batch_and_rest(case: Case, axis: int) -> bool:
+    table, indices = case.strategy[:2]
+    return (
+        axis == 0
+        and len(table) == len(indices) == 2
+        and table[1] == 1
+        and min(table[0], indices[0], indices[1]) > 1
+        and case.devices not in (table[0], indices[0])
+    )
+
+
+def _shards_batch_and_axis(case: Case, axis: int) -> bool:
+    table, indices = case.strategy[:2]
+    return (
+        axis == 0
+        and len(table) == len(indices) == 2
+        and table[1] == indices[1] == 1
+        and table[0] * indices[0] == case.devices
+        and case.devices not in (table[0], indices[0])
+    )
+
+
+def _both_mode(case: Case, dimensions: int) -> Sharding:
+    """Table rows and indices are split over different axes; partial results are added up."""
+    table, indices = case.strategy[:2]
+    matrix = (*indices[:dimensions], table[0])
+    first = (0, None) if dimensions == 1 else (0, 1)
+    indices_map = axis_map(matrix, *first)
+    out = (*indices_map, WHOLE)
+    why = "rows of the table are split"
+    over = (dimensions,)
+    plain = (*indices, table[1])
+    scattered = (plain[0] * table[0], *plain[1:])
+    sharding = Sharding(
+        matrix, ((0, WHOLE), indices_map), (out,), (Reduction("AllReduce", over, "sum", why),)
+    )
+    sharding = replace(sharding, replaced="a masked local Gather and the collective")
+    if case.out_strategy is None:
+        return sharding
+    _check_output(case, plain, scattered)
+    if case.out_strategy[0] == plain or dimensions == 2:
+        return sharding
+    local = _local(case.result(0), (matrix[0], 1, 1))
+    return replace(
+        sharding,
+        output_matrix=(matrix[0] * matrix[1],),
+        output_maps=((0, WHOLE, WHOLE),),
+        reductions=(Reduction("ReduceScatter", over, "sum", why, 0, local),),
+    )
+
+
+def _local(shape: Shape, splits: Shape) -> Shape:
+    return tuple(
+        size if size == DYNAMIC else size // split
+        for size, split in zip(shape, splits, strict=True)
+    )
+
+
+def _axis_mode(case: Case, axis: int) -> Sharding:
+    """The axis is split: a masked local Gather, and the sum over the devices along the axis."""
+    table, indices = case.strategy[:2]
+    rank = len(table)
+    product = prod(table)
+    if rank not in (1, 2):
+        case.refuse("gather-mode", f"a table of rank {rank} can't be split along the axis")
+    if not case.shape(1):
+        case.refuse("gather-mode", "scalar indices can't be used with a split axis")
+    if axis != 0 and case.sizes(0)[0] % (table[0] * table[axis]):
+        case.refuse("not-divisible", "rows don't divide by the splits of both dimensions")
+    if prod(indices) != 1:
+        message = f"the table is split along axis {axis}, so indices can't be: {case.strategy}"
+        case.refuse("axis-split", message, "gather_info.cc:CheckSplitAxisStrategy")
+    if product != case.devices and (axis != 0 or (rank == 2 and table[1] != 1)):
+        message = f"repeated calculation is not supported with strategy {case.strategy}"
+        case.refuse("repeated", message, "gather_info.cc:CheckSplitAxisStrategy")
+    plain = identity_map(rank)
+    indices_map = (WHOLE,) * len(indices)
+    if case.call.is_dynamic and table[axis] != 1 and case.shape(0)[axis] == DYNAMIC:
+        message = f"axis {axis} of the table is dynamic, so it can not be split"
+        case.refuse("dynamic-shape", message, "gather_info.cc:CheckStrategyForDynamicShape")
+    sharding = Sharding(
+        device_matrix=table,
+        input_maps=(plain, indices_map),
+        output_maps=((),),
+        repeat_right=product in (1, case.devices),
+        replaced="a masked local Gather and the collective",
+    )
+    return _axis_output(case, axis, sharding)
+
+
+def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
+    """AllReduce leaves the rows of the result whole, ReduceScatter splits them."""
+    table, indices = case.strategy[:2]
+    dynamic = DYNAMIC in case.shape(1)
+    host = case.call.attributes.get("primitive_target") == "CPU"
+    indivisible = axis == 0 and case.sizes(1)[0] % table[0] != 0
+    all_reduce = indivisible or (dynamic and not host)
+    if axis == 0 and case.out_strategy is not None:
+        plain = indices + table[1:]
+        scattered = (plain[0] * table[0], *plain[1:])
+        _check_output(case, plain, scattered)
+        all_reduce = all_reduce or case.out_strategy[0] == plain
+    why = "the axis of the table is split"
+    columns: TensorMap = tuple(len(table) - 1 - place for place in range(1, len(table)))
+    others: list[MapEntry] = [WHOLE] * (len(indices) - 1)
+    if axis == 0:
+        rows: MapEntry = WHOLE if all_reduce else len(table) - 1
+        out: TensorMap = (rows, *others, *columns)
+        whole = _local(case.result(0), (1, *(1 for _ in others), *table[1:]))
+        kind = "AllReduce" if all_reduce else "ReduceScatter"
+        return replace(
+            sharding,
+            output_maps=(out,),
+            reductions=(Reduction(kind, (0,), "sum", why, 0, whole),),
+        )
+    if dynamic:
+        raise Unsure("a split column axis with dynamic indices")
+    whole = _local(case.result(0), (table[0], *(1 for _ in indices)))
+    return replace(
+        sharding,
+        output_matrix=(1, table[0] * table[1]),
+        output_maps=((0, *(WHOLE for _ in indices)),),
+        reductions=(Reduction("ReduceScatter", (1,), "sum", why, 0, whole),),
+    )
+
+
+@irregular("gather_d")
+def gather_d(case: Case, base: Base) -> Sharding:
+    """x and index are split alike, but for the dimension that is gathered along."""
+    x, index = case.strategy[:2]
+    rank = len(x)
+    dim = case.number("dim") % rank
+    for axis in range(rank):
+        if axis != dim and x[axis] != index[axis]:
+            message = f"x and index are split differently in dimension {axis}: {case.strategy}"
+            case.refuse("axis-mismatch", message)
+    if index[dim] != 1:
+        message = f"dimension {dim} of index can not be split, strategy {index}"
+        case.refuse("axis-split", message)
+    if x[dim] != 1 and case.shape(0)[dim] == DYNAMIC:
+        message = f"dimension {dim} of x is dynamic, so it can not be split"
+        case.refuse("dynamic-shape", message, "gatherd_info.cc:CheckStrategyForDynamicShape")
+    plain = identity_map(rank)
+    out = tuple(WHOLE if axis == dim else plain[axis] for axis in range(rank))
+    if x[dim] == 1:
+        return Sharding(x, (plain, plain), (plain,))
+    why = f"dimension {dim} of x is split"
+    return Sharding(
+        device_matrix=x,
+        input_maps=(plain, out),
+        output_maps=(out,),
+        reductions=(Reduction("AllReduce", (dim,), "sum", why),),
+        replaced="a masked local GatherD and the AllReduce",
+    )
+
+
+@irregular("gather_nd")
+def gather_nd(case: Case, base: Base) -> Sharding:
+    """The table is whole; indices may be split but for their last dimension."""
+    must_be_whole(case, 0, "the input")
+    indices = case.strategy[1]
+    if not indices or indices[-1] != 1:
+        case.refuse("axis-split", f"the last dimension of indices can not be split: {indices}")
+    plain = identity_map(len(indices))
+    table = (WHOLE,) * len(case.shape(0))
+    rest = len(case.result(0)) - (len(indices) - 1)
+    return Sharding(indices, (table, plain), (plain[:-1] + (WHOLE,) * rest,))
+
+
+@irregular("index", self_checked=True)
+def index(case: Case, base: Base) -> Sharding:
+    raise Unsure("what Index with a tuple of indices communicates is not known")

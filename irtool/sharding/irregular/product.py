@@ -1,0 +1,296 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from irtool.sharding.case import Case
+from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.common import layout_maps
+from irtool.sharding.judgement import Reduction, Sharding, Unsure
+from irtool.sharding.layout import WHOLE, MapEntry, Shape, TensorMap, entries_of, identity_map
+
+Base = Callable[[], Sharding]
+OUT = "matmul_info.cc:CheckOutputStrategy"
+BATCH = "matmul_info.cc:CheckBatchDimensions"
+LAYOUT = "matmul_info.cc:log_func_mm"
+
+
+@irregular("matmul", out_strategy=True, out_layout=True)
+def matmul(case: Case, base: Base) -> Sharding:
+    """Special cases of MatMul and BatchMatMul: ranks, batches, output strategy, n-d layouts."""
+    if min(len(case.shape(0)), len(case.shape(1))) < 2:
+        case.refuse("shape", "both inputs must have at least two dimensions")
+    if case.layouts is not None:
+        return _by_layout(case, base)
+    if _is_gathered(case):
+        return _gathered(case)
+    _check_contracted(case)
+    _check_batches(case)
+    sharding = _mapped(case, base())
+    if case.out_strategy is None:
+        return sharding
+    return _with_out_strategy(case, sharding)
+
+
+def _axes(case: Case) -> tuple[int, int, int, int]:
+    """Dimensions of m and k in the first input, of k and n in the second."""
+    first, second = len(case.shape(0)), len(case.shape(1))
+    turned = [case.has(name) and case.flag(name) for name in ("transpose_a", "transpose_b")]
+    m, k = (first - 1, first - 2) if turned[0] else (first - 2, first - 1)
+    other, n = (second - 1, second - 2) if turned[1] else (second - 2, second - 1)
+    return m, k, other, n
+
+
+def _check_contracted(case: Case) -> None:
+    _, k, other, _ = _axes(case)
+    first, second = case.strategy[0][k], case.strategy[1][other]
+    if first != second:
+        case.refuse(
+            "axis-mismatch",
+            f"the dimension that is summed up is split by {first} in the first input, "
+            f"by {second} in the second: {case.strategy[0]} and {case.strategy[1]}",
+        )
+
+
+def _check_batches(case: Case) -> None:
+    """Batch dimensions, aligned from the right: equal splits, or a size of 1 on one side."""
+    first, second = case.strategy[0][:-2], case.strategy[1][:-2]
+    sizes = case.sizes(0)[:-2], case.sizes(1)[:-2]
+    for place in range(1, min(len(first), len(second)) + 1):
+        if first[-place] != second[-place] and 1 not in (sizes[0][-place], sizes[1][-place]):
+            message = f"the strategies of batch dimensions differ: {case.strategy}"
+            case.refuse("axis-mismatch", message, BATCH)
+
+
+def _mapped(case: Case, sharding: Sharding) -> Sharding:
+    return replace(sharding, mirrored=(True, True, *(False for _ in case.tensors[2:])))
+
+
+def _is_gathered(case: Case) -> bool:
+    """Both matrices cut into the same blocks over all devices: gathered before a local product."""
+    if case.call.op not in ("MatMul", "BatchMatMul") or case.out_strategy is not None:
+        return False
+    first, second = case.strategy[:2]
+    turned = any(case.has(n) and case.flag(n) for n in ("transpose_a", "transpose_b"))
+    return (
+        len(first) == 2
+        and first == second
+        and not turned
+        and prod(first) == case.devices
+    )
+
+
+def _gathered(case: Case) -> Sharding:
+    first = case.strategy[0]
+    plain = identity_map(2)
+    return Sharding(
+        device_matrix=first,
+        input_maps=(plain, plain),
+        output_maps=(plain,),
+        reductions=(
+            Reduction("AllGather", (1,), "", "the columns of the first input", None),
+            Reduction("AllGather", (0,), "", "the rows of the second input", None),
+        ),
+        replaced="AllGather of both inputs, then a local product",
+    )
+
+
+def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
+    """AllReduce, or a ReduceScatter that splits the rows of the result further."""
+    given = case.out_strategy or ()
+    if len(case.shape(0)) != 2 or len(case.shape(1)) != 2:
+        message = "an output strategy needs two inputs of two dimensions"
+        case.refuse("out-strategy", message, OUT)
+    from irtool.sharding.checks import check_strategy
+
+    check_strategy(given, (case.call.results[0].divisible_shape,), case.context)
+    m, k, n = sharding.device_matrix
+    rows, columns = given[0]
+    if columns != n:
+        message = f"the second value of the output strategy must be {n}, not {columns}"
+        case.refuse("out-strategy", message, OUT)
+    if rows not in (m, m * k):
+        message = f"the first value of the output strategy must be {m} or {m * k}, not {rows}"
+        case.refuse("out-strategy", message, OUT)
+    if rows == m or k == 1:
+        return sharding
+    result = case.result(0)
+    whole = (result[0] // m if result[0] > 0 else -1, result[1] // n if result[1] > 0 else -1)
+    scatter = Reduction("ReduceScatter", (1,), "sum", "k is contracted and split", 0, whole)
+    return replace(
+        sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),)
+    )
+
+
+def _by_layout(case: Case, base: Base) -> Sharding:
+    """The user's layouts: device axes of m and n must differ."""
+    matrix, maps = layout_maps(case)
+    if case.has("enable_nd_tp") and case.flag("enable_nd_tp"):
+        raise Unsure("products with tensor parallelism in several dimensions (enable_nd_tp)")
+    m, k, other, n = _axes(case)
+    if maps[0][k] != maps[1][other]:
+        case.refuse("axis-mismatch", "the dimension that is summed up has two layouts")
+    shared = set(entries_of(maps[0][m])) & set(entries_of(maps[1][n]))
+    if shared:
+        message = f"device axis {sorted(shared)} of {matrix} splits rows and columns of the result"
+        case.refuse("layout", message, LAYOUT)
+    sharding = replace(base(), input_maps=maps)
+    outputs = case.output_layouts
+    if outputs is None:
+        return sharding
+    return _with_out_layout(case, sharding, outputs[0].tensor_map)
+
+
+def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Sharding:
+    """The layout that the inputs give, or rows split further: a ReduceScatter."""
+    inferred = sharding.output_maps[0]
+    if given == inferred:
+        return sharding
+    k = case.layouts[0].tensor_map[_axes(case)[1]] if case.layouts is not None else WHOLE
+    rows = (*entries_of(inferred[-2]), *entries_of(k))
+    entry: MapEntry = rows if len(rows) > 1 else (rows[0] if rows else WHOLE)
+    scattered = (*inferred[:-2], entry, inferred[-1])
+    first = (*entries_of(inferred[0]), *entries_of(k))
+    leading: MapEntry = first if len(first) > 1 else (first[0] if first else WHOLE)
+    if given not in (scattered, (leading, *inferred[1:])):
+        case.refuse(
+            "out-layout",
+            f"the output layout must be {inferred} or {scattered}, not {given}",
+            "matmul_info.cc:CheckOutputLayout",
+        )
+    scatters = tuple(
+        replace(reduction, op="ReduceScatter", shape=_unscattered(case, sharding))
+        for reduction in sharding.reductions
+    )
+    return replace(sharding, reductions=scatters, output_maps=(given,))
+
+
+def _unscattered(case: Case, sharding: Sharding) -> Shape:
+    from irtool.sharding.layout import TensorLayout
+
+    layout = TensorLayout(sharding.device_matrix, sharding.output_maps[0], case.result(0))
+    return layout.slice_shape
+
+
+@irregular("bias_add", out_layout=True)
+def bias_add(case: Case, base: Base) -> Sharding:
+    """x and b: the bias lies along dimension 1, whatever the data format says."""
+    rank = len(case.shape(0))
+    if rank < 2:
+        raise Unsure("BiasAdd of a tensor with less than two dimensions")
+    if case.layouts is not None:
+        matrix, maps = layout_maps(case)
+        if maps[0][1] != maps[1][0]:
+            case.refuse("axis-mismatch", "channel and bias have different layouts")
+        if case.output_layouts is not None and case.output_layouts[0].tensor_map != maps[0]:
+            case.refuse_output_layout()
+        return Sharding(matrix, maps, (maps[0],), complete=True)
+    if case.strategy[0][1] != case.strategy[1][0]:
+        message = f"the channels of x and the bias are split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message)
+    plain = identity_map(rank)
+    return Sharding(case.strategy[0], (plain, (plain[1],)), (plain,))
+
+
+@irregular("weight_quant_matmul")
+def weight_quant_matmul(case: Case, base: Base) -> Sharding:
+    """x [… m k], weight [… k n]; scales, offsets and bias of [n] or [1], groups whole."""
+    x, weight = case.strategy[0], case.strategy[1]
+    m, k = (-1, -2) if case.flag("transpose_x") else (-2, -1)
+    other, n = (-1, -2) if case.flag("transpose_weight") else (-2, -1)
+    if len(x) != 2 or len(weight) != 2:
+        raise Unsure("quantised products of more than two dimensions")
+    if x[k] != weight[other]:
+        message = f"the dimension that is summed up is split by {x[k]} and by {weight[other]}"
+        case.refuse("axis-mismatch", message)
+    matrix = (x[m], x[k], weight[n])
+    first = (2, 1) if m == -2 else (1, 2)
+    second = (1, 0) if other == -2 else (0, 1)
+    maps: list[TensorMap] = [first, second]
+    for index, tensor in enumerate(case.tensors[2:], 2):
+        shape = tensor.shape or ()
+        if len(shape) != 1 or case.strategy[index][0] not in (1, matrix[2]):
+            raise Unsure("how scales and offsets of this form are split is not known")
+        maps.append((WHOLE,) if shape[0] == 1 else (0,))
+        if shape[0] != 1 and case.strategy[index][0] != matrix[2]:
+            message = f"input {index} lies along n, which is split by {matrix[2]}: {case.strategy}"
+            case.refuse("axis-mismatch", message)
+    reductions = ()
+    if matrix[1] > 1:
+        reductions = (Reduction("AllReduce", (1,), "sum", "k is contracted and split"),)
+    return Sharding(matrix, tuple(maps), ((2, 0),), reductions)
+
+
+@irregular("quant_matmul")
+def quant_matmul(case: Case, base: Base) -> Sharding:
+    raise Unsure("how QuantBatchMatmul splits its scales was not seen in a dump")
+
+
+@irregular("grouped_matmul", self_checked=True)
+def grouped_matmul(case: Case, base: Base) -> Sharding:
+    raise Unsure("GroupedMatmul takes lists of tensors whose splits were not seen in a dump")
+
+
+@irregular("ffn")
+def ffn(case: Case, base: Base) -> Sharding:
+    """x [tokens h] whole; weights [(expert) h f], [(expert) f h]: only f may be split."""
+    x, first, second = case.strategy[:3]
+    if x[-1] != 1 or first[-2] != 1 or second[-1] != 1:
+        case.refuse("axis-split", f"the hidden size can not be split, but is in {case.strategy}")
+    if any(split != 1 for split in x):
+        case.refuse("axis-split", f"x can not be split, but its strategy is {x}")
+    if len(case.tensors) > 3 or len(first) != 2:
+        return _ffn_with_more(case)
+    if first[-1] != second[-2]:
+        raise Unsure("the two weights of FFN split the hidden size between them differently")
+    rank = len(x)
+    matrix = (*x, first[-1])
+    x_map = tuple(range(rank, 0, -1))
+    reductions = ()
+    if first[-1] > 1:
+        reductions = (Reduction("AllReduce", (rank,), "sum", "the inner size is contracted"),)
+    return Sharding(matrix, (x_map, (1, 0), (0, 1)), (x_map,), reductions)
+
+
+def _ffn_with_more(case: Case) -> Sharding:
+    raise Unsure("FFN with experts, biases or scales: their splits were not seen in a dump")
+
+
+@irregular("tensor_dot")
+def tensor_dot(case: Case, base: Base) -> Sharding:
+    """Contracted dimensions must be split alike; what is left of both comes out."""
+    ranks = len(case.shape(0)), len(case.shape(1))
+    axes = case.attribute("axes")
+    if isinstance(axes, int):
+        pairs = tuple((ranks[0] - axes + place, place) for place in range(axes))
+    elif isinstance(axes, (tuple, list)) and len(axes) == 2:  # type: ignore[arg-type]
+        sides = [
+            (side,) if isinstance(side, int) else tuple(side)  # type: ignore[arg-type]
+            for side in axes  # type: ignore[misc]
+        ]
+        pairs = tuple(
+            (left % ranks[0], right % ranks[1])
+            for left, right in zip(sides[0], sides[1], strict=True)  # type: ignore[arg-type]
+        )
+    else:
+        raise Unsure(f"axes of TensorDot are {axes!r}")
+    first, second = case.strategy[:2]
+    for left, right in pairs:
+        if first[left] != second[right]:
+            case.refuse("axis-mismatch", f"contracted dimensions are split differently: {axes}")
+    contracted = {right: left for left, right in pairs}
+    free = [place for place in range(ranks[1]) if place not in contracted]
+    matrix = (*first, *(second[place] for place in free))
+    last = len(matrix) - 1
+    second_map = tuple(
+        last - (contracted[place] if place in contracted else ranks[0] + free.index(place))
+        for place in range(ranks[1])
+    )
+    kept = [place for place in range(ranks[0]) if place not in contracted.values()]
+    out = (*(last - place for place in kept), *range(len(free) - 1, -1, -1))
+    over = tuple(left for left, _ in pairs if matrix[left] > 1)
+    reductions = (Reduction("AllReduce", over, "sum", "axes are contracted"),) if over else ()
+    return Sharding(matrix, (tuple(last - p for p in range(ranks[0])), second_map), (out,), reductions)

@@ -1,0 +1,55 @@
+"""Reductions and other operators along axes: what the notation leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from irtool.sharding.case import Case
+from irtool.sharding.irregular import irregular
+from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.layout import WHOLE, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("reduce")
+def reduce(case: Case, base: Base) -> Sharding:
+    """No communication where the attribute ``cross_batch`` asks for none."""
+    if case.call.op == "ReduceSum" and case.has("skip_mode") and case.flag("skip_mode"):
+        if not case.numbers("axis"):
+            raise Unsure("ReduceSum with skip_mode and no axis")
+    sharding = base()
+    if not (case.has("cross_batch") and case.flag("cross_batch")):
+        return sharding
+    averaged = case.call.op == "ReduceMean"
+    if averaged and case.strategy[0][0] != case.devices:
+        return sharding
+    return replace(sharding, reductions=())
+
+
+@irregular("fourier")
+def fourier(case: Case, base: Base) -> Sharding:
+    """The split must fit on the devices of the stage."""
+    sharding = base()
+    product = prod(case.strategy[0])
+    if product > case.devices:
+        message = f"{product} slices are more than the {case.devices} devices of the stage"
+        case.refuse("device-count", message)
+    return sharding
+
+
+@irregular("trace")
+def trace(case: Case, base: Base) -> Sharding:
+    """The sum of a diagonal: its two dimensions are whole and go."""
+    rank = len(case.shape(0))
+    gone = {case.number(name) % rank for name in ("axis1", "axis2")}
+    for axis in gone:
+        if case.strategy[0][axis] != 1:
+            message = f"only a batch dimension can be split, strategy {case.strategy[0]}"
+            case.refuse("axis-split", message)
+    plain = identity_map(rank)
+    out = tuple(entry for axis, entry in enumerate(plain) if axis not in gone)
+    inputs = tuple(WHOLE if axis in gone else entry for axis, entry in enumerate(plain))
+    return Sharding(case.strategy[0], (inputs,), (out,))

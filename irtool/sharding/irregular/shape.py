@@ -1,0 +1,257 @@
+"""Operators that move elements: concatenation, slices, tiles; Reshape takes what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from irtool.sharding.case import Case
+from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.common import base_maps, whole_sharding
+from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, Shape, TensorMap, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("reshape", self_checked=True, out_layout=True)
+def reshape(case: Case, base: Base) -> Sharding:
+    """The layouts of its neighbours, as ``in_layout`` and ``out_layout``; whole without them."""
+    if case.layouts is None:
+        return whole_sharding(case, (case.devices,))
+    source = case.layouts[0]
+    target = case.output_layouts[0] if case.output_layouts else None
+    if target is None:
+        result = case.result(0)
+        outputs: tuple[TensorMap, ...] = ((WHOLE,) * len(result),)
+        return Sharding(
+            source.device_matrix,
+            tuple(layout.tensor_map for layout in case.layouts),
+            outputs,
+            complete=True,
+        )
+    return Sharding(
+        device_matrix=source.device_matrix,
+        input_maps=tuple(layout.tensor_map for layout in case.layouts),
+        output_maps=(target.tensor_map,),
+        complete=True,
+        output_matrix=target.device_matrix,
+        replaced="a redistribution from the layout of its producer to that of its first user",
+    )
+
+
+@irregular("joined")
+def joined(case: Case, base: Base) -> Sharding:
+    """Concat: the axis must be whole, unless the redistribution is skipped on purpose."""
+    rank = len(case.shape(0))
+    axis = case.number("axis") % rank
+    sharding = base()
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    if case.strategy[0][axis] != 1 and not skipped:
+        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    return sharding
+
+
+@irregular("parted")
+def parted(case: Case, base: Base) -> Sharding:
+    """Split: the axis must be whole, unless the redistribution is skipped on purpose."""
+    rank = len(case.shape(0))
+    name = next(n for n in ("axis", "split_dim", "dim") if _declared(case, n))
+    axis = case.number(name) % rank
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    if case.strategy[0][axis] != 1 and not skipped:
+        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    return base()
+
+
+def _declared(case: Case, name: str) -> bool:
+    return any(attribute.name == name for attribute in case.rule.attributes)
+
+
+@irregular("slice")
+def slice_(case: Case, base: Base) -> Sharding:
+    """A dimension that is not taken whole can not be split."""
+    begin, size = case.numbers("begin"), case.numbers("size")
+    for axis, (start, taken, whole) in enumerate(zip(begin, size, case.shape(0), strict=True)):
+        complete = start == 0 and (taken in (whole, -1) or whole == DYNAMIC)
+        if not complete and case.strategy[0][axis] != 1:
+            message = f"dimension {axis} is not taken whole, so it can not be split"
+            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    return _sliced(case)
+
+
+@irregular("slice_ext")
+def slice_ext(case: Case, base: Base) -> Sharding:
+    axis = case.number("dim") % len(case.shape(0))
+    if case.strategy[0][axis] != 1:
+        message = f"dimension {axis} is not taken whole, so it can not be split"
+        case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    return _sliced(case)
+
+
+def _sliced(case: Case) -> Sharding:
+    """Input and output lie alike; the local size is a slice of the whole output's."""
+    plain = identity_map(len(case.shape(0)))
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    sharding = Sharding(case.strategy[0], (plain, *others), (plain,))
+    if any(split > 1 for split in case.strategy[0]):
+        return replace(sharding, replaced="the same slice with local sizes")
+    return sharding
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One dimension of a strided slice: ``source`` is the input's dimension (None: a new one)."""
+
+    source: int | None
+    begin: int
+    end: int
+    stride: int
+    shrunk: bool
+
+
+@irregular("strided_slice", self_checked=True)
+def strided_slice(case: Case, base: Base) -> Sharding:
+    """Strided, shrunk and partly taken dimensions are whole; masks are folded first."""
+    from irtool.sharding.checks import check_strategy
+
+    strategy = case.strategy[:1]
+    check_strategy(strategy, (case.sizes(0),), case.context)
+    if case.number("ellipsis_mask"):
+        case.refuse("attribute", "an ellipsis mask is not supported")
+    steps = _steps(case)
+    if len(strategy[0]) < sum(step.source is not None for step in steps):
+        raise Unsure("the strategy is shorter than the strides")
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    for step in steps:
+        _check_step(case, step, skipped)
+    matrix = strategy[0]
+    plain = identity_map(len(matrix))
+    seen = [step.source for step in steps if step.source is not None]
+    rest = range(len(seen), len(matrix))
+    out: list[MapEntry] = [
+        WHOLE if step.source is None else plain[step.source] for step in steps if not step.shrunk
+    ]
+    out += [plain[axis] for axis in rest]
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (plain, *others), (tuple(out),))
+
+
+def _steps(case: Case) -> list[_Step]:
+    begin, end, strides = (_known(case, name) for name in ("begin", "end", "strides"))
+    shape = case.shape(0)
+    masks = {
+        name: case.number(f"{name}_mask")
+        for name in ("begin", "end", "new_axis", "shrink_axis")
+    }
+    count = len(strides or begin or end or ())
+    if not count:
+        raise Unsure("begin, end and strides are not constant")
+    steps: list[_Step] = []
+    source = 0
+    for place in range(count):
+        bit = 1 << place
+        if masks["new_axis"] & bit:
+            steps.append(_Step(None, 0, 1, 1, False))
+            continue
+        if source >= len(shape):
+            raise Unsure("more strides than dimensions")
+        size = shape[source]
+        start = begin[place] if begin else (0 if masks["begin"] & bit else None)
+        stop = end[place] if end else (size if masks["end"] & bit else None)
+        if start is None or stop is None:
+            raise Unsure("begin and end are not constant")
+        start = 0 if masks["begin"] & bit else start
+        stop = size if masks["end"] & bit else stop
+        stride = strides[place] if strides else 1
+        steps.append(_Step(source, start, stop, stride, bool(masks["shrink_axis"] & bit)))
+        source += 1
+    return steps
+
+
+def _known(case: Case, name: str) -> Shape | None:
+    try:
+        return case.numbers(name)
+    except Unsure:
+        return None
+
+
+def _check_step(case: Case, step: _Step, skipped: bool) -> None:
+    if step.source is None:
+        return
+    size = case.shape(0)[step.source]
+    split = case.strategy[0][step.source]
+    if split == 1:
+        return
+    where = f"dimension {step.source}, strategy {case.strategy[0]}"
+    if step.stride != 1:
+        message = f"a dimension with stride {step.stride} can not be split: {where}"
+        case.refuse("axis-split", message)
+    begin = step.begin + size if step.begin < 0 else step.begin
+    end = step.end + size if step.end < 0 else step.end
+    if (begin != 0 or end < size) and not skipped:
+        message = f"a dimension that is not taken whole can not be split: {where}"
+        case.refuse("axis-split", message)
+    if step.shrunk:
+        case.refuse("axis-split", f"a dimension that is shrunk can not be split: {where}")
+
+
+@irregular("tile", self_checked=True)
+def tile(case: Case, base: Base) -> Sharding:
+    """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
+    from irtool.sharding.checks import check_strategy
+
+    if case.layouts is not None:
+        raise Unsure("Tile with layouts")
+    multiples = case.numbers("dims")
+    shape = case.sizes(0)
+    added = len(multiples) - len(shape)
+    if added < 0:
+        raise Unsure("Tile has less multiples than dimensions")
+    limits = tuple(
+        (shape[axis - added] if axis >= added else 1) if times == 1 else max(times, 1)
+        for axis, times in enumerate(multiples)
+    )
+    strategy = case.strategy[:1]
+    check_strategy(strategy, (limits,), case.context)
+    matrix = strategy[0]
+    plain = identity_map(len(matrix))
+    source = tuple(
+        WHOLE if multiples[axis] != 1 else plain[axis] for axis in range(added, len(matrix))
+    )
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (source, *others), (plain,))
+
+
+@irregular("broadcast_to")
+def broadcast_to(case: Case, base: Base) -> Sharding:
+    """The input's dimensions keep their axes, those added in front are whole."""
+    matrix, tensor_map = base_maps(case)
+    result, shape = case.result(0), case.shape(0)
+    added = len(result) - len(shape)
+    for axis, size in enumerate(shape):
+        if case.strategy[0][axis] != 1 and result[added + axis] != size:
+            message = f"dimension {axis} is broadcast, so it can not be split"
+            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    out = ((WHOLE,) * added) + tensor_map
+    return Sharding(matrix, (tensor_map, *others), (out,))
+
+
+@irregular("fill", self_checked=True)
+def fill(case: Case, base: Base) -> Sharding:
+    raise Unsure("how FillV2 takes a strategy for its shape was not seen in a dump")
+
+
+@irregular("pad")
+def pad(case: Case, base: Base) -> Sharding:
+    """Padded dimensions are whole; told by comparing the sizes before and after."""
+    matrix, tensor_map = base_maps(case)
+    for axis, (size, after) in enumerate(zip(case.shape(0), case.result(0), strict=True)):
+        if size != after and case.strategy[0][axis] != 1:
+            message = f"padded dimension {axis} can not be split, strategy {case.strategy[0]}"
+            case.refuse("axis-split", message)
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (tensor_map, *others), (tensor_map,))

@@ -1,0 +1,323 @@
+"""Is a strategy legal, and what follows from it: one operator call at a time.
+
+The order of the checks is MindSpore's: the strategy's form, the operator's own rule, dynamic
+shapes, ``out_strategy``, the number of devices, layouts, groups. The first refusal decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from irtool.sharding import checks
+from irtool.sharding.case import Case
+from irtool.sharding.defaults import batch_strategy, is_stand_alone
+from irtool.sharding.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
+from irtool.sharding.judgement import (
+    Collective,
+    Context,
+    Finding,
+    Judgement,
+    Reduction,
+    Refused,
+    Sharding,
+    Unsure,
+)
+from irtool.sharding.group_names import group_name
+from irtool.sharding.layout import (
+    WHOLE,
+    Repeated,
+    Shape,
+    TensorLayout,
+    UserLayout,
+    ranks_along,
+    repeated_calculation,
+    replicas,
+)
+from irtool.sharding.notation import Rule
+from irtool.sharding.operator import Operand, OperatorCall, Strategy
+from irtool.sharding.pattern import evaluate
+from irtool.sharding.rules import rule_of
+
+NO_LAYOUT = "operator_info.cc:CheckInputLayout"
+
+
+def judge(
+    call: OperatorCall,
+    strategy: Strategy | None,
+    context: Context,
+    *,
+    in_layout: Sequence[UserLayout | TensorLayout] | None = None,
+    out_layout: Sequence[UserLayout | TensorLayout] | None = None,
+    out_strategy: Strategy | None = None,
+) -> Judgement:
+    """Judge a call under a strategy (None: MindSpore makes one) or under the user's layouts.
+
+    Layouts are one a tensor input, and one a tensor output.
+    """
+    used = strategy or ()
+    try:
+        rule = _rule(call)
+        if rule is None:
+            return _without_rule(call, context)
+        case = Case(rule, call, used, context, out_strategy=out_strategy)
+        if in_layout is not None:
+            case = _with_layouts(case, in_layout, out_layout)
+        elif strategy is None and not _makes_its_own(rule):
+            case = replace(case, strategy=batch_strategy(case))
+        used = case.strategy
+        judgement = _complete(case, _sharding(case))
+        return replace(judgement, generated=strategy is None and in_layout is None)
+    except Refused as refused:
+        return Judgement("illegal", used, (refused.finding,), devices=context.devices)
+    except Unsure as unsure:
+        finding = Finding("unknown", unsure.reason, "")
+        return Judgement("unknown", used, (finding,), devices=context.devices)
+
+
+def _rule(call: OperatorCall) -> Rule | None:
+    """The rule to use; ``self_define_shard`` puts another in the place of the operator's own."""
+    mark = call.attributes.get("self_define_shard", False)
+    if not isinstance(mark, bool):
+        raise Refused("attribute", "self_define_shard is not a bool", "")
+    return rule_of("SelfDefineShard") if mark else rule_of(call.op)
+
+
+def _makes_its_own(rule: Rule) -> bool:
+    return rule.function in SELF_CHECKED and not rule.batch
+
+
+def _with_layouts(
+    case: Case,
+    given: Sequence[UserLayout | TensorLayout],
+    output: Sequence[UserLayout | TensorLayout] | None,
+) -> Case:
+    """The case under the user's layouts; what they come to becomes its strategy."""
+    op = case.call.op
+    layouts = _extracted(given, case.tensors, "input", op)
+    outputs = None if output is None else _extracted(output, case.call.results, "output", op)
+    if not case.rule.layout:
+        raise Refused("layout-unsupported", f"{op} does not take layouts", NO_LAYOUT)
+    strategy = tuple(layout.splits for layout in layouts)
+    return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)
+
+
+def _extracted(
+    given: Sequence[UserLayout | TensorLayout], operands: Sequence[Operand], what: str, op: str
+) -> tuple[TensorLayout, ...]:
+    if len(given) != len(operands):
+        raise Unsure(f"{op} has {len(operands)} {what}s and {len(given)} layouts")
+    found: list[TensorLayout] = []
+    for index, (layout, operand) in enumerate(zip(given, operands, strict=True)):
+        if isinstance(layout, UserLayout):
+            layout = layout.tensor_layout(operand.shape or ())
+        checks.check_layout(layout, f"{what} {index}")
+        found.append(layout)
+    return tuple(found)
+
+
+def _sharding(case: Case) -> Sharding:
+    """Form of the strategy, then the operator's own rule."""
+    rule = case.rule
+    if rule.kind == "unknown":
+        raise Unsure(f"{case.call.op}: {rule.reason}")
+    if case.layouts is None and rule.function not in SELF_CHECKED:
+        count = rule.read_inputs
+        shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
+        if count is not None:
+            shapes = shapes[:count]
+        checks.check_strategy(case.strategy, shapes, case.context)
+    if rule.function:
+        sharding = FUNCTIONS[rule.function](case, lambda: evaluate(case))
+    else:
+        sharding = evaluate(case)
+    if rule.static and case.call.is_dynamic:
+        case.refuse("dynamic-shape", f"{case.call.op} does not support dynamic shapes now")
+    if case.output_layouts is not None and rule.function not in OUT_LAYOUT:
+        case.refuse_output_layout()
+    if case.out_strategy is not None and rule.function not in OUT_STRATEGY:
+        message = f"{case.call.op} does not support an output strategy"
+        raise Refused("out-strategy", message, checks.OUT_STRATEGY)
+    return sharding
+
+
+def _complete(case: Case, sharding: Sharding) -> Judgement:
+    """Complete the matrix to all devices of the stage; layouts, slices and groups follow."""
+    context = case.context
+    repeated = _repeated(sharding, context)
+    matrix = repeated.device_matrix
+    output_matrix = _output_matrix(sharding, repeated, context)
+    inputs = tuple(
+        TensorLayout(matrix, repeated.shifted(tensor_map), operand.shape or ())
+        for tensor_map, operand in zip(sharding.input_maps, case.tensors, strict=True)
+    )
+    outputs = tuple(
+        TensorLayout(output_matrix, repeated.shifted(tensor_map), operand.shape or ())
+        for tensor_map, operand in zip(sharding.output_maps, case.call.results, strict=False)
+    )
+    _check_layouts(sharding, inputs, outputs)
+    input_slices = _slices(inputs, sharding.input_slices)
+    output_slices = _slices(outputs, sharding.output_slices)
+    collectives = _collectives(sharding, repeated, output_slices, context)
+    mirrors = _mirrors(sharding, inputs, context)
+    for index, ranks in enumerate(mirrors):
+        checks.check_group(ranks, f"mirror group of input {index}", context)
+    return Judgement(
+        verdict="legal",
+        strategy=case.strategy,
+        device_matrix=matrix,
+        input_layouts=inputs,
+        output_layouts=outputs,
+        input_slices=input_slices,
+        output_slices=output_slices,
+        collectives=collectives,
+        mirrors=mirrors,
+        repeats=repeated.repeats,
+        loss_divisor=_loss_divisor(sharding, outputs, context),
+        replaced=sharding.replaced,
+        unsure=sharding.unsure,
+        devices=context.devices,
+    )
+
+
+def _repeated(sharding: Sharding, context: Context) -> Repeated:
+    product = prod(sharding.device_matrix)
+    if sharding.complete:
+        if product != context.stage_size:
+            raise Refused(
+                "device-count",
+                f"the device matrix {sharding.device_matrix} has {product} devices, "
+                f"the stage has {context.stage_size}",
+                checks.REPEATED,
+            )
+        return Repeated(sharding.device_matrix, 1, None, True)
+    checks.check_product(product, context)
+    completed = repeated_calculation(
+        sharding.device_matrix, context.stage_size, right=sharding.repeat_right
+    )
+    assert completed is not None
+    return completed
+
+
+def _output_matrix(
+    sharding: Sharding, repeated: Repeated, context: Context
+) -> tuple[int, ...]:
+    if sharding.output_matrix is None:
+        return repeated.device_matrix
+    if sharding.complete or repeated.axis is None:
+        return sharding.output_matrix
+    completed = repeated_calculation(
+        sharding.output_matrix, context.stage_size, right=sharding.repeat_right
+    )
+    assert completed is not None
+    return completed.device_matrix
+
+
+def _check_layouts(
+    sharding: Sharding, inputs: Sequence[TensorLayout], outputs: Sequence[TensorLayout]
+) -> None:
+    uneven = {index for index, _ in sharding.input_slices}
+    for index, layout in enumerate(inputs):
+        if index not in uneven:
+            checks.check_layout(layout, f"input {index}")
+    uneven = {index for index, _ in sharding.output_slices}
+    for index, layout in enumerate(outputs):
+        if index not in uneven:
+            checks.check_layout(layout, f"output {index}")
+
+
+def _slices(
+    layouts: Sequence[TensorLayout], special: Sequence[tuple[int, Shape]]
+) -> tuple[Shape, ...]:
+    known = dict(special)
+    return tuple(known.get(index, layout.slice_shape) for index, layout in enumerate(layouts))
+
+
+def _collectives(
+    sharding: Sharding, repeated: Repeated, slices: Sequence[Shape], context: Context
+) -> tuple[Collective, ...]:
+    """The rule's collectives as ranks; a group of one rank is none."""
+    shift = 1 if repeated.axis == 0 and not repeated.right else 0
+    found: list[Collective] = []
+    for reduction in sharding.reductions:
+        axes = [axis + shift for axis in reduction.axes]
+        ranks = ranks_along(repeated.device_matrix, axes, context.devices, context.own_rank)
+        if len(ranks) < 2:
+            continue
+        checks.check_group(ranks, f"{reduction.op} ({reduction.why})", context)
+        found.append(_collective(reduction, ranks, slices, context))
+    return tuple(found)
+
+
+def _collective(
+    reduction: Reduction, ranks: tuple[int, ...], slices: Sequence[Shape], context: Context
+) -> Collective:
+    shape = reduction.shape
+    if shape is None and reduction.output is not None and reduction.output < len(slices):
+        shape = slices[reduction.output]
+    return Collective(
+        op=reduction.op,
+        ranks=ranks,
+        reduce=reduction.reduce,
+        why=reduction.why,
+        output=reduction.output,
+        shape=shape,
+        group=group_name(ranks, context.world_size, context.target),
+    )
+
+
+def _mirrors(
+    sharding: Sharding, inputs: Sequence[TensorLayout], context: Context
+) -> tuple[tuple[int, ...], ...]:
+    """Per input the ranks that hold the same slice; one rank where gradients are not summed."""
+    alone = (context.own_rank,)
+    flags = sharding.mirrored or (True,) * len(inputs)
+    return tuple(
+        replicas(layout, context.devices, context.own_rank) if flag else alone
+        for layout, flag in zip(inputs, flags, strict=True)
+    )
+
+
+def _loss_divisor(
+    sharding: Sharding, outputs: Sequence[TensorLayout], context: Context
+) -> int:
+    """Devices of the stage, by those that the loss is split over."""
+    if sharding.loss_divisor is not None:
+        return sharding.loss_divisor
+    if sharding.loss_output >= len(outputs):
+        return 1
+    return context.stage_size // (prod(outputs[sharding.loss_output].splits) or 1)
+
+
+def _without_rule(call: OperatorCall, context: Context) -> Judgement:
+    """What MindSpore does with an operator it has no rule for; the user's strategy is ignored."""
+    alone = is_stand_alone(call, context.stage_size)
+    rule = Rule(op=call.op, kind="function")
+    rank = [len(tensor.shape or ()) for tensor in call.tensors]
+    if alone:
+        strategy: Strategy = tuple((1,) * size for size in rank)
+    else:
+        strategy = batch_strategy(Case(rule, call, (), context))
+    case = Case(rule, call, strategy, context)
+    split = any(value > 1 for row in strategy for value in row)
+    sharding = Sharding(
+        device_matrix=(context.stage_size,),
+        input_maps=tuple(
+            tuple(0 if value > 1 else WHOLE for value in row) for row in strategy
+        ),
+        output_maps=tuple(
+            tuple(
+                0 if not alone and not dimension else WHOLE
+                for dimension in range(len(operand.shape or ()))
+            )
+            for operand in call.results
+        ),
+        complete=True,
+        loss_divisor=None if alone else 1,
+    )
+    judgement = _complete(case, sharding)
+    assert alone or split or context.stage_size == 1
+    return replace(
+        judgement, generated=True, kind="stand-alone" if alone else "batch-parallel"
+    )

@@ -1,0 +1,168 @@
+"""What is said of an operator's sharding: findings, collectives, layouts; and what can go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irtool.sharding.layout import DeviceMatrix, Shape, TensorLayout, TensorMap, UserLayout
+from irtool.sharding.operator import Strategy
+
+Verdict = Literal["legal", "illegal", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an operator runs: the devices of its stage, the rank that looks, the target.
+
+    ``devices``: the sorted, consecutive ranks of the stage; ``device_num``: all devices;
+    ``soc``: the soc version ("" is taken for the first Ascend 910, as MindSpore does).
+    ``dynamic``: some shape of the whole graph is dynamic. ``searching``: strategies are chosen by a
+    search, so this one was not given by the user. ``optimizer_parallel`` with
+    ``accumulates`` (gradient accumulation or pipeline stages): groups of one rank are kept.
+    """
+
+    devices: tuple[int, ...]
+    device_num: int = 0
+    rank: int = -1
+    target: str = "Ascend"
+    soc: str = ""
+    searching: bool = False
+    dynamic: bool = False
+    optimizer_parallel: bool = False
+    accumulates: bool = False
+    full_batch: bool = False
+    dataset_strategy: Strategy | tuple[UserLayout, ...] | None = None
+
+    @property
+    def stage_size(self) -> int:
+        return len(self.devices)
+
+    @property
+    def world_size(self) -> int:
+        return self.device_num or len(self.devices)
+
+    @property
+    def own_rank(self) -> int:
+        return self.devices[0] if self.rank < 0 else self.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A reason: a short code, a sentence, and MindSpore's check (log source ``file:function``)."""
+
+    code: str
+    message: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A communication that the operator brings with it, seen from one rank.
+
+    ``op``: AllReduce, ReduceScatter, AllGather, NeighborExchangeV2, …; ``reduce``: sum, max, min,
+    prod or ""; ``output``: index of the output it follows, or None if it stands elsewhere;
+    ``shape`` is what one device puts in (None: not known).
+    """
+
+    op: str
+    ranks: tuple[int, ...]
+    reduce: str = ""
+    why: str = ""
+    output: int | None = 0
+    shape: Shape | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A collective of a rule, over device axes (positions in the operator's own matrix)."""
+
+    op: str
+    axes: tuple[int, ...]
+    reduce: str = "sum"
+    why: str = ""
+    output: int | None = 0
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """What a rule says of a legal strategy, before the matrix is completed to all devices.
+
+    ``layouts`` given by the user have the whole matrix already (``complete``). ``mirrored``: which
+    inputs get a gradient AllReduce if they are parameters (None: all). ``repeat_right``: where the
+    axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another.
+    ``input_slices``: local shapes that the maps don't give (uneven splits, halos), by input.
+    ``loss_output``: the output that decides the loss divisor; ``loss_divisor``: a fixed one.
+    ``replaced``: what the operator is replaced by, if it does not stay one node.
+    ``unsure``: what irtool can't say although the strategy is legal.
+    """
+
+    device_matrix: DeviceMatrix
+    input_maps: tuple[TensorMap, ...]
+    output_maps: tuple[TensorMap, ...]
+    reductions: tuple[Reduction, ...] = ()
+    mirrored: tuple[bool, ...] | None = None
+    repeat_right: bool = True
+    complete: bool = False
+    output_matrix: DeviceMatrix | None = None
+    input_slices: tuple[tuple[int, Shape], ...] = ()
+    output_slices: tuple[tuple[int, Shape], ...] = ()
+    loss_output: int = 0
+    loss_divisor: int | None = None
+    replaced: str = ""
+    unsure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The answer for one operator call under one strategy, seen from ``Context.rank``.
+
+    Device matrix and maps are in MindSpore's origin form, the repeated axis included. Slices and
+    maps are one a tensor input (elements of tuples in line) and one a tensor output.
+    ``mirrors``: per input the ranks of the gradient's AllReduce if that input is a parameter (one
+    rank: none is needed). ``loss_divisor``: by what the gradient is divided if this is the loss.
+    """
+
+    verdict: Verdict
+    strategy: Strategy
+    findings: tuple[Finding, ...] = ()
+    device_matrix: DeviceMatrix = ()
+    input_layouts: tuple[TensorLayout, ...] = ()
+    output_layouts: tuple[TensorLayout, ...] = ()
+    input_slices: tuple[Shape, ...] = ()
+    output_slices: tuple[Shape, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    mirrors: tuple[tuple[int, ...], ...] = ()
+    repeats: int = 1
+    loss_divisor: int = 1
+    generated: bool = False
+    kind: Literal["rule", "stand-alone", "batch-parallel"] = "rule"
+    replaced: str = ""
+    unsure: str = ""
+    devices: tuple[int, ...] = field(default=())
+
+    @property
+    def input_maps(self) -> tuple[TensorMap, ...]:
+        return tuple(layout.tensor_map for layout in self.input_layouts)
+
+    @property
+    def output_maps(self) -> tuple[TensorMap, ...]:
+        return tuple(layout.tensor_map for layout in self.output_layouts)
+
+
+class Refused(Exception):
+    """A strategy is illegal."""
+
+    def __init__(self, code: str, message: str, check: str) -> None:
+        super().__init__(message)
+        self.finding = Finding(code, message, check)
+
+
+class Unsure(Exception):
+    """A rule does not know."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

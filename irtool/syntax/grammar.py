@@ -1,0 +1,142 @@
+"""The grammar of dumps, and the templates that keep equal records from being parsed twice."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import LarkError
+
+from irtool.syntax.assemble import Assembler
+from irtool.syntax.part import DIGITS
+
+STARTS = ["statement", "type_line", "parameter", "head", "parameter_list", "property", "comment"]
+MAX_DEPTH = 100
+"""Deepest nesting of brackets that is read; real dumps stay below 10."""
+
+_BRACKETS = re.compile(r"[(\[{)\]}]")
+_LOCK = threading.Lock()
+_TEMPLATE_LIMIT = 1 << 16
+
+
+class Unreadable(ValueError):
+    """A record that the grammar does not accept; ``column`` counts from 0 in the record."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def grammar_text(name: str) -> str:
+    """Text of one of irtool's grammars: inside the package, or beside it in a checkout."""
+    packaged = files("irtool") / "grammars" / name
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return (Path(__file__).parents[2] / "grammars" / name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _parser() -> tuple[Lark, Assembler]:
+    assembler = Assembler()
+    parser = Lark(
+        grammar_text("dump.lark"),
+        start=STARTS,
+        parser="lalr",
+        lexer="contextual",
+        transformer=assembler,
+        maybe_placeholders=False,
+        propagate_positions=False,
+    )
+    return parser, assembler
+
+
+def parse(
+    text: str, start: str, masked: bool = False, restore: Callable[[str], str] | None = None
+) -> Any:
+    """Parse one record by Lark and return its part.
+
+    Args:
+        text: the record, without indentation.
+        start: start symbol of the grammar.
+        masked: runs of digits are indices of holes.
+        restore: puts back names that were replaced before parsing.
+
+    Raises:
+        Unreadable: the grammar does not accept the record.
+    """
+    if _depth(text) > MAX_DEPTH:
+        raise Unreadable(f"brackets nested deeper than {MAX_DEPTH} levels", 0)
+    with _LOCK:
+        parser, assembler = _parser()
+        assembler.masked, assembler.restore = masked, restore
+        try:
+            return parser.parse(text, start=start)
+        except (LarkError, ValueError, RecursionError) as error:
+            column = getattr(error, "pos_in_stream", None)
+            raise Unreadable(_expectation(error), column if column else 0) from None
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "([{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _expectation(error: Exception) -> str:
+    expected = getattr(error, "accepts", None) or getattr(error, "expected", None)
+    if expected:
+        names = sorted(str(name) for name in expected)[:6]
+        return f"expected {' or '.join(names)}"
+    return str(error).splitlines()[0] if str(error) else "not a statement"
+
+
+Key = tuple[str, ...]
+
+
+def split_digits(text: str) -> tuple[Key, Key]:
+    """The literal text of a record (the key of its template) and its runs of digits."""
+    pieces = DIGITS.split(text)
+    return tuple(pieces[::2]), tuple(pieces[1::2])
+
+
+def mask(literals: Key) -> str:
+    """The record with each run of digits replaced by its index."""
+    return "".join(
+        f"{piece}{index}" if index < len(literals) - 1 else piece
+        for index, piece in enumerate(literals)
+    )
+
+
+class Templates:
+    """Parsed forms by their literal text; ``build`` makes the template from the masked text."""
+
+    def __init__(self, build: Callable[[str], Any]) -> None:
+        self._build = build
+        self._known: dict[Key, Any] = {}
+
+    def get(self, literals: Key) -> Any:
+        """The template for a record with this literal text.
+
+        Raises:
+            Unreadable: the grammar does not accept such records.
+        """
+        template = self._known.get(literals)
+        if template is None:
+            if len(self._known) >= _TEMPLATE_LIMIT:
+                self._known.clear()
+            try:
+                template = self._build(mask(literals))
+            except Unreadable as error:
+                template = error
+            self._known[literals] = template
+        if isinstance(template, Unreadable):
+            raise template
+        return template

@@ -1,0 +1,133 @@
+"""Parts of a record template: values with holes where runs of digits stand.
+
+Statements repeat from layer to layer up to their numbers and names.  The grammar treats every run
+of digits alike, so two records that differ only in such runs have the same parse.  A record is
+therefore parsed once with each run replaced by its index (0, 1, 2, …); the parse, a tree of parts,
+then gives the model of any record of that form when the holes are filled with its own runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+DIGITS = re.compile("([0-9]+)")
+"""Splits a record into literal text (even places) and runs of digits (odd places)."""
+
+Holes: TypeAlias = tuple[str, ...]
+T = TypeVar("T")
+
+_MEMO_LIMIT = 1 << 16
+
+
+class Memo(dict[Any, T], Generic[T]):
+    """Values by the text they were decoded from: equal texts share one immutable object."""
+
+    __slots__ = ("_decode",)
+
+    def __init__(self, decode: Callable[[Any], T]) -> None:
+        super().__init__()
+        self._decode = decode
+
+    def __missing__(self, key: Any) -> T:
+        value = self._decode(key)
+        if len(self) >= _MEMO_LIMIT:
+            self.clear()
+        self[key] = value
+        return value
+
+
+class Part(Generic[T]):
+    """A constant (``fill`` is None), or a function of the holes ``start`` to ``stop``."""
+
+    __slots__ = ("fill", "start", "stop", "value")
+
+    def __init__(
+        self,
+        value: T | None = None,
+        fill: Callable[[Holes], T] | None = None,
+        start: int = 0,
+        stop: int = 0,
+    ) -> None:
+        self.value = value
+        self.fill = fill
+        self.start = start
+        self.stop = stop
+
+    def __call__(self, holes: Holes) -> T:
+        """The value for these holes."""
+        if self.fill is None:
+            return self.value  # type: ignore[return-value]  # a constant part has its value
+        return self.fill(holes)
+
+
+def leaf(text: str, memo: Memo[T], masked: bool) -> Part[T]:
+    """The part for one token; in a masked record its digits are indices of holes."""
+    if not masked:
+        return Part(memo[text])
+    pieces = DIGITS.split(text)
+    if len(pieces) == 1:
+        return Part(memo[text])
+    start = int(pieces[1])
+    stop = start + len(pieces) // 2
+    if stop == start + 1:
+        prefix, suffix = pieces[0], pieces[2]
+        if prefix or suffix:
+            return Part(None, lambda holes: memo[prefix + holes[start] + suffix], start, stop)
+        return Part(None, lambda holes: memo[holes[start]], start, stop)
+    pattern = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
+    return Part(None, lambda holes: memo[pattern % holes[start:stop]], start, stop)
+
+
+def compose(build: Callable[..., T], parts: Sequence[Part[Any]]) -> Part[T]:
+    """The part that builds a value from the values of ``parts``, which stand in text order."""
+    variable = [(place, part.fill) for place, part in enumerate(parts) if part.fill is not None]
+    values = [part.value for part in parts]
+    if not variable:
+        return Part(build(*values))
+    start, stop = parts[variable[0][0]].start, parts[variable[-1][0]].stop
+    if len(parts) == 1:
+        only = variable[0][1]
+        return Part(None, lambda holes: build(only(holes)), start, stop)
+
+    def fill(holes: Holes) -> T:
+        items = values.copy()
+        for place, piece in variable:
+            items[place] = piece(holes)
+        return build(*items)
+
+    return Part(None, fill, start, stop)
+
+
+def gather(parts: Sequence[Part[Any]]) -> Part[tuple[Any, ...]]:
+    """The part whose value is the tuple of the values of ``parts``."""
+    return compose(_as_tuple, parts)
+
+
+def remember(part: Part[T]) -> Part[T]:
+    """The same part, but equal holes give the same object."""
+    fill = part.fill
+    if fill is None:
+        return part
+    start, stop = part.start, part.stop
+    known: dict[Holes, T] = {}
+
+    def lookup(holes: Holes) -> T:
+        key = holes[start:stop]
+        value = known.get(key)
+        if value is None:
+            value = fill(holes)
+            # Keys that never repeat (unique ids) would only fill memory.
+            if len(known) < _REMEMBER_LIMIT:
+                known[key] = value
+        return value
+
+    return Part(None, lookup, start, stop)
+
+
+_REMEMBER_LIMIT = 512
+
+
+def _as_tuple(*items: Any) -> tuple[Any, ...]:
+    return items
