@@ -247,7 +247,7 @@ def _collectives(
             continue
         checks.check_group(ranks, f"{reduction.op} ({reduction.why})", context)
         found.append(_collective(reduction, ranks, slices, context))
-    return tuple(found)
+    return (*sharding.exchanges, *found)
 
 
 def _collective(

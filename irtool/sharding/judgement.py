@@ -93,6 +93,7 @@ class Sharding:
     ``layouts`` given by the user have the whole matrix already (``complete``). ``mirrored``: which
     inputs get a gradient AllReduce if they are parameters (None: all). ``repeat_right``: where the
     axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another.
+    ``exchanges``: communication with other ranks than those along an axis (halos), as ranks.
     ``input_slices``: local shapes that the maps don't give (uneven splits, halos), by input.
     ``loss_output``: the output that decides the loss divisor; ``loss_divisor``: a fixed one.
     ``replaced``: what the operator is replaced by, if it does not stay one node.
@@ -103,6 +104,7 @@ class Sharding:
     input_maps: tuple[TensorMap, ...]
     output_maps: tuple[TensorMap, ...]
     reductions: tuple[Reduction, ...] = ()
+    exchanges: tuple[Collective, ...] = ()
     mirrored: tuple[bool, ...] | None = None
     repeat_right: bool = True
     complete: bool = False

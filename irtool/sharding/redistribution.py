@@ -45,6 +45,8 @@ Level = Literal["abstract", "operators", "nodes"]
 # Primes that divide no real size: what they divide is unknown.
 _STAND_INS = (1000003, 1000033, 1000037, 1000039, 1000081, 1000099, 1000117, 1000121)
 
+_UNKNOWN_RESHAPE = "a Reshape of unknown sizes is not predicted"
+
 
 class RedistributionError(ValueError):
     """The two layouts can't be turned into each other, or are no layouts at all."""
@@ -142,8 +144,8 @@ def infer(
     edge = _Edge(source, target, ranks, rank, enable_alltoall)
     if not edge.is_dynamic:
         return tuple(_steps(source.slice_shape, edge.tidy_moves(keep_reshape), level))
-    if source.tensor_shape != target.tensor_shape or keep_reshape:
-        raise RedistributionError("a Reshape of unknown sizes is not predicted")
+    if keep_reshape:
+        raise RedistributionError(_UNKNOWN_RESHAPE)
     known = edge.with_stand_ins()
     # The peephole pass leaves chains with unknown sizes alone.
     steps = _steps(known.source.slice_shape, known.moves(), level, dynamic=True)
@@ -183,6 +185,8 @@ def _check(source: TensorLayout, target: TensorLayout, ranks: Sequence[int], ran
         problem = layout.problem()
         if problem is not None:
             raise RedistributionError(problem)
+        if 0 in layout.tensor_shape:
+            raise RedistributionError(f"the tensor shape {layout.tensor_shape} has no elements")
         if prod(layout.device_matrix) != len(ranks):
             raise RedistributionError(
                 f"the device matrix {layout.device_matrix} needs {prod(layout.device_matrix)} "
@@ -217,6 +221,8 @@ class _Edge:
 
     def with_stand_ins(self) -> _Edge:
         """The edge with a large prime, times what is needed to divide it, for each unknown size."""
+        if self.source.tensor_shape != self.target.tensor_shape:
+            raise RedistributionError(_UNKNOWN_RESHAPE)
         shape = list(self.source.tensor_shape)
         primes = iter(_STAND_INS)
         for index, size in enumerate(shape):

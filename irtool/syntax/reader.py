@@ -376,8 +376,10 @@ class _Reading:
     # ---- bookkeeping
 
     def _advance(self, end: int) -> None:
+        """Go on behind a record, which ends with its line feed or with the text."""
         self.line += self.text.count("\n", self.position, end)
-        self.position = end
+        ended = end >= len(self.text) and self.text[end - 1 : end] != "\n"
+        self.position = end + 1 if ended else end
 
     def _problem(
         self,

@@ -1,0 +1,103 @@
+"""Names of communication groups: ``"<size>-<hash>"``, and back from a name to its ranks.
+
+The hash is what ``std::hash<std::string>`` of GNU's C++ library gives for the sorted ranks joined
+by ``-`` (a 64-bit Murmur hash), as seen in the ``group`` and ``group_ranks`` of dumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+WORLD_GROUPS = ("hccl_world_group", "nccl_world_group")
+"""What the group of all devices is called on Ascend and on GPU."""
+
+_MASK = (1 << 64) - 1
+_SEED = 0xC70F6907
+_FACTOR = 0xC6A4A7935BD1E995
+
+
+def _mixed(value: int) -> int:
+    return value ^ (value >> 47)
+
+
+def text_hash(text: str) -> int:
+    """The 64-bit hash of a text (UTF-8)."""
+    data = text.encode()
+    state = _SEED ^ (len(data) * _FACTOR & _MASK)
+    whole = len(data) & ~7
+    for start in range(0, whole, 8):
+        word = int.from_bytes(data[start : start + 8], "little") * _FACTOR & _MASK
+        state = (state ^ (_mixed(word) * _FACTOR & _MASK)) * _FACTOR & _MASK
+    if whole < len(data):
+        state = (state ^ int.from_bytes(data[whole:], "little")) * _FACTOR & _MASK
+    state = _mixed(state) * _FACTOR & _MASK
+    return _mixed(state)
+
+
+def group_name(ranks: Iterable[int], device_num: int | None = None, target: str = "Ascend") -> str:
+    """The name of the group of these ranks; with ``device_num``, that of the world if it is all."""
+    ordered = sorted(ranks)
+    if device_num is not None and len(ordered) == device_num:
+        return WORLD_GROUPS[1] if target.upper() == "GPU" else WORLD_GROUPS[0]
+    return f"{len(ordered)}-{text_hash('-'.join(map(str, ordered)))}"
+
+
+def decode(
+    name: str, device_num: int, candidates: Iterable[Sequence[int]] = ()
+) -> tuple[int, ...] | None:
+    """The ranks of a group name in a world of ``device_num`` devices, or None.
+
+    Tried are the ``candidates``, then the groups that arise from device matrices: ranks at a
+    constant stride, and those closed over two such strides. Suffixes of derived names
+    (``…_all2all``, ``…Send``, ``…backward``, …) don't matter.
+    """
+    if name.startswith(WORLD_GROUPS):
+        return tuple(range(device_num))
+    size_text, _, rest = name.partition("-")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    if not size_text.isdigit() or not digits:
+        return None
+    size, wanted = int(size_text), int(digits)
+    if size > device_num:
+        return None
+    for ranks in _candidates(size, device_num, candidates):
+        if text_hash("-".join(map(str, ranks))) == wanted:
+            return ranks
+    return None
+
+
+def _candidates(
+    size: int, device_num: int, first: Iterable[Sequence[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Groups of ``size`` ranks in likely order: given ones, one stride, two nested strides."""
+    for ranks in first:
+        if len(ranks) == size:
+            yield tuple(sorted(ranks))
+    strides = [stride for stride in range(1, device_num) if stride * (size - 1) < device_num]
+    for stride in sorted(strides, key=lambda stride: (device_num % stride != 0, stride)):
+        for start in range(device_num - stride * (size - 1)):
+            yield tuple(range(start, start + stride * size, stride))
+    for inner in _divisors(size)[1:-1]:
+        yield from _nested(inner, size // inner, device_num)
+
+
+def _nested(inner: int, outer: int, device_num: int) -> Iterator[tuple[int, ...]]:
+    """``outer`` runs of ``inner`` ranks: strides divide the number of devices."""
+    strides = _divisors(device_num)
+    for small in strides:
+        for large in strides:
+            if large <= small * (inner - 1):
+                continue
+            span = small * (inner - 1) + large * (outer - 1)
+            for start in range(device_num - span):
+                yield tuple(
+                    sorted(
+                        start + large * high + small * low
+                        for high in range(outer)
+                        for low in range(inner)
+                    )
+                )
+
+
+def _divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]

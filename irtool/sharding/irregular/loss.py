@@ -1,0 +1,123 @@
+"""Losses and one-hot encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
+from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.common import whole_map
+from irtool.sharding.judgement import Reduction, Sharding, Unsure
+from irtool.sharding.layout import WHOLE, Shape, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("softmax_cross_entropy")
+def softmax_cross_entropy(case: Case, base: Base) -> Sharding:
+    """Logits and labels alike; the classes, the last axis, are whole."""
+    logits, labels = case.strategy
+    if logits != labels:
+        case.refuse("axis-mismatch", f"logits and labels are split differently: {case.strategy}")
+    if logits[-1] != 1 or labels[-1] != 1:
+        case.refuse("axis-split", f"the classes can not be split, strategy {logits}")
+    return base()
+
+
+@irregular("kl_div")
+def kl_div(case: Case, base: Base) -> Sharding:
+    """Logits and labels alike; the result is one number unless the reduction is none."""
+    logits, labels = case.strategy
+    if logits != labels:
+        case.refuse("axis-mismatch", f"logits and labels are split differently: {case.strategy}")
+    plain = identity_map(len(logits))
+    reduction = case.text("reduction")
+    if reduction == "none":
+        return Sharding(logits, (plain, plain), (plain,))
+    over = tuple(axis for axis, split in enumerate(logits) if split > 1)
+    why = f"reduction {reduction}"
+    reductions = (Reduction("AllReduce", over, "sum", why),) if over else ()
+    return Sharding(logits, (plain, plain), ((),), reductions)
+
+
+@irregular("one_hot", self_checked=True)
+def one_hot(case: Case, base: Base) -> Sharding:
+    """The first entry of the strategy is that of the output; the depth may be split."""
+    if case.strategy == ():
+        case = replace(case, strategy=_one_hot_batch(case))
+    first = case.call.results[0].divisible_shape
+    shapes = (first, *(case.sizes(index) for index in range(1, len(case.tensors))))
+    check_strategy(case.strategy, shapes, case.context)
+    axis = case.number("axis")
+    if not -1 <= axis <= 1:
+        case.refuse("attribute", f"the axis must be -1, 0 or 1, not {axis}", "onehot_info.cc:GetAttrs")
+    strategy = case.strategy[0]
+    rank = len(case.shape(0))
+    if rank > 1 and (axis != -1 or any(split != 1 for split in strategy[1:])):
+        message = "indices of more than one dimension: axis -1 and a split of dimension 0 only"
+        case.refuse("axis-split", f"{message}, strategy {strategy}")
+    others = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors[1:])
+    if axis == 0:
+        matrix: Shape = (strategy[1], strategy[0])
+        return Sharding(matrix, ((1,), *others), (tuple(range(len(strategy))),))
+    plain = identity_map(len(strategy))
+    sharding = Sharding(strategy, (plain[:-1], *others), (plain,))
+    if strategy[-1] > 1:
+        return replace(sharding, replaced="a local one-hot of the rank's own classes")
+    return sharding
+
+
+def _one_hot_batch(case: Case) -> tuple[Shape, ...]:
+    """The strategy MindSpore makes: the batch, where it divides by all devices."""
+    rank = len(case.shape(0))
+    divides = bool(rank) and case.sizes(0)[0] % case.devices == 0
+    first = (case.devices if divides else 1, *((1,) * rank))
+    return (first, *(() for _ in case.tensors[1:]))
+
+
+@irregular("batch_parallel")
+def batch_parallel(case: Case, base: Base) -> Sharding:
+    """Each input is whole, or split in one dimension over all devices."""
+    for strategy in case.strategy:
+        split = [value for value in strategy if value != 1]
+        if len(split) > 1 or any(value != case.devices for value in split):
+            message = f"one dimension over all {case.devices} devices, or none: {case.strategy}"
+            case.refuse("batch-parallel", message)
+    inputs = tuple(
+        tuple(0 if value > 1 else WHOLE for value in strategy) for strategy in case.strategy
+    )
+    outputs = tuple(
+        tuple(0 if dimension == 0 else WHOLE for dimension in range(len(operand.shape or ())))
+        for operand in case.call.results
+    )
+    return Sharding((case.devices,), inputs, outputs, complete=True, loss_divisor=1)
+
+
+@irregular("check_valid")
+def check_valid(case: Case, base: Base) -> Sharding:
+    """Boxes by number; the shape of the image is whole."""
+    boxes, image = case.strategy[:2]
+    place = "batch_parallel_info.cc:CheckStrategy"
+    if boxes[1] != 1:
+        case.refuse("axis-split", f"the second dimension can not be split, strategy {boxes}", place)
+    if any(split != 1 for split in image):
+        case.refuse("axis-split", f"the second input can not be split, strategy {image}", place)
+    return Sharding((boxes[0],), ((0, WHOLE), whole_map(case.shape(1))), ((0,),))
+
+
+@irregular("prelu")
+def prelu(case: Case, base: Base) -> Sharding:
+    """One weight a channel, or one for all."""
+    x, weight = case.strategy[:2]
+    size = case.shape(1)[0] if case.shape(1) else 1
+    channel = x[1] if len(x) > 1 else 1
+    if size == 1:
+        if any(split != 1 for split in weight):
+            raise Unsure("a single weight of PReLU is split")
+        return Sharding(x, (identity_map(len(x)), whole_map(case.shape(1))), (identity_map(len(x)),))
+    if weight[0] != channel:
+        case.refuse("axis-mismatch", f"the weight is not split like the channels: {case.strategy}")
+    plain = identity_map(len(x))
+    return Sharding(x, (plain, (plain[1],)), (plain,))
