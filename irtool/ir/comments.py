@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Remark:
     indent: str = "      "
 
 
-CommentLine: TypeAlias = Union[Scope, Location, SideEffect, Heading, Remark]
+CommentLine: TypeAlias = Scope | Location | SideEffect | Heading | Remark
 
 
 class Comments:

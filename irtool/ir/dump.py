@@ -53,8 +53,7 @@ class Dump:
     def __post_init__(self) -> None:
         if any(isinstance(item, Graph) and item.dump is not None for item in self.items):
             items = tuple(
-                replace(item, dump=None) if isinstance(item, Graph) else item
-                for item in self.items
+                replace(item, dump=None) if isinstance(item, Graph) else item for item in self.items
             )
             object.__setattr__(self, "items", items)
         for graph in self.graphs:
@@ -200,4 +199,3 @@ def _scope_contains(scope: str | None, part: str) -> bool:
             return True
         start = scope.find(part, start + 1)
     return False
-

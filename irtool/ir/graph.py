@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Parameter:
     """A parameter of the entry graph, as the ``# Params:`` section declares it.
 
-    ``symbolic`` is the symbolic shape as printed, ``kernel`` the tail of kernel graphs; ``spelling``
-    is the punctuation, which changed with versions.
+    ``symbolic`` is the symbolic shape as printed, ``kernel`` the tail of kernel graphs;
+    ``spelling`` is the punctuation, which changed with versions.
     """
 
     number: int | None
@@ -120,9 +120,9 @@ class Head:
     line: int = 0
 
 
-Item: TypeAlias = Union[
-    Property, Text, Opaque, Marker, CommentBlock, ParameterList, Parameter, Head, Node
-]
+Item: TypeAlias = (
+    Property | Text | Opaque | Marker | CommentBlock | ParameterList | Parameter | Head | Node
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,7 @@ class Unresolved:
     reference: Value
 
 
-Source: TypeAlias = Union[
-    Node, GraphParameter, "Graph", AmbiguousReference, Unresolved, Value
-]
+Source: TypeAlias = Union[Node, GraphParameter, "Graph", AmbiguousReference, Unresolved, Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +184,7 @@ class Graph:
     def __post_init__(self) -> None:
         if any(isinstance(item, Node) and item.graph is not None for item in self.items):
             items = tuple(
-                replace(item, graph=None) if isinstance(item, Node) else item
-                for item in self.items
+                replace(item, graph=None) if isinstance(item, Node) else item for item in self.items
             )
             object.__setattr__(self, "items", items)
         for item in self.items:

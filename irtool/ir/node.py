@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, Union, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.types import Abstract, Signature, TextSignature
@@ -76,7 +76,7 @@ class ValueTarget:
     value: Value
 
 
-Target: TypeAlias = Union[PrimitiveTarget, GraphTarget, ClosureTarget, ValueTarget]
+Target: TypeAlias = PrimitiveTarget | GraphTarget | ClosureTarget | ValueTarget
 
 _PREFIXES = ("PrimFunc_", "S_Prim_", "S-Prim-")
 

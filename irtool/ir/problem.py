@@ -25,4 +25,6 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
+        return (
+            f"{self.path}:{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"
+        )

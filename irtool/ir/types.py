@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 BITS = {
     "Bool": 8, "Int4": 4, "Int8": 8, "UInt8": 8, "Int16": 16, "UInt16": 16, "Int32": 32,
@@ -20,14 +20,14 @@ BITS = {
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A type without arguments: ``Float32``, ``Int64``, ``String``, ``Func``, ``UMonad``, …"""
+    """A type without arguments: ``Float32``, ``Int64``, ``String``, ``Func``, ``UMonad``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """``Tensor[Float32]``; ``kind`` may also be ``Any(Tensor)``, ``Undetermined``, …"""
+    """``Tensor[Float32]``; ``kind`` may also be ``Any(Tensor)``, ``Undetermined``."""
 
     element: Type | None
     kind: str = "Tensor"
@@ -94,16 +94,16 @@ class OtherType:
     body: str
 
 
-Type: TypeAlias = Union[
-    ScalarType,
-    TensorType,
-    RefType,
-    SequenceType,
-    DynamicSequenceType,
-    FunctionType,
-    DictionaryType,
-    OtherType,
-]
+Type: TypeAlias = (
+    ScalarType
+    | TensorType
+    | RefType
+    | SequenceType
+    | DynamicSequenceType
+    | FunctionType
+    | DictionaryType
+    | OtherType
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class SequenceShape:
     brackets: str = "()"
 
 
-AnyShape: TypeAlias = Union[Shape, NamedShape, SequenceShape]
+AnyShape: TypeAlias = Shape | NamedShape | SequenceShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +217,7 @@ def element_type(type: Type) -> str | None:
             return None
 
 
-def _tensors(
-    type: Type, shape: AnyShape | None
-) -> list[tuple[str | None, tuple[int, ...]]]:
+def _tensors(type: Type, shape: AnyShape | None) -> list[tuple[str | None, tuple[int, ...]]]:
     if isinstance(type, SequenceType) and isinstance(shape, SequenceShape):
         pairs = zip(type.elements, shape.items, strict=False)
         return [tensor for item in pairs for tensor in _tensors(*item)]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)\Z")
 _WORDS: dict[str, object] = {"true": True, "false": False, "True": True, "False": False}
@@ -243,22 +243,22 @@ class Attributes(MappingABC[str, object]):
         raise KeyError(key)
 
 
-Reference: TypeAlias = Union[
-    NodeReference, ParameterReference, ForeignNode, ForeignParameter, GraphReference
-]
-Value: TypeAlias = Union[
-    Scalar,
-    String,
-    Word,
-    Sequence,
-    Dictionary,
-    TensorLiteral,
-    SliceLiteral,
-    Tagged,
-    SymbolicKey,
-    PrimitiveLiteral,
-    Reference,
-]
+Reference: TypeAlias = (
+    NodeReference | ParameterReference | ForeignNode | ForeignParameter | GraphReference
+)
+Value: TypeAlias = (
+    Scalar
+    | String
+    | Word
+    | Sequence
+    | Dictionary
+    | TensorLiteral
+    | SliceLiteral
+    | Tagged
+    | SymbolicKey
+    | PrimitiveLiteral
+    | Reference
+)
 
 
 def number(text: str) -> int | float | str:

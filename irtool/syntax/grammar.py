@@ -16,7 +16,15 @@ from lark.exceptions import LarkError
 from irtool.syntax.assemble import Assembler
 from irtool.syntax.part import DIGITS
 
-STARTS = ["statement", "type_line", "parameter", "head", "parameter_list", "property", "comment"]
+STARTS = [
+    "statement",
+    "type_line",
+    "parameter",
+    "head",
+    "parameter_list",
+    "property_line",
+    "comment",
+]
 MAX_DEPTH = 100
 """Deepest nesting of brackets that is read; real dumps stay below 10."""
 
@@ -76,10 +84,11 @@ def parse(
         parser, assembler = _parser()
         assembler.masked, assembler.restore = masked, restore
         try:
-            return parser.parse(text, start=start)
+            result: Any = parser.parse(text, start=start)  # pyright: ignore[reportUnknownMemberType]
+            return result
         except (LarkError, ValueError, RecursionError) as error:
             column = getattr(error, "pos_in_stream", None)
-            raise Unreadable(_expectation(error), column if column else 0) from None
+            raise Unreadable(_expectation(error), column or 0) from None
 
 
 def _depth(text: str) -> int:

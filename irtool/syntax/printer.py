@@ -288,8 +288,7 @@ def print_type(type: Type) -> str:
 
 def _runs(runs: tuple[tuple[Type, int | None], ...]) -> str:
     return ",".join(
-        print_type(type) if count is None else f"{print_type(type)}*{count}"
-        for type, count in runs
+        print_type(type) if count is None else f"{print_type(type)}*{count}" for type, count in runs
     )
 
 

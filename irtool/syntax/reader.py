@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,14 +17,13 @@ from irtool.ir.graph import (
     Item,
     Marker,
     Opaque,
-    Parameter,
     Property,
     Text,
 )
 from irtool.ir.node import STANDARD_STYLE, ClosureTarget, Node, PrimitiveTarget, StatementStyle
 from irtool.ir.problem import Problem, Severity
 from irtool.ir.types import Signature, TextSignature
-from irtool.ir.values import Attributes
+from irtool.ir.values import Attributes, ParameterReference
 from irtool.syntax import scanner
 from irtool.syntax.dialect import dialect_of
 from irtool.syntax.part import Holes
@@ -67,7 +66,7 @@ class _CollectorPause:
 
     @classmethod
     @contextmanager
-    def over(cls, size: int) -> Iterator[None]:
+    def over(cls, size: int) -> Generator[None]:
         enabled = gc.isenabled()
         gc.disable()
         try:
@@ -146,9 +145,7 @@ class _Reading:
             self._add_graph(None, None)
             return
         line, number = self._next_line()
-        if scanner.PRELUDE.match(line):
-            self.prelude.append(self._line_item(line, number))
-        elif self.prelude and not scanner.HEADER.match(line):
+        if scanner.PRELUDE.match(line) or (self.prelude and not scanner.HEADER.match(line)):
             self.prelude.append(self._line_item(line, number))
         else:
             self._flush_prelude()
@@ -233,20 +230,24 @@ class _Reading:
         prelude, self.prelude = self.prelude, []
         self._add_graph(head, text, tuple(prelude))
 
-    def _add_graph(self, head: Head | None, text: str | None, prelude: tuple[Item, ...] = ()) -> None:
+    def _add_graph(
+        self, head: Head | None, text: str | None, prelude: tuple[Item, ...] = ()
+    ) -> None:
         items, close = self._body(bounded=text is not None)
         if text is not None and close is None:
             name = f" of @{head.name}" if head else ""
             message = f"the body{name} has no closing brace: the dump is truncated here"
             self._problem("SYN003", message, self.line - 1, hint="was the disk full?")
-        labels = {p.label for p in head.parameters if not isinstance(p, Parameter)} if head else set()
+        labels: set[str | None] = set()
+        if head is not None:
+            labels |= {p.label for p in head.parameters if isinstance(p, ParameterReference)}
         if labels:
             items = [_call_of_parameter(item, labels) for item in items]
         self.items.append(Graph(head, tuple(items), prelude, close))
 
     def _body(self, bounded: bool) -> tuple[list[Item], Text | None]:
         """Statements up to the closing brace, or (excerpts) to the next line of another kind."""
-        text, items = self.text, []
+        text, items = self.text, list[Item]()
         strict, loose = scanner.STATEMENT.match, scanner.LOOSE_STATEMENT.match
         while self.position <= len(text):
             position = self.position
@@ -306,7 +307,7 @@ class _Reading:
         except (ValueError, RecursionError) as error:
             whole = found.group()
             self._unreadable("SYN001", statement, line, error)
-            items.append(Opaque(whole[:-1] if whole.endswith("\n") else whole, line))
+            items.append(Opaque(whole.removesuffix("\n"), line))
             return
         items += made
 
@@ -325,7 +326,7 @@ class _Reading:
         try:
             signature, texts, strategy = self._type_lines(types)
         except (ValueError, RecursionError) as error:
-            text = types[:-1] if types.endswith("\n") else types
+            text = types.removesuffix("\n")
             at = line + 1
             self._unreadable("SYN002", text, at, error)
             items: list[Item] = [template.node(holes, None, (), NO_COMMENTS, line, style)]
@@ -342,7 +343,7 @@ class _Reading:
     def _type_lines(
         self, types: str
     ) -> tuple[Signature | None, tuple[TextSignature, ...], Attributes | None]:
-        text = types[:-1] if types.endswith("\n") else types
+        text = types.removesuffix("\n")
         if "\n" not in text:
             read = self.records.type_line(*self._hidden(text))
             if isinstance(read.line, Signature):
@@ -369,7 +370,7 @@ class _Reading:
     def _comments(self, text: str) -> Comments:
         known = self.comments.get(text)
         if known is None:
-            body = text[:-1] if text.endswith("\n") else text
+            body = text.removesuffix("\n")
             known = self.comments[text] = self.records.comments(body)
         return known
 

@@ -11,7 +11,7 @@ from irtool.ir.graph import Head, Parameter, ParameterList, Property
 from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
-from irtool.syntax.assemble import SignatureParts, StatementParts
+from irtool.syntax.assemble_base import SignatureParts, StatementParts
 from irtool.syntax.grammar import Key, Templates, Unreadable, parse, split_digits
 from irtool.syntax.part import Holes, Memo, Part
 from irtool.syntax.printer import (
@@ -138,7 +138,7 @@ class Records:
         self._comment_lines: Memo[CommentLine] = Memo(_read_comment)
         self._heads = Templates(lambda text: parse(text, "head", masked=True))
         self._parameter_lists = Templates(lambda text: parse(text, "parameter_list", masked=True))
-        self._properties: Memo[Property] = Memo(lambda text: parse(text, "property")(()))
+        self._properties: Memo[Property] = Memo(lambda text: parse(text, "property_line")(()))
 
     # ---- statements
 
@@ -236,9 +236,7 @@ class Records:
 _BARE = StatementStyle(indent="")
 
 
-def _type_line(
-    parts: SignatureParts, holes: Holes, text: str, restore: Restore | None
-) -> TypeLine:
+def _type_line(parts: SignatureParts, holes: Holes, text: str, restore: Restore | None) -> TypeLine:
     line = parts.line(holes)
     strategy = parts.strategy(holes) if parts.strategy else None
     printed = print_signature(line)

@@ -26,9 +26,7 @@ STATEMENT = re.compile(
 )
 """A statement as MindSpore indents it: statement, type lines, comments (three groups)."""
 
-TYPE_LINES = re.compile(
-    rf"(?: \{{ ?(?:in_)?strategy: .*\}} *)?      : ?\(.*(?:\n(?!{_STOP}).*)*"
-)
+TYPE_LINES = re.compile(rf"(?: \{{ ?(?:in_)?strategy: .*\}} *)?      : ?\(.*(?:\n(?!{_STOP}).*)*")
 
 _LOOSE_STATEMENT = r"[ \t]*(?:%[0-9]+\(.*?\) = |[Rr]eturn\(|Primitive::Return)"
 _LOOSE_STOP = rf"(?:{_LOOSE_STATEMENT}|[ \t]*(?:: ?\(|#|\}}|\.\.\.[ \t]*$)|[ \t]*$|{_NEXT})"
@@ -36,16 +34,16 @@ LOOSE_STATEMENT = re.compile(
     rf"({_LOOSE_STATEMENT}.*(?:\n(?!{_LOOSE_STOP}).*)*)(?:\n|\Z)"
     rf"((?:[ \t]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*(?:\n|\Z))*)"
     rf"((?:[ \t]*# ?(?!{_NEXT}|-{{8}})[A-Zsifa-z].*(?:\n|\Z))*)",
-    re.M,
+    re.MULTILINE,
 )
 """A statement of an excerpt, whose indentation may be lost."""
 
-LOOSE_TYPE_LINES = re.compile(rf"[ \t]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*", re.M)
+LOOSE_TYPE_LINES = re.compile(rf"[ \t]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*", re.MULTILINE)
 
 LOOSE_REST = re.compile(r"[ \t]{0,5}:[ ]?\(|:[ ]?\(")
 """A type line that a statement's own indentation did not lead to expect."""
 
-DUMP = re.compile(rf"^(?:{_NEXT}|{_LOOSE_STATEMENT}|%para[0-9]+[_ ]|# ?Total )", re.M)
+DUMP = re.compile(rf"^(?:{_NEXT}|{_LOOSE_STATEMENT}|%para[0-9]+[_ ]|# ?Total )", re.MULTILINE)
 """Any line that only an ANF IR dump has."""
 
 HEADER = re.compile(r"# ?(?:IR entry|Total |Attrs|attrs|Params)|Node counting|Total number of ")
@@ -53,15 +51,15 @@ PRELUDE = re.compile(
     r"subgraph (?:attr|instance|flag|symbol engine)\b|indirect: |switch_(?:layer_)?input: "
     r"|# (?:SideEffect|Parameters): "
 )
-HEAD = re.compile(r"subgraph @.*\{[ \t]*$|subgraph @.*\((?:\n\s+.*)*?\n\s*\) ?\{$", re.M)
+HEAD = re.compile(r"subgraph @.*\{[ \t]*$|subgraph @.*\((?:\n\s+.*)*?\n\s*\) ?\{$", re.MULTILINE)
 GRAPH_ENDS = re.compile(rf"(?:{_NEXT})")
-MARKER = re.compile(r"(#-{8,}> )(.*)\Z", re.S)
+MARKER = re.compile(r"(#-{8,}> )(.*)\Z", re.DOTALL)
 ELISION = re.compile(r"[ \t]*(?:#|//)?[ \t]*(?:\.\.\.+|…+)[ \t]*\Z")
-ELISION_LINE = re.compile(r"[ \t]*(?:\.\.\.+|…+)?[ \t]*$", re.M)
-PROPERTY = re.compile(r"[^:\n]+?\s*:(?: .*|@.*)?\Z", re.S)
+ELISION_LINE = re.compile(r"[ \t]*(?:\.\.\.+|…+)?[ \t]*$", re.MULTILINE)
+PROPERTY = re.compile(r"[^:\n]+?\s*:(?: .*|@.*)?\Z", re.DOTALL)
 ACTOR_SET = re.compile(
     r"^(?:%\w+ = .*?(?:Actor|kernel_graph)|Base Block : |\[(?:continuous memory|Device tensor))",
-    re.M,
+    re.MULTILINE,
 )
 
 SIMPLE_LABEL = re.compile(r"(?:\[\w+\]|[^\s,()\[\]{}\"])*\Z")
@@ -82,7 +80,7 @@ class OddLabels:
         self._pattern: re.Pattern[str] | None = None
         self._marks: dict[str, str] = {}
         names = {name for name in _declared_labels(text) if not SIMPLE_LABEL.match(name)}
-        if not names or any(_PRIVATE <= ord(char) for char in set(text)):
+        if not names or any(ord(char) >= _PRIVATE for char in set(text)):
             return
         ordered = sorted(names, key=len, reverse=True)
         self._marks = {name: chr(_PRIVATE + index) for index, name in enumerate(ordered)}

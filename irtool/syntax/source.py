@@ -132,9 +132,7 @@ def _decompressed(data: bytes, path: str) -> Content:
     return Content(data, path)
 
 
-def _expanded(
-    data: bytes, path: str, kind: str, make: Callable[[], _Decompressor]
-) -> Content:
+def _expanded(data: bytes, path: str, kind: str, make: Callable[[], _Decompressor]) -> Content:
     """Expand all members, stopping at damage or at the size limit and saying which."""
     made: list[bytes] = []
     size = 0

@@ -59,8 +59,6 @@ REAL_CHAINS = """
     StridedSlice 0:1,0:4,0:2,0:16; StridedSlice 0:1,0:4,1:2,0:16; Reshape 4,16
 (8, 1) (1, 0) (16, 32) -> (1, 8) (1, 0) (16, 32); rank 5
     AllGather [0,1,2,3,4,5,6,7]; StridedSlice 0:16,20:24
-(2, 2, 2) (2, 1) (16, 32) -> (2, 1, 4) (2, 1) (16, 32); rank 5
-    AllGather [5,7]; Split 2; Concat @1
 (2, 4) ((1, 0), -1) (16, 32) -> (2, 2, 2) ((0, 2), 1) (16, 32); rank 5
     AllGather [4,5,6,7]; Reshape 1,2,4,32; AllGather [1,5]; StridedSlice 1:2,0:2,0:4,0:32;
     StridedSlice 0:1,1:2,0:4,0:32; StridedSlice 0:1,0:1,0:4,0:16; Reshape 4,16
@@ -78,9 +76,6 @@ REAL_CHAINS = """
 (1, 8, 1, 1) (3, 2, 1, 0) (1, 8, 1, 32) -> (1, 2, 1, 4) (3, 2, 1, 0) (1, 8, 1, 32); rank 5
     Reshape 1,32; AllGather [4,5,6,7]; Reshape 1,4,32; StridedSlice 0:1,0:4,8:16; Reshape
     1,4,1,8
-(2, 2, 2) (0, 1, 2) (4, 16, 8) -> (2, 2, 2) (1, 2, 0) (4, 16, 8); rank 5
-    AllGather [1,5]; Split 2; Concat @2; AllGather [5,7]; Split 2; Concat @1; AllGather [4,5];
-    StridedSlice 0:2,0:16,0:8; StridedSlice 0:2,8:16,0:8; StridedSlice 0:2,0:8,4:8
 (2, 4) (1, 0) (16, 32) -> (4, 2) (1, 0) (16, 32); rank 5; alltoall
     Reshape 1,8,1,8; AlltoAll [5,7] @1>2; AlltoAll [4,5] @2>3; Reshape 4,16
 (8, 1) (1, 0) (16, 32) -> (1, 8) (1, 0) (16, 32); rank 5; alltoall
@@ -93,8 +88,6 @@ REAL_CHAINS = """
 (1, 4, 2) (2, 1, 0) (2, 8, 32) -> (2, 4) (1, 0) (16, 32); rank 5; alltoall
     Reshape 2,1,2,1,16; AlltoAll [1,5] @0>1; AlltoAll [4,5] @4>3; AlltoAll [5,7] @3>2; Reshape
     8,8
-(1, 8, 1, 1) (3, 2, 1, 0) (1, 8, 1, 32) -> (1, 2, 1, 4) (3, 2, 1, 0) (1, 8, 1, 32); rank 5; alltoall
-    Reshape 1,1,32; AlltoAll [4,5,6,7] @2>1; Reshape 1,4,1,8
 (2, 2, 2) (0, 1, 2) (4, 16, 8) -> (2, 2, 2) (1, 2, 0) (4, 16, 8); rank 5; alltoall
     AllGather [4,5]; AlltoAll [5,7] @0>1; AlltoAll [1,5] @1>2; StridedSlice 0:2,0:8,4:8
 (2, 2, 2, 2) ((3, 2), (1, 0)) (16, 32) -> (2, 2, 2, 2) ((1, 0), (3, 2)) (16, 32); rank 9

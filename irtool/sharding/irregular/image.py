@@ -1,0 +1,103 @@
+"""Resizing images, regions of interest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from irtool.sharding.case import Case
+from irtool.sharding.irregular import irregular
+from irtool.sharding.judgement import Sharding
+from irtool.sharding.layout import DYNAMIC, identity_map
+
+Base = Callable[[], Sharding]
+DYNAMIC_PLACE = "resizebilinear_v2_info.cc:CheckStrategyForDynamicShape"
+
+
+@irregular("resize_bilinear")
+def resize_bilinear(case: Case, base: Base) -> Sharding:
+    """The height is whole; a split width is exchanged with the neighbours."""
+    strategy = case.strategy[0]
+    _refuse_dynamic(case)
+    if strategy[2] != 1:
+        case.refuse("axis-split", f"the height can not be split, strategy {strategy}")
+    plain = identity_map(4)
+    sharding = Sharding(strategy, (plain,), (plain,))
+    if strategy[3] == 1:
+        return sharding
+    if case.context.target != "Ascend":
+        case.refuse("axis-split", f"the width can only be split on Ascend, strategy {strategy}")
+    return replace(
+        sharding,
+        replaced="an exchange of columns, then a local resize",
+        unsure="how many columns a split width exchanges is not worked out",
+    )
+
+
+def _refuse_dynamic(case: Case) -> None:
+    if DYNAMIC in case.shape(0)[2:]:
+        message = "height and width can not be dynamic"
+        case.refuse("dynamic-shape", message, DYNAMIC_PLACE)
+
+
+@irregular("resize_nearest")
+def resize_nearest(case: Case, base: Base) -> Sharding:
+    """Height and width may be split, but not with aligned corners."""
+    strategy = case.strategy[0]
+    if case.flag("align_corners") and strategy[2:] != (1, 1):
+        message = f"with align_corners the image can not be split, strategy {strategy}"
+        case.refuse("axis-split", message)
+    from irtool.sharding.checks import check_strategy
+
+    shape = case.call.results[0].divisible_shape
+    check_strategy((strategy,), (shape,), case.context)
+    plain = identity_map(4)
+    return Sharding(strategy, (plain,), (plain,))
+
+
+@irregular("roi_align")
+def roi_align(case: Case, base: Base) -> Sharding:
+    """Height and width are whole; split images get only the regions that are their own."""
+    features, regions = case.strategy[:2]
+    if features[2:] != (1, 1):
+        message = f"height and width can not be split, strategy {case.strategy}"
+        case.refuse("axis-split", message)
+    if regions[1] != 1:
+        message = f"the second dimension of regions can not be split, strategy {case.strategy}"
+        case.refuse("axis-split", message)
+    if features[0] != 1 and case.shape(0)[0] == DYNAMIC:
+        message = "a dynamic number of images can not be split"
+        case.refuse("dynamic-shape", message, "roi_align_info.cc:CheckStrategyForDynamicShape")
+    return _by_region(case, base())
+
+
+def _by_region(case: Case, sharding: Sharding) -> Sharding:
+    from irtool.sharding.judgement import Reduction
+
+    if case.strategy[0][0] == 1:
+        return sharding
+    why = "each device computes the regions of its own images"
+    return replace(
+        sharding,
+        reductions=(Reduction("AllReduce", (0,), "sum", why),),
+        replaced="a masked local operator and the AllReduce",
+    )
+
+
+@irregular("crop_and_resize")
+def crop_and_resize(case: Case, base: Base) -> Sharding:
+    """Image [n h w c], boxes [b 4], the image each box is of [b]."""
+    image, boxes, index = case.strategy[:3]
+    if image[1:3] != (1, 1):
+        case.refuse("axis-split", f"height and width can not be split, strategy {case.strategy}")
+    if boxes[1] != 1:
+        message = f"the second dimension of boxes can not be split, strategy {case.strategy}"
+        case.refuse("axis-split", message)
+    if boxes[0] != index[0]:
+        message = f"boxes and their indices are split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message)
+    if image[0] != 1 and case.shape(0)[0] == DYNAMIC:
+        message = "a dynamic number of images can not be split"
+        place = "crop_and_resize_info.cc:CheckStrategyForDynamicShape"
+        case.refuse("dynamic-shape", message, place)
+    return _by_region(case, base())

@@ -1,0 +1,123 @@
+"""Operators that make tensors from numbers: ranges, random numbers; and routing of experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
+from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.common import whole_map
+from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.layout import DYNAMIC, WHOLE, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("line_space", self_checked=True)
+def line_space(case: Case, base: Base) -> Sharding:
+    """One entry of one number: slices of the output."""
+    size = case.call.results[0].divisible_shape[0]
+    strategy = case.strategy or ((case.devices if size % case.devices == 0 else 1,),)
+    if len(strategy) != 1 or len(strategy[0]) != 1:
+        case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")
+    split = strategy[0][0]
+    if split <= 0:
+        case.refuse("strategy-value", f"a strategy's value must be positive, but is {split}")
+    if size % split:
+        case.refuse("not-divisible", f"the output's size {size} does not divide by {split}")
+    if case.devices % split:
+        message = f"the {case.devices} devices of the stage don't divide by {split}"
+        case.refuse("device-count", message)
+    if split != 1 and case.result(0)[0] == DYNAMIC:
+        place = "lin_space_info.cc:CheckStrategyForDynamicShape"
+        case.refuse("dynamic-shape", f"a dynamic output can not be split by {split}", place)
+    inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)
+    replaced = "start and number are made for the rank's own piece" if split > 1 else ""
+    return Sharding((split,), inputs, ((0,),), replaced=replaced)
+
+
+@irregular("random", self_checked=True)
+def random(case: Case, base: Base) -> Sharding:
+    """The strategy is one of the shape that is asked for; seeds differ from slice to slice."""
+    shape = case.result(0)
+    strategy = case.strategy or ((1,) * len(shape),)
+    if case.call.is_dynamic:
+        place = "random_distribute_info.cc:CheckStrategyForDynamicShape"
+        case.refuse("dynamic-shape", "random numbers of a dynamic shape are not supported", place)
+    check_strategy(strategy, (shape,), case.context)
+    inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)
+    plain = identity_map(len(shape))
+    return Sharding(strategy[0], inputs, (plain,), mirrored=(False,) * len(inputs))
+
+
+@irregular("candidate_sampler")
+def candidate_sampler(case: Case, base: Base) -> Sharding:
+    """True classes may be split, candidates are sampled everywhere."""
+    if case.flag("remove_accidental_hits") and any(split > 1 for split in case.strategy[0]):
+        message = f"with remove_accidental_hits nothing can be split: {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    return base()
+
+
+@irregular("unsplit")
+def unsplit(case: Case, base: Base) -> Sharding:
+    """Nothing may be split."""
+    for strategy in case.strategy:
+        if any(split != 1 for split in strategy):
+            case.refuse("axis-split", f"no dimension can be split, strategy {case.strategy}")
+    matrix = case.strategy[0] if case.strategy else ()
+    return Sharding(
+        matrix,
+        tuple(whole_map(tensor.shape or ()) for tensor in case.tensors),
+        tuple(whole_map(tensor.shape or ()) for tensor in case.call.results),
+    )
+
+
+@irregular("capacity_router", self_checked=True)
+def capacity_router(case: Case, base: Base) -> Sharding:
+    """Expert choices [b n k]: only the batch may be split; scalars may have entries of their own."""
+    choices = [
+        index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3
+    ]
+    rows = [row for row in case.strategy if len(row) == 3]
+    if not rows or len(rows) != len(choices):
+        raise Unsure("the strategy of the router has an unknown form")
+    check_strategy(tuple(rows), tuple(case.sizes(index) for index in choices), case.context)
+    for row in rows:
+        if row[1:] != (1, 1):
+            case.refuse("axis-split", f"the last two dimensions can not be split, strategy {row}")
+    if any(row != rows[0] for row in rows):
+        raise Unsure("choices and probabilities are split differently")
+    inputs = tuple(
+        (2, WHOLE, WHOLE) if index in choices else whole_map(tensor.shape or ())
+        for index, tensor in enumerate(case.tensors)
+    )
+    outputs = tuple((2, *((WHOLE,) * (len(t.shape or ()) - 1))) for t in case.call.results)
+    return Sharding(rows[0], inputs, outputs)
+
+
+@irregular("finalize_routing")
+def finalize_routing(case: Case, base: Base) -> Sharding:
+    """Nothing but the k of scales and experts is looked at: all must be whole."""
+    if len(case.strategy) not in (6, 7):
+        case.refuse("strategy-size", f"the strategy must have 6 or 7 entries: {case.strategy}")
+    return unsplit(case, base)
+
+
+@irregular("dynamic_quant")
+def dynamic_quant(case: Case, base: Base) -> Sharding:
+    """x and scales: the last dimension is whole, unless the redistribution is skipped."""
+    skipped = bool(case.call.attributes.get("skip_redistribution", False))
+    first = case.strategy[0]
+    other = case.strategy[1][0] if len(case.strategy) > 1 and case.strategy[1] else 1
+    if not skipped and (first[-1] != 1 or other != 1):
+        case.refuse("axis-split", f"the last dimension can not be split: {case.strategy}")
+    plain = identity_map(len(first))
+    maps = (plain, (0,)) if len(case.tensors) > 1 else (plain,)
+    if len(case.tensors) > 2:
+        raise Unsure("DynamicQuantExt with more than two inputs")
+    assert prod(first) > 0
+    return replace(Sharding(first, maps, (plain, plain[:-1])), replaced="")

@@ -1,0 +1,129 @@
+"""Decodes single tokens of a record; equal texts give the same immutable object."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from irtool.ir.node import GraphTarget, PrimitiveTarget
+from irtool.ir.types import NamedShape, RefType, ScalarType, Shape, TensorType
+from irtool.ir.values import (
+    ForeignNode,
+    ForeignParameter,
+    GraphReference,
+    NodeReference,
+    ParameterReference,
+    Scalar,
+    SliceLiteral,
+    String,
+    SymbolicKey,
+    Tagged,
+    TensorLiteral,
+    Word,
+)
+from irtool.syntax.part import Memo
+
+
+def integer(text: str) -> int:
+    """An integer that prints back as it stands; ValueError for leading zeros."""
+    value = int(text)
+    if str(value) != text:
+        raise ValueError(f"unusual number {text!r}")
+    return value
+
+
+def _scalar(text: str) -> Scalar:
+    kind, _, rest = text.partition("(")
+    return Scalar(kind, rest[:-1])
+
+
+def _parameter(text: str) -> ParameterReference:
+    number, underscore, label = text[5:].partition("_")
+    return ParameterReference(integer(number) if number else None, label if underscore else None)
+
+
+_FOREIGN = re.compile(r"\$\((@?)([^\s:]+?):(?:para([0-9]*)_)?(.*)\)\Z", re.DOTALL)
+
+
+def _foreign(text: str) -> ForeignNode | ForeignParameter:
+    match = _FOREIGN.match(text)
+    assert match is not None, text
+    at, graph, number, name = match.groups()
+    if number is None:
+        return ForeignNode(graph, name, at)
+    return ForeignParameter(graph, integer(number) if number else None, name, at)
+
+
+_TENSOR = re.compile(
+    r"Tensor\(shape=\[(.*?)\], dtype=([^,]*), value=(.*?)(?:, name=([^()]*))?\)\Z", re.DOTALL
+)
+
+
+def _tensor(text: str) -> TensorLiteral | Tagged:
+    match = _TENSOR.match(text)
+    if match is None:
+        return Tagged("Tensor", text[6:])
+    shape, dtype, data, name = match.groups()
+    sizes = tuple(integer(size) for size in shape.split(", ")) if shape else ()
+    return TensorLiteral(sizes, dtype, data, name)
+
+
+def _slice(text: str) -> SliceLiteral:
+    start, stop, step = text[6:-1].split(" : ")
+    return SliceLiteral(Word(start), Word(stop), Word(step))
+
+
+def _tagged(text: str) -> Tagged:
+    at = min(i for i in map(text.find, "([{") if i >= 0)
+    return Tagged(text[:at], text[at:])
+
+
+def _shape(text: str) -> Shape:
+    if text.startswith("x[const"):
+        inside = text[len("x[const vector][") : -1]
+        style = "x[const vector][%s]"
+    else:
+        at = text.index("(")
+        inside = text[at + 1 : -1]
+        style = text[:at] + "(%s)"
+    return Shape(tuple(integer(size) for size in inside.split(", ")) if inside else (), style)
+
+
+def _tensor_type(text: str) -> TensorType:
+    kind, bracket, element = text.partition("[")
+    return TensorType(ScalarType(element[:-1]) if bracket else None, kind)
+
+
+def _ref_type(text: str) -> RefType:
+    target = text[4:-1]
+    if target.endswith("]"):
+        return RefType(_tensor_type(target))
+    return RefType(TensorType(ScalarType(target[7:-1])), "()")
+
+
+def _text(text: str) -> str:
+    return text
+
+
+MEMOS: dict[str, Memo[Any]] = {
+    "node_reference": Memo(lambda text: NodeReference(integer(text[1:]))),
+    "parameter_reference": Memo(_parameter),
+    "foreign_reference": Memo(_foreign),
+    "graph_reference": Memo(lambda text: GraphReference(text[1:])),
+    "scalar": Memo(_scalar),
+    "string": Memo(lambda text: String(text[1:-1])),
+    "word": Memo(Word),
+    "tensor": Memo(_tensor),
+    "slice": Memo(_slice),
+    "symbolic_key": Memo(lambda text: SymbolicKey(text)),
+    "tagged": Memo(_tagged),
+    "shape": Memo(_shape),
+    "named_shape": Memo(lambda text: NamedShape(text.removeprefix(", "))),
+    "tensor_type": Memo(_tensor_type),
+    "ref_type": Memo(_ref_type),
+    "scalar_type": Memo(ScalarType),
+    "graph_target": Memo(lambda text: GraphTarget(text[5:].removeprefix("@"))),
+    "primitive_target": Memo(PrimitiveTarget),
+    "text": Memo(_text),
+    "integer": Memo(integer),
+}
