@@ -143,6 +143,10 @@ class Dump:
                 found.setdefault((item.number, None), made)
         return found
 
+    def parameter_by_label(self, number: int | None, label: str | None) -> GraphParameter | None:
+        """The parameter with exactly this number and label, of any graph."""
+        return self._parameter_table.get((number, label)) if label is not None else None
+
     def parameter_by_number(self, number: int | None, label: str | None) -> GraphParameter | None:
         """The parameter ``%para<number>`` of any graph: numbers are unique in a file.
 

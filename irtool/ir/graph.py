@@ -129,16 +129,13 @@ Item: TypeAlias = (
 class AmbiguousReference:
     """A reference by debug name that several nodes of the graph bear.
 
-    ``likely`` is the last definition, which Python rebinding (``x = f(x)``) usually means.
+    ``likely`` is the last definition before the referring graph is used, which Python rebinding
+    (``x = f(x)``) usually means.
     """
 
     reference: ForeignNode
     candidates: tuple[Node, ...]
-
-    @property
-    def likely(self) -> Node:
-        """The candidate that the reference most probably means."""
-        return self.candidates[-1]
+    likely: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +261,31 @@ class Graph:
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[Node, ...]]:
-        found: dict[str, tuple[Node, ...]] = {}
+        found: dict[str, list[Node]] = {}
         for node in self.nodes:
             if node.name is not None:
-                found[node.name] = (*found.get(node.name, ()), node)
+                found.setdefault(node.name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def _parameter_table(self) -> dict[tuple[int | None, str | None], GraphParameter]:
+        """Parameters by number and label, and by number alone where there is a number."""
+        found: dict[tuple[int | None, str | None], GraphParameter] = {}
+        for item in self.parameters:
+            found.setdefault((item.number, item.label), item)
+            if item.number:
+                found.setdefault((item.number, None), item)
         return found
 
     @cached_property
-    def _parameter_by_label(self) -> dict[str | None, GraphParameter]:
-        return {item.label: item for item in self.parameters}
+    def _first_use(self) -> dict[str, int]:
+        """For each graph that this one uses, the position of the first node that does."""
+        found: dict[str, int] = {}
+        for position, node in enumerate(self.nodes):
+            for reference in node.references():
+                if isinstance(reference, GraphReference):
+                    found.setdefault(reference.name, position)
+        return found
 
     def node(self, number: int) -> Node | None:
         """The node ``%number``."""
@@ -282,8 +295,13 @@ class Graph:
         """All nodes with this debug name: names are not unique."""
         return self._by_name.get(name, ())
 
-    def source(self, operand: Value) -> Source:
-        """What an operand of this graph stands for."""
+    def source(self, operand: Value, type: Abstract | None = None) -> Source:
+        """What an operand of this graph stands for.
+
+        Args:
+            operand: an operand, or a reference inside one.
+            type: its type, if known: tells apart nodes of an enclosing graph with equal names.
+        """
         match operand:
             case NodeReference():
                 return self._by_number.get(operand.number) or Unresolved(operand)
@@ -293,7 +311,7 @@ class Graph:
                 found = self.dump.graph(operand.name) if self.dump else None
                 return found or Unresolved(operand)
             case ForeignNode():
-                return self._foreign(operand)
+                return self._foreign(operand, type)
             case ForeignParameter():
                 owner = self.dump.graph(operand.graph) if self.dump else None
                 if owner is None:
@@ -310,21 +328,38 @@ class Graph:
         return tuple(graph for graph in found if graph is not None)
 
     def _parameter(self, reference: ParameterReference) -> Source:
-        for item in self.parameters:
-            if item.number == reference.number and (item.number or item.label == reference.label):
-                return item
-        if self.dump is not None:
-            found = self.dump.parameter_by_number(reference.number, reference.label)
-            if found is not None:
-                return found
-        return Unresolved(reference)
+        # The label may differ between definition and use, so that the number decides; but dumps
+        # in calling order (MS_DEV_DUMP_IR_SORT_MODE) number the parameters of two graphs alike,
+        # and those of failed compilations number all of them 0: there the label does.
+        number, label = reference.number, reference.label
+        found = self._parameter_table.get((number, label))
+        if found is None and self.dump is not None:
+            found = self.dump.parameter_by_label(number, label)
+        if found is None and number:
+            found = self._parameter_table.get((number, None))
+        if found is None and self.dump is not None:
+            found = self.dump.parameter_by_number(number, label)
+        return found or Unresolved(reference)
 
-    def _foreign(self, reference: ForeignNode) -> Source:
+    def _foreign(self, reference: ForeignNode, type: Abstract | None) -> Source:
         owner = self.dump.graph(reference.graph) if self.dump else None
         candidates = owner.named(reference.name) if owner else ()
-        if not candidates:
+        if not candidates or owner is None:
             return Unresolved(reference)
-        return candidates[0] if len(candidates) == 1 else AmbiguousReference(reference, candidates)
+        if len(candidates) > 1 and type is not None:
+            alike = tuple(node for node in candidates if node.output_type == type)
+            candidates = alike or candidates
+        if len(candidates) == 1:
+            return candidates[0]
+        return AmbiguousReference(reference, candidates, self._latest(candidates, owner))
+
+    def _latest(self, candidates: tuple[Node, ...], owner: Graph) -> Node:
+        """The last candidate that ``owner`` computes before it uses this graph."""
+        end = owner._first_use.get(self.name)
+        if end is not None:
+            before = set(owner.nodes[:end])
+            candidates = tuple(node for node in candidates if node in before) or candidates
+        return candidates[-1]
 
     # -- users ---------------------------------------------------------------------------------
 

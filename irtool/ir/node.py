@@ -271,6 +271,8 @@ class Node:
         """Whether this node computes a gradient, by what the node itself says."""
         if self.forward_unique_id is not None:
             return True
+        if self.unique_id is not None:
+            return False  # a forward collective may be called grad… as well
         if self.instance_name and self.instance_name.startswith("grad"):
             return True
         scope = self.comments.scope
@@ -295,7 +297,11 @@ class Node:
     @property
     def inputs(self) -> tuple[Source, ...]:
         """What each operand stands for: a node, parameter, graph or constant."""
-        return tuple(self._graph().source(operand) for operand in self.operands)
+        source = self._graph().source
+        types = self.input_types
+        if len(types) != len(self.operands):
+            return tuple(source(operand) for operand in self.operands)
+        return tuple(source(*pair) for pair in zip(self.operands, types, strict=True))
 
     @property
     def users(self) -> tuple[Node, ...]:

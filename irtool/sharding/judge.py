@@ -68,12 +68,19 @@ def judge(
             case = replace(case, strategy=batch_strategy(case))
         used = case.strategy
         judgement = _complete(case, _sharding(case))
-        return replace(judgement, generated=strategy is None and in_layout is None)
+        made = strategy is None and in_layout is None
+        return replace(judgement, generated=made, parts=_parts(in_layout))
     except Refused as refused:
         return Judgement("illegal", used, (refused.finding,), devices=context.devices)
     except Unsure as unsure:
         finding = Finding("unknown", unsure.reason, "")
         return Judgement("unknown", used, (finding,), devices=context.devices)
+
+
+def _parts(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
+    """How many parts interleaved layouts make of the calculation."""
+    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaves]
+    return cut[0].device_matrix[-1] if cut else 1
 
 
 def _rule(call: OperatorCall) -> Rule | None:
@@ -95,12 +102,27 @@ def _with_layouts(
 ) -> Case:
     """The case under the user's layouts; what they come to becomes its strategy."""
     op = case.call.op
-    layouts = _extracted(given, case.tensors, "input", op)
+    layouts = _extracted(_of_tensors(given, case.call), case.tensors, "input", op)
     outputs = None if output is None else _extracted(output, case.call.results, "output", op)
     if not case.rule.layout:
         raise Refused("layout-unsupported", f"{op} does not take layouts", NO_LAYOUT)
     strategy = tuple(layout.splits for layout in layouts)
     return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)
+
+
+def _of_tensors(
+    given: Sequence[UserLayout | TensorLayout], call: OperatorCall
+) -> Sequence[UserLayout | TensorLayout]:
+    """The layouts of tensors only, where constants were given layouts too (custom operators)."""
+    counts = [len(list(operand.tensors)) for operand in call.inputs]
+    if len(given) == sum(counts) or len(given) != sum(count or 1 for count in counts):
+        return given
+    kept: list[UserLayout | TensorLayout] = []
+    place = 0
+    for count in counts:
+        kept += given[place : place + count]
+        place += count or 1
+    return kept
 
 
 def _extracted(
@@ -136,7 +158,8 @@ def _sharding(case: Case) -> Sharding:
         case.refuse("dynamic-shape", f"{case.call.op} does not support dynamic shapes now")
     if case.output_layouts is not None and rule.function not in OUT_LAYOUT:
         case.refuse_output_layout()
-    if case.out_strategy is not None and rule.function not in OUT_STRATEGY:
+    follows = "cell_shard_op" in case.call.attributes or "ShardIdentity" in case.call.op
+    if case.out_strategy is not None and not follows and rule.function not in OUT_STRATEGY:
         message = f"{case.call.op} does not support an output strategy"
         raise Refused("out-strategy", message, checks.OUT_STRATEGY)
     return sharding
@@ -171,6 +194,7 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
         output_layouts=outputs,
         input_slices=input_slices,
         output_slices=output_slices,
+        raw_outputs=_raw_outputs(sharding, output_slices),
         collectives=collectives,
         mirrors=mirrors,
         repeats=repeated.repeats,
@@ -232,6 +256,16 @@ def _slices(
 ) -> tuple[Shape, ...]:
     known = dict(special)
     return tuple(known.get(index, layout.slice_shape) for index, layout in enumerate(layouts))
+
+
+def _raw_outputs(sharding: Sharding, slices: Sequence[Shape]) -> tuple[Shape, ...]:
+    """Local outputs before the first collective that stands behind them."""
+    before = {
+        reduction.output: reduction.shape
+        for reduction in reversed(sharding.reductions)
+        if reduction.output is not None and reduction.shape is not None
+    }
+    return tuple(before.get(index, shape) for index, shape in enumerate(slices))
 
 
 def _collectives(

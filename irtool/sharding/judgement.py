@@ -123,6 +123,8 @@ class Judgement:
 
     Device matrix and maps are in MindSpore's origin form, the repeated axis included. Slices and
     maps are one a tensor input (elements of tuples in line) and one a tensor output.
+    ``raw_outputs``: what the operator itself puts out, before its collectives scatter or gather.
+    ``parts``: how many parts are computed in turn (interleaved layouts); slices are of all parts.
     ``mirrors``: per input the ranks of the gradient's AllReduce if that input is a parameter (one
     rank: none is needed). ``loss_divisor``: by what the gradient is divided if this is the loss.
     """
@@ -135,6 +137,8 @@ class Judgement:
     output_layouts: tuple[TensorLayout, ...] = ()
     input_slices: tuple[Shape, ...] = ()
     output_slices: tuple[Shape, ...] = ()
+    raw_outputs: tuple[Shape, ...] = ()
+    parts: int = 1
     collectives: tuple[Collective, ...] = ()
     mirrors: tuple[tuple[int, ...], ...] = ()
     repeats: int = 1

@@ -105,9 +105,7 @@ class TensorLayout:
 
         def moved(entry: MapEntry) -> MapEntry:
             axes = [place[axis] for axis in axes_of(self.device_matrix, entry) if axis in place]
-            if len(axes) > 1:
-                return tuple(axes)
-            return axes[0] if axes else WHOLE
+            return entry_of(axes)
 
         return TensorLayout(matrix, tuple(moved(e) for e in self.tensor_map), self.tensor_shape)
 
@@ -182,15 +180,20 @@ class UserLayout:
     def tensor_layout(self, shape: Shape) -> TensorLayout:
         """The layout of a tensor on real devices: the interleaving axis, if any, left out."""
         if not self.interleaved:
-            return TensorLayout(self.device_matrix, self.tensor_map, shape)
+            plain = tuple(entry_of(entries_of(entry)) for entry in self.tensor_map)
+            return TensorLayout(self.device_matrix, plain, shape)
 
         def without(entry: MapEntry) -> MapEntry:
-            axes = tuple(axis - 1 for axis in entries_of(entry) if axis != 0)
-            return axes if len(axes) > 1 else (axes[0] if axes else WHOLE)
+            return entry_of(tuple(axis - 1 for axis in entries_of(entry) if axis != 0))
 
         return TensorLayout(
             self.device_matrix[:-1], tuple(without(e) for e in self.tensor_map), shape
         )
+
+    @property
+    def interleaves(self) -> bool:
+        """True if a dimension is cut along the interleaving axis: computed in parts, in turn."""
+        return self.interleaved and any(0 in entries_of(entry) for entry in self.tensor_map)
 
     @property
     def strategy(self) -> tuple[int, ...]:
@@ -204,6 +207,11 @@ def entries_of(entry: MapEntry) -> tuple[int, ...]:
     if isinstance(entry, tuple):
         return tuple(axis for axis in entry if axis != WHOLE)
     return () if entry == WHOLE else (entry,)
+
+
+def entry_of(axes: Sequence[int]) -> MapEntry:
+    """A tensor-map entry of these axes: -1 for none, a number for one, a tuple for several."""
+    return tuple(axes) if len(axes) > 1 else (axes[0] if axes else WHOLE)
 
 
 def axes_of(device_matrix: Sequence[int], entry: MapEntry) -> tuple[int, ...]:

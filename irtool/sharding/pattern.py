@@ -7,11 +7,10 @@ is given, and every named axis gets the device axes that the layouts map it to.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import WHOLE, MapEntry, TensorMap, entries_of, split_of
+from irtool.sharding.layout import WHOLE, MapEntry, TensorMap, entries_of, entry_of, split_of
 from irtool.sharding.notation import Axis, Change, InputPattern, OutputPattern, Rule
 
 Key = tuple[str, int]
@@ -191,8 +190,7 @@ def _entry(binding: _Binding, keys: list[Key], key: Key | None) -> MapEntry:
     if key is None or key not in binding.bound:
         return WHOLE
     if binding.case.layouts is not None:
-        entry = binding.bound[key].entry
-        return entry if len(entry) > 1 else (entry[0] if entry else WHOLE)
+        return entry_of(binding.bound[key].entry)
     return len(keys) - 1 - keys.index(key) if key in keys else WHOLE
 
 
@@ -309,12 +307,3 @@ def _mirrored(rule: Rule, count: int) -> tuple[bool, ...] | None:
         return None
     return tuple(index in rule.mirror for index in range(count))
 
-
-def whole_sharding(case: Case, *, matrix: tuple[int, ...] = ()) -> Sharding:
-    """Every input and output whole on every device."""
-    assert prod(matrix) >= 0
-    return Sharding(
-        device_matrix=matrix,
-        input_maps=tuple((WHOLE,) * len(operand.shape or ()) for operand in case.tensors),
-        output_maps=tuple((WHOLE,) * len(operand.shape or ()) for operand in case.call.results),
-    )

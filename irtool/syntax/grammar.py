@@ -14,7 +14,6 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 from irtool.syntax.assemble import Assembler
-from irtool.syntax.part import DIGITS
 
 STARTS = [
     "statement",
@@ -30,7 +29,6 @@ MAX_DEPTH = 100
 
 _BRACKETS = re.compile(r"[(\[{)\]}]")
 _LOCK = threading.Lock()
-_TEMPLATE_LIMIT = 1 << 16
 
 
 class Unreadable(ValueError):
@@ -110,42 +108,9 @@ def _expectation(error: Exception) -> str:
 Key = tuple[str, ...]
 
 
-def split_digits(text: str) -> tuple[Key, Key]:
-    """The literal text of a record (the key of its template) and its runs of digits."""
-    pieces = DIGITS.split(text)
-    return tuple(pieces[::2]), tuple(pieces[1::2])
-
-
 def mask(literals: Key) -> str:
     """The record with each run of digits replaced by its index."""
     return "".join(
         f"{piece}{index}" if index < len(literals) - 1 else piece
         for index, piece in enumerate(literals)
     )
-
-
-class Templates:
-    """Parsed forms by their literal text; ``build`` makes the template from the masked text."""
-
-    def __init__(self, build: Callable[[str], Any]) -> None:
-        self._build = build
-        self._known: dict[Key, Any] = {}
-
-    def get(self, literals: Key) -> Any:
-        """The template for a record with this literal text.
-
-        Raises:
-            Unreadable: the grammar does not accept such records.
-        """
-        template = self._known.get(literals)
-        if template is None:
-            if len(self._known) >= _TEMPLATE_LIMIT:
-                self._known.clear()
-            try:
-                template = self._build(mask(literals))
-            except Unreadable as error:
-                template = error
-            self._known[literals] = template
-        if isinstance(template, Unreadable):
-            raise template
-        return template

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments
+from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Remark
 from irtool.ir.graph import Head, Parameter, ParameterList, Property
 from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.assemble_base import SignatureParts, StatementParts
-from irtool.syntax.grammar import Key, Templates, Unreadable, parse, split_digits
-from irtool.syntax.part import Holes, Memo, Part
+from irtool.syntax.grammar import Key, Unreadable, mask, parse
+from irtool.syntax.part import DIGITS, Holes, Memo, Part
 from irtool.syntax.printer import (
     print_attributes,
     print_comment,
@@ -24,7 +24,6 @@ from irtool.syntax.printer import (
     print_statement,
 )
 
-T = TypeVar("T")
 Restore = Callable[[str], str]
 _STANDARD_WORD = "Return"
 
@@ -34,11 +33,10 @@ class StatementTemplate:
 
     __slots__ = (
         "instance_name", "name", "node_attributes", "number", "operands", "primal_attributes",
-        "primitive_attributes", "prototype", "return_word", "strategy", "target", "verified",
+        "primitive_attributes", "prototype", "return_word", "strategy", "target",
     )  # fmt: skip
 
     def __init__(self, parts: StatementParts) -> None:
-        self.verified = False
         self.number = parts.number
         self.name = parts.name
         self.target = parts.target
@@ -107,10 +105,6 @@ def _is_strategy(block: Part[Attributes]) -> bool:
     return any(key.endswith(("strategy", "layout")) for key, _ in sample.entries)
 
 
-def _statement_template(masked: str) -> StatementTemplate:
-    return StatementTemplate(parse(masked, "statement", masked=True))
-
-
 @dataclass(frozen=True, slots=True)
 class TypeLine:
     """A type line as read; ``strategy`` stood before it in versions up to 1.6."""
@@ -119,150 +113,163 @@ class TypeLine:
     strategy: Attributes | None = None
 
 
-class Records:
-    """Reads records, each form of record once.
+class Form:
+    """One kind of record: each form of it is parsed once, and checked by printing it back.
 
-    What was read is printed and compared with the text the first time that a form is seen, so
-    that a gap in the grammar shows as an unreadable record instead of a wrong model.
+    A gap in the grammar therefore shows as an unreadable record instead of a wrong model.  One
+    check a form is enough: templates decode every run of digits exactly or refuse it.
 
     Args:
+        start: start symbol of the grammar.
+        prepare: makes a template from what the grammar gives.
+        show: prints what a template makes of some holes.
         plain: parse every record by Lark afresh (the reference that the fast way is held to).
     """
 
+    def __init__(
+        self,
+        start: str,
+        show: Callable[[Any, Holes], str],
+        plain: bool,
+        prepare: Callable[[Any], Any] = lambda parts: parts,
+    ) -> None:
+        self._start = start
+        self._show = show
+        self._plain = plain
+        self._prepare = prepare
+        self._templates: dict[Key, Any] = {}
+
+    def read(self, text: str, restore: Restore | None = None) -> tuple[Any, Holes]:
+        """The template of a record and the holes to fill it with.
+
+        Raises:
+            Unreadable: the grammar does not accept it, or would not print it back.
+        """
+        if self._plain or restore is not None:
+            template = self._prepare(parse(text, self._start, restore=restore))
+            _verify(self._show(template, ()), restore(text) if restore else text)
+            return template, ()
+        pieces = DIGITS.split(text)
+        literals, holes = tuple(pieces[::2]), tuple(pieces[1::2])
+        template = self._templates.get(literals)
+        if template is None:
+            template = self._make(literals, holes, text)
+        if isinstance(template, Unreadable):
+            parse(text, self._start)  # fails at the column of this text, not of the masked one
+            raise template
+        return template, holes
+
+    def _make(self, literals: Key, holes: Holes, text: str) -> Any:
+        try:
+            template = self._prepare(parse(mask(literals), self._start, masked=True))
+            _verify(self._show(template, holes), text)
+        except Unreadable as error:
+            template = error
+        if len(self._templates) >= _FORM_LIMIT:
+            self._templates.clear()
+        self._templates[literals] = template
+        return template
+
+
+_FORM_LIMIT = 1 << 16
+
+
+class Records:
+    """Reads records; what it has seen once it does not parse again (see :class:`Form`)."""
+
     def __init__(self, plain: bool = False) -> None:
         self._plain = plain
-        self._statements = Templates(_statement_template)
-        self._signatures = Templates(lambda text: parse(text, "type_line", masked=True))
-        self._parameters = Templates(lambda text: parse(text, "parameter", masked=True))
-        self._type_lines: Memo[TypeLine] = Memo(self._read_type_line)
-        self._comment_lines: Memo[CommentLine] = Memo(_read_comment)
-        self._heads = Templates(lambda text: parse(text, "head", masked=True))
-        self._parameter_lists = Templates(lambda text: parse(text, "parameter_list", masked=True))
-        self._properties: Memo[Property] = Memo(lambda text: parse(text, "property_line")(()))
+        self._statements = Form("statement", _show_statement, plain, StatementTemplate)
+        self._type_lines = Form("type_line", _show_type_line, plain)
+        self._parameters = Form("parameter", lambda t, h: print_parameter(t(h)), plain)
+        self._heads = Form("head", lambda t, h: print_head(t(h)), plain)
+        self._lists = Form("parameter_list", lambda t, h: print_parameter_list(t(h)), plain)
+        self._known_type_lines: Memo[TypeLine] = Memo(self._read_type_line)
+        self._known_comments: Memo[CommentLine] = Memo(_read_comment)
+        self._known_properties: Memo[Property] = Memo(_read_property)
 
-    # ---- statements
-
-    def statement(self, text: str, restore: Restore | None = None) -> tuple[Any, Holes]:
+    def statement(
+        self, text: str, restore: Restore | None = None
+    ) -> tuple[StatementTemplate, Holes]:
         """Template and holes of a statement (without indentation).
 
         Raises:
             Unreadable: the grammar does not accept it, or would not print it back.
         """
-        if self._plain or restore is not None:
-            template = StatementTemplate(parse(text, "statement", restore=restore))
-            _verify(print_statement(template.node((), style=_BARE)), restore, text)
-            return template, ()
-        literals, holes = split_digits(text)
-        try:
-            template = self._statements.get(literals)
-        except Unreadable:
-            parse(text, "statement")  # fails at the column of this text, not of the masked one
-            raise
-        if not template.verified:
-            _verify(print_statement(template.node(holes, style=_BARE)), None, text)
-            template.verified = True
-        return template, holes
-
-    # ---- type lines
+        return self._statements.read(text, restore)
 
     def type_line(self, text: str, restore: Restore | None = None) -> TypeLine:
-        """A type line or a line of its look, indentation included.
-
-        Raises:
-            Unreadable: the grammar does not accept it, or would not print it back.
-        """
+        """A type line or a line of its look, indentation included; raises like a statement."""
         if self._plain or restore is not None:
-            return _type_line(parse(text, "type_line", restore=restore), (), text, restore)
-        return self._type_lines[text]
+            return self._read_type_line(text, restore)
+        return self._known_type_lines[text]
 
-    def _read_type_line(self, text: str) -> TypeLine:
-        literals, holes = split_digits(text)
-        try:
-            template = self._signatures.get(literals)
-        except Unreadable:
-            parse(text, "type_line")
-            raise
-        return _type_line(template, holes, text, None)
+    def _read_type_line(self, text: str, restore: Restore | None = None) -> TypeLine:
+        parts, holes = self._type_lines.read(text, restore)
+        return TypeLine(parts.line(holes), parts.strategy and parts.strategy(holes))
 
-    # ---- the rest
+    def parameter(self, text: str, restore: Restore | None = None) -> Parameter:
+        """A line of the ``# Params:`` section; raises like a statement."""
+        template, holes = self._parameters.read(text, restore)
+        return template(holes)
+
+    def head(self, text: str, restore: Restore | None = None) -> Head:
+        """``subgraph @G(…) {``; raises like a statement."""
+        template, holes = self._heads.read(text, restore)
+        return template(holes)
+
+    def parameter_list(self, text: str, restore: Restore | None = None) -> ParameterList:
+        """``# Parameters: 2, (…)``; raises like a statement."""
+        template, holes = self._lists.read(text, restore)
+        return template(holes)
+
+    def property(self, text: str, line: int) -> Property:
+        """A header line or graph attribute; raises like a statement."""
+        known = self._known_properties[text]
+        return Property(known.key, known.separator, known.value, line)
 
     def comments(self, text: str) -> Comments:
         """Comment lines (whole lines), read when first asked for."""
         return Comments.deferred(text, self._read_comments)
 
     def _read_comments(self, text: str) -> tuple[CommentLine, ...]:
-        known = self._comment_lines
+        known = self._known_comments
         return tuple(known[line] for line in text.split("\n"))
-
-    def parameter(self, text: str, restore: Restore | None = None) -> Parameter:
-        """A line of the ``# Params:`` section.
-
-        Raises:
-            Unreadable: the grammar does not accept it, or would not print it back.
-        """
-        made: Parameter = self._filled(self._parameters, "parameter", text, restore)
-        _verify(print_parameter(made), restore, text)
-        return made
-
-    def head(self, text: str, restore: Restore | None = None) -> Head:
-        """``subgraph @G(…) {``; raises like :meth:`parameter`."""
-        made: Head = self._filled(self._heads, "head", text, restore)
-        _verify(print_head(made), restore, text)
-        return made
-
-    def parameter_list(self, text: str, restore: Restore | None = None) -> ParameterList:
-        """``# Parameters: 2, (…)``; raises like :meth:`parameter`."""
-        made: ParameterList = self._filled(self._parameter_lists, "parameter_list", text, restore)
-        _verify(print_parameter_list(made), restore, text)
-        return made
-
-    def _filled(self, known: Templates, start: str, text: str, restore: Restore | None) -> Any:
-        if self._plain or restore is not None:
-            return parse(text, start, restore=restore)(())
-        literals, holes = split_digits(text)
-        try:
-            template = known.get(literals)
-        except Unreadable:
-            parse(text, start)  # fails at the column of this text, not of the masked one
-            raise
-        return template(holes)
-
-    def property(self, text: str, line: int) -> Property:
-        """A header line or graph attribute."""
-        known = self._properties[text]
-        return Property(known.key, known.separator, known.value, line)
 
 
 _BARE = StatementStyle(indent="")
 
 
-def _type_line(parts: SignatureParts, holes: Holes, text: str, restore: Restore | None) -> TypeLine:
-    line = parts.line(holes)
-    strategy = parts.strategy(holes) if parts.strategy else None
-    printed = print_signature(line)
-    if strategy is not None:
-        printed = f" {print_attributes(strategy)}{printed}"
-    _verify(printed, restore, text)
-    return TypeLine(line, strategy)
+def _show_statement(template: StatementTemplate, holes: Holes) -> str:
+    return print_statement(template.node(holes, style=_BARE))
+
+
+def _show_type_line(parts: SignatureParts, holes: Holes) -> str:
+    strategy = f" {print_attributes(parts.strategy(holes))}" if parts.strategy else ""
+    return strategy + print_signature(parts.line(holes))
+
+
+def _read_property(text: str) -> Property:
+    made: Property = parse(text, "property_line")(())
+    _verify(f"{made.key}{made.separator}{made.value}", text)
+    return made
 
 
 def _read_comment(text: str) -> CommentLine:
     body = text.lstrip(" \t")
-    line: CommentLine = parse(body, "comment")(()) if body else parse(" ", "comment")(())
-    line = replace(line, indent=text[: len(text) - len(body)])
-    if print_comment(line) != text:
-        raise Unreadable("a comment that would not be printed back", 0)
-    return line
+    indent = text[: len(text) - len(body)]
+    try:
+        line: CommentLine = replace(parse(body, "comment")(()), indent=indent)
+    except Unreadable:
+        return Remark(body, indent)
+    # What looks like a location or scope but is spelled otherwise is a remark like any other.
+    return line if print_comment(line) == text else Remark(body, indent)
 
 
-def _verify(printed: str, restore: Restore | None, text: str) -> None:
-    expected = restore(text) if restore else text
+def _verify(printed: str, expected: str) -> None:
     if printed != expected:
         column = next(
             (i for i, (a, b) in enumerate(zip(printed, expected, strict=False)) if a != b),
             min(len(printed), len(expected)),
         )
         raise Unreadable("unusual spelling", column)
-
-
-__all__ = ["Key", "Records", "StatementTemplate", "TypeLine", "Unreadable"]

@@ -51,12 +51,16 @@ PRELUDE = re.compile(
     r"subgraph (?:attr|instance|flag|symbol engine)\b|indirect: |switch_(?:layer_)?input: "
     r"|# (?:SideEffect|Parameters): "
 )
-HEAD = re.compile(r"subgraph @.*\{[ \t]*$|subgraph @.*\((?:\n\s+.*)*?\n\s*\) ?\{$", re.MULTILINE)
+HEAD = re.compile(
+    r"subgraph @.*\{[ \t]*$"
+    r"|subgraph @.*\([ \t]*\n(?:[ \t]+(?:, )?%para.*\n)*[ \t]*\) ?\{$",
+    re.MULTILINE,
+)
 GRAPH_ENDS = re.compile(rf"(?:{_NEXT})")
 MARKER = re.compile(r"(#-{8,}> )(.*)\Z", re.DOTALL)
-ELISION = re.compile(r"[ \t]*(?:#|//)?[ \t]*(?:\.\.\.+|…+)[ \t]*\Z")
-ELISION_LINE = re.compile(r"[ \t]*(?:\.\.\.+|…+)?[ \t]*$", re.MULTILINE)
-PROPERTY = re.compile(r"[^:\n]+?\s*:(?: .*|@.*)?\Z", re.DOTALL)
+ELISION = re.compile(r"[ \t]*(?:(?:#|//)[ \t]*)?(?:\.\.\.+|…+)[ \t]*\Z")
+ELISION_LINE = re.compile(r"[ \t]*(?:(?:\.\.\.+|…+)[ \t]*)?$", re.MULTILINE)
+PROPERTY = re.compile(r"\s*[^:\s][^:\n]*:(?: .*|@.*)?\Z", re.DOTALL)
 ACTOR_SET = re.compile(
     r"^(?:%\w+ = .*?(?:Actor|kernel_graph)|Base Block : |\[(?:continuous memory|Device tensor))",
     re.MULTILINE,

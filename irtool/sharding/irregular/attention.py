@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.common import layout_maps
+from irtool.sharding.irregular.common import given_inputs, layout_maps
 from irtool.sharding.judgement import Sharding, Unsure
 from irtool.sharding.layout import WHOLE, MapEntry, Shape, TensorMap
 
@@ -56,16 +57,7 @@ def input_layout(case: Case) -> str:
     raise Unsure(f"input layout {value!r}")
 
 
-def given_inputs(case: Case, names: tuple[str, ...], first: int) -> tuple[str, ...]:
-    """Names of the optional inputs that are given, in order; they begin at position ``first``."""
-    return tuple(
-        name
-        for place, name in enumerate(names, first)
-        if place < len(case.call.inputs) and any(True for _ in case.call.inputs[place].tensors)
-    )
-
-
-@irregular("flash_attention")
+@irregular("flash_attention", self_checked=True)
 def flash_attention(case: Case, base: Base) -> Sharding:
     """The strategy must be the one that the splits of query and key make necessary."""
     layout = input_layout(case)
@@ -77,6 +69,9 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
     if len(names) != len(case.tensors):
         raise Unsure("which inputs of the attention are given is not clear")
+    if case.layouts is None:
+        shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
+        check_strategy(case.strategy, shapes, case.context)
     splits = _splits(case, layout)
     compressed = case.number("sparse_mode") in COMPRESSED
     axes = tuple(

@@ -78,3 +78,12 @@ def constant_numbers(case: Case, name: str) -> tuple[int, ...] | None:
         return case.numbers(name)
     except Unsure:
         return None
+
+
+def given_inputs(case: Case, names: tuple[str, ...], first: int) -> tuple[str, ...]:
+    """Names of the optional inputs that are given, in order; they begin at position ``first``."""
+    return tuple(
+        name
+        for place, name in enumerate(names, first)
+        if place < len(case.call.inputs) and any(True for _ in case.call.inputs[place].tensors)
+    )

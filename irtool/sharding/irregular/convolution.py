@@ -391,7 +391,8 @@ def pool3d(case: Case, base: Base) -> Sharding:
         case.refuse("axis-split", f"the last dimension can not be split, strategy {strategy}")
     kernel, stride = case.numbers("kernel_size"), case.numbers("strides")
     mode_name = case.text("pad_mode").lower()
-    mode = {"pad": PAD, "same": SAME, "valid": VALID}.get(mode_name)
+    modes = {"pad": PAD, "calculated": PAD, "same": SAME, "valid": VALID}
+    mode = modes.get(mode_name)
     if mode is None or len(kernel) != 5 or len(stride) != 5:
         raise Unsure(f"pad mode {mode_name}, kernel {kernel}, stride {stride}")
     images = [

@@ -95,13 +95,15 @@ def dropout_do_mask(case: Case, base: Base) -> Sharding:
     check_strategy(case.strategy, (case.sizes(0),), case.context)
     rank = len(case.shape(0))
     maps = (identity_map(rank), *((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:]))
-    unsure = "the local shape of the mask is made by the generator" if len(case.tensors) > 1 else ""
+    elements = prod(size // s for size, s in zip(case.shape(0), case.strategy[0], strict=True))
+    # One bit an element, in bytes, made for 128 elements at a time.
+    mask = ((1, (-(-elements // 128) * 16,)),) if len(case.tensors) > 1 else ()
     return Sharding(
         device_matrix=case.strategy[0],
         input_maps=maps,
         output_maps=(identity_map(rank),),
         mirrored=(True, *(False for _ in case.tensors[1:])),
-        unsure=unsure,
+        input_slices=mask,
     )
 
 

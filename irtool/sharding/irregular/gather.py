@@ -353,6 +353,21 @@ def gather_nd(case: Case, base: Base) -> Sharding:
     return Sharding(indices, (table, plain), (plain[:-1] + (WHOLE,) * rest,))
 
 
-@irregular("index", self_checked=True)
+@irregular("index")
 def index(case: Case, base: Base) -> Sharding:
-    raise Unsure("what Index with a tuple of indices communicates is not known")
+    """Elements of a matrix by whole indices: each device its own, the rest is added up."""
+    count = len(case.shape(0))
+    if count > 2 or len(case.tensors) != 1 + count:
+        raise Unsure(f"Index into {count} dimensions with {len(case.tensors) - 1} indices")
+    for place in range(1, len(case.tensors)):
+        if any(split != 1 for split in case.strategy[place]):
+            raise Unsure("a split index")
+    first = case.strategy[0]
+    whole = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    out = (WHOLE,) * len(case.result(0))
+    over = tuple(axis for axis, split in enumerate(first) if split > 1)
+    why = "the table is split"
+    reductions = (Reduction("AllReduce", over, "sum", why),) if over else ()
+    replaced = "a masked local Index and the AllReduce" if over else ""
+    maps = (identity_map(count), *whole)
+    return Sharding(first, maps, (out,), reductions, replaced=replaced)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.attention import given_inputs, input_layout
+from irtool.sharding.irregular.attention import input_layout
+from irtool.sharding.irregular.common import given_inputs
 from irtool.sharding.judgement import Sharding, Unsure
 from irtool.sharding.layout import WHOLE, Shape, TensorMap, identity_map
 
@@ -76,7 +77,7 @@ def _incremental_map(case: Case, index: int, name: str, layout: str, parts: int)
         return (WHOLE, 0) if layout == "BSH" else (WHOLE, 0, WHOLE, WHOLE)
     if any(split != 1 for split in strategy):
         raise Unsure(f"a split {name}")
-    return (WHOLE,) * rank
+    return (1,) if name == "actual_seq_lengths" else (WHOLE,) * rank
 
 
 @irregular("prompt_attention")
@@ -195,7 +196,10 @@ def rotary_embedding(case: Case, base: Base) -> Sharding:
     main: TensorMap = (0, WHOLE, 1) if rank == 3 else (0, WHOLE, 1, WHOLE)
     # With one token a step every position belongs to one piece of the batch.
     ids_map: TensorMap = (0,) if case.shape(4)[0] == 1 and ids[0] > 1 else (WHOLE,)
-    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[2:4])
+    others = tuple(
+        (0, *((WHOLE,) * (len(t.shape or ()) - 1))) if rank == 4 else (WHOLE,) * len(t.shape or ())
+        for t in case.tensors[2:4]
+    )
     return Sharding((query[2], query[0]), (main, main, *others, ids_map), (main, main))
 
 

@@ -8,9 +8,20 @@ from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.common import layout_maps
+from irtool.sharding.irregular.common import given_inputs, layout_maps
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import WHOLE, MapEntry, Shape, TensorMap, entries_of, identity_map
+from irtool.sharding.layout import (
+    WHOLE,
+    MapEntry,
+    Shape,
+    TensorLayout,
+    TensorMap,
+    axes_of,
+    entries_of,
+    entry_of,
+    identity_map,
+    split_of,
+)
 
 Base = Callable[[], Sharding]
 OUT = "matmul_info.cc:CheckOutputStrategy"
@@ -129,7 +140,7 @@ def _by_layout(case: Case, base: Base) -> Sharding:
     """The user's layouts: device axes of m and n must differ."""
     matrix, maps = layout_maps(case)
     if case.has("enable_nd_tp") and case.flag("enable_nd_tp"):
-        raise Unsure("products with tensor parallelism in several dimensions (enable_nd_tp)")
+        return _several_dimensions(case, matrix, maps)
     m, k, other, n = _axes(case)
     if maps[0][k] != maps[1][other]:
         case.refuse("axis-mismatch", "the dimension that is summed up has two layouts")
@@ -144,6 +155,51 @@ def _by_layout(case: Case, base: Base) -> Sharding:
     return _with_out_layout(case, sharding, outputs[0].tensor_map)
 
 
+def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) -> Sharding:
+    """Tensor parallelism in two or three dimensions (``enable_nd_tp``).
+
+    Two: k of the first input along ``(x, y)``, the second ``[k x, n y]``: the first is gathered
+    along y, the partial products are scattered along x, so that n lies along ``(y, x)``.
+    Three: rows of the first along ``(…, z, y)``, k along x, the second ``[k (x, z), n y]``: the
+    first is gathered along y, the second along z, rows of the result lie along ``(…, z, x)``.
+    """
+    m, k, other, n = _axes(case)
+    rows, inner = entries_of(maps[0][m]), entries_of(maps[0][k])
+    depth, columns = entries_of(maps[1][other]), entries_of(maps[1][n])
+    if inner == (*depth, *columns) and len(inner) == 2 and m < k:
+        gathers = ((0, columns),)
+        scattered = depth
+        out_rows, out_columns = rows, (*columns, *depth)
+    elif len(columns) == len(inner) == 1 and rows[-1:] == columns and depth[:1] == inner:
+        gathers = ((0, columns), (1, depth[1:]))
+        scattered = inner
+        out_rows, out_columns = (*rows[:-1], *inner), columns
+    else:
+        case.refuse("layout", f"layouts {maps} don't fit a product in several dimensions")
+    local = [
+        TensorLayout(matrix, tensor_map, case.shape(index)).slice_shape
+        for index, tensor_map in enumerate(maps)
+    ]
+    found = [
+        Reduction("AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i])
+        for i, axes in gathers
+        if axes and split_of(matrix, axes) > 1
+    ]
+    if split_of(matrix, scattered) > 1:
+        why = "k is contracted and split"
+        found.append(Reduction("ReduceScatter", axes_of(matrix, scattered), "sum", why, 0))
+    lead = maps[0][:-2] if len(maps[0]) >= len(maps[1]) else maps[1][:-2]
+    out = (*lead, entry_of(out_rows), entry_of(out_columns))
+    return Sharding(
+        matrix,
+        maps,
+        (out,),
+        tuple(found),
+        complete=True,
+        replaced="gathers, a local product, and a ReduceScatter",
+    )
+
+
 def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Sharding:
     """The layout that the inputs give, or rows split further: a ReduceScatter."""
     inferred = sharding.output_maps[0]
@@ -151,10 +207,10 @@ def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Shardi
         return sharding
     k = case.layouts[0].tensor_map[_axes(case)[1]] if case.layouts is not None else WHOLE
     rows = (*entries_of(inferred[-2]), *entries_of(k))
-    entry: MapEntry = rows if len(rows) > 1 else (rows[0] if rows else WHOLE)
+    entry: MapEntry = entry_of(rows)
     scattered = (*inferred[:-2], entry, inferred[-1])
     first = (*entries_of(inferred[0]), *entries_of(k))
-    leading: MapEntry = first if len(first) > 1 else (first[0] if first else WHOLE)
+    leading: MapEntry = entry_of(first)
     if given not in (scattered, (leading, *inferred[1:])):
         case.refuse(
             "out-layout",
@@ -169,8 +225,6 @@ def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Shardi
 
 
 def _unscattered(case: Case, sharding: Sharding) -> Shape:
-    from irtool.sharding.layout import TensorLayout
-
     layout = TensorLayout(sharding.device_matrix, sharding.output_maps[0], case.result(0))
     return layout.slice_shape
 
@@ -195,35 +249,6 @@ def bias_add(case: Case, base: Base) -> Sharding:
     return Sharding(case.strategy[0], (plain, (plain[1],)), (plain,))
 
 
-@irregular("weight_quant_matmul")
-def weight_quant_matmul(case: Case, base: Base) -> Sharding:
-    """x [… m k], weight [… k n]; scales, offsets and bias of [n] or [1], groups whole."""
-    x, weight = case.strategy[0], case.strategy[1]
-    m, k = (-1, -2) if case.flag("transpose_x") else (-2, -1)
-    other, n = (-1, -2) if case.flag("transpose_weight") else (-2, -1)
-    if len(x) != 2 or len(weight) != 2:
-        raise Unsure("quantised products of more than two dimensions")
-    if x[k] != weight[other]:
-        message = f"the dimension that is summed up is split by {x[k]} and by {weight[other]}"
-        case.refuse("axis-mismatch", message)
-    matrix = (x[m], x[k], weight[n])
-    first = (2, 1) if m == -2 else (1, 2)
-    second = (1, 0) if other == -2 else (0, 1)
-    maps: list[TensorMap] = [first, second]
-    for index, tensor in enumerate(case.tensors[2:], 2):
-        shape = tensor.shape or ()
-        if len(shape) != 1 or case.strategy[index][0] not in (1, matrix[2]):
-            raise Unsure("how scales and offsets of this form are split is not known")
-        maps.append((WHOLE,) if shape[0] == 1 else (0,))
-        if shape[0] != 1 and case.strategy[index][0] != matrix[2]:
-            message = f"input {index} lies along n, which is split by {matrix[2]}: {case.strategy}"
-            case.refuse("axis-mismatch", message)
-    reductions = ()
-    if matrix[1] > 1:
-        reductions = (Reduction("AllReduce", (1,), "sum", "k is contracted and split"),)
-    return Sharding(matrix, tuple(maps), ((2, 0),), reductions)
-
-
 @irregular("quant_matmul")
 def quant_matmul(case: Case, base: Base) -> Sharding:
     raise Unsure("how QuantBatchMatmul splits its scales was not seen in a dump")
@@ -234,6 +259,14 @@ def grouped_matmul(case: Case, base: Base) -> Sharding:
     raise Unsure("GroupedMatmul takes lists of tensors whose splits were not seen in a dump")
 
 
+FFN_INPUTS = (
+    "expert", "bias1", "bias2", "scale", "offset", "deq_scale1", "deq_scale2",
+    "antiquant_scale1", "antiquant_scale2", "antiquant_offset1", "antiquant_offset2",
+)  # fmt: skip
+INNER = ("bias1", "deq_scale1", "antiquant_scale1", "antiquant_offset1")
+"""Optional inputs of FFN whose last dimension is the inner size."""
+
+
 @irregular("ffn")
 def ffn(case: Case, base: Base) -> Sharding:
     """x [tokens h] whole; weights [(expert) h f], [(expert) f h]: only f may be split."""
@@ -242,21 +275,39 @@ def ffn(case: Case, base: Base) -> Sharding:
         case.refuse("axis-split", f"the hidden size can not be split, but is in {case.strategy}")
     if any(split != 1 for split in x):
         case.refuse("axis-split", f"x can not be split, but its strategy is {x}")
-    if len(case.tensors) > 3 or len(first) != 2:
-        return _ffn_with_more(case)
     if first[-1] != second[-2]:
-        raise Unsure("the two weights of FFN split the hidden size between them differently")
+        raise Unsure("the two weights of FFN split the inner size differently")
+    if first[0] != 1 and len(first) == 3:
+        message = f"the experts can not be split: {first} and {second}"
+        case.refuse("axis-split", message)
+    names = given_inputs(case, FFN_INPUTS, 3)
+    if len(names) + 3 != len(case.tensors):
+        raise Unsure("which inputs of FFN are given is not clear")
     rank = len(x)
-    matrix = (*x, first[-1])
+    experts = (first[0],) if len(first) == 3 else ()
+    matrix = (*experts, *x, first[-1])
     x_map = tuple(range(rank, 0, -1))
+    lead = (rank + 1,) * len(experts)
+    maps: list[TensorMap] = [x_map, (*lead, 1, 0), (*lead, 0, 1)]
+    for index, name in enumerate(names, 3):
+        maps.append(_ffn_map(case, index, name, first[-1]))
     reductions = ()
     if first[-1] > 1:
-        reductions = (Reduction("AllReduce", (rank,), "sum", "the inner size is contracted"),)
-    return Sharding(matrix, (x_map, (1, 0), (0, 1)), (x_map,), reductions)
+        over = (len(matrix) - 1,)
+        reductions = (Reduction("AllReduce", over, "sum", "the inner size is contracted"),)
+    return Sharding(matrix, tuple(maps), (x_map,), reductions)
 
 
-def _ffn_with_more(case: Case) -> Sharding:
-    raise Unsure("FFN with experts, biases or scales: their splits were not seen in a dump")
+def _ffn_map(case: Case, index: int, name: str, inner: int) -> TensorMap:
+    """Optional inputs lie along the inner size, or are whole."""
+    strategy = case.strategy[index]
+    rank = len(strategy)
+    along = name in INNER or (name == "scale" and rank == 2)
+    wanted = (*((1,) * (rank - 1)), inner if along else 1)
+    if strategy != wanted:
+        message = f"the strategy of {name} must be {wanted}, but is {strategy}"
+        case.refuse("axis-mismatch", message)
+    return (*((WHOLE,) * (rank - 1)), 0 if along else WHOLE)
 
 
 @irregular("tensor_dot")

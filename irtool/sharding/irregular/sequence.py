@@ -19,7 +19,9 @@ Base = Callable[[], Sharding]
 @irregular("line_space", self_checked=True)
 def line_space(case: Case, base: Base) -> Sharding:
     """One entry of one number: slices of the output."""
-    size = case.call.results[0].divisible_shape[0]
+    dynamic = case.result(0)[0] == DYNAMIC
+    free = dynamic and case.call.op == "Arange"
+    size = 0 if free else case.call.results[0].divisible_shape[0]
     strategy = case.strategy or ((case.devices if size % case.devices == 0 else 1,),)
     if len(strategy) != 1 or len(strategy[0]) != 1:
         case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")
@@ -31,7 +33,7 @@ def line_space(case: Case, base: Base) -> Sharding:
     if case.devices % split:
         message = f"the {case.devices} devices of the stage don't divide by {split}"
         case.refuse("device-count", message)
-    if split != 1 and case.result(0)[0] == DYNAMIC:
+    if split != 1 and dynamic and not free:
         place = "lin_space_info.cc:CheckStrategyForDynamicShape"
         case.refuse("dynamic-shape", f"a dynamic output can not be split by {split}", place)
     inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)

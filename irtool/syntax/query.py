@@ -1,0 +1,413 @@
+"""The query language: ``op == "MatMul" and "layers.3" in scope`` becomes a predicate over nodes.
+
+The grammar is ``grammars/query.lark``; docs/queries.md explains it to people.  A comparison with
+something that a node does not have is false, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from irtool.ir.node import Node
+from irtool.syntax.grammar import grammar_text
+from irtool.syntax.query_fields import BLOCKS, FIELDS, block_value
+
+MAX_QUERY = 4096
+"""Characters of the longest query."""
+MAX_PATTERN = 200
+"""Characters of the longest regular expression, so that no query runs for ever by accident."""
+MAX_SUBJECT = 4096
+"""Characters of a text that a regular expression looks at."""
+_MAX_DEPTH = 50
+
+Predicate: TypeAlias = Callable[[Node], bool]
+Getter: TypeAlias = Callable[[Node], object]
+_Syntax: TypeAlias = "Tree[Token]"
+
+
+class QueryError(ValueError):
+    """A query that cannot be understood; ``column`` counts from 1."""
+
+    def __init__(self, message: str, text: str, column: int, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.source = text
+        self.column = column
+        self.hint = hint
+
+
+def query(text: str) -> Predicate:
+    """Make a predicate from a query, for :meth:`Dump.nodes` and ``--where``.
+
+    Args:
+        text: such as ``op == "MatMul" and shape[0] >= 1024``.
+
+    Returns:
+        A function that says whether a node meets the query.
+
+    Raises:
+        QueryError: the text is no query; says where and what was expected.
+    """
+    if len(text) > MAX_QUERY:
+        raise QueryError(f"longer than {MAX_QUERY} characters", text, MAX_QUERY + 1)
+    compiled = _Compiler(text).compile(_parse(text))
+    return lambda node: bool(compiled(node))
+
+
+def field(path: str) -> Getter:
+    """The function that gives one field of a node: ``op``, ``attr.group``, ``shape[0]``.
+
+    Raises:
+        QueryError: there is no such field.
+    """
+    tree = _parse(path)
+    only = tree.children[0]
+    if not (isinstance(only, Tree) and only.data == "field"):
+        raise QueryError("expected the name of a field", path, 1, _field_hint(path))
+    return _Compiler(path).field(only)
+
+
+# -- parsing -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    return Lark(
+        grammar_text("query.lark"),
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def _parse(text: str) -> _Syntax:
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        deepest = max(deepest, depth)
+    if deepest > _MAX_DEPTH or text.count("not") > 4 * _MAX_DEPTH:
+        raise QueryError("nested too deeply", text, 1, "split it into several queries")
+    try:
+        return cast("_Syntax", _parser().parse(text))
+    except UnexpectedInput as error:
+        raise _syntax_error(text, error) from None
+
+
+_WORDS = {
+    "COMPARE": "a comparison (==, !=, <, <=, >, >=, in, not in, =~)",
+    "AND": "and",
+    "OR": "or",
+    "RPAR": ")",
+    "RSQB": "]",
+    "COMMA": ",",
+    "KEY": "a name",
+    "INDEX": "a number",
+    "$END": "the end",
+}
+_OPERAND = {"NAME", "STRING", "NUMBER"}
+_SLIPS = (
+    (re.compile(r"=(?!=)"), "use == to compare"),
+    (re.compile(r"&&?"), "write and"),
+    (re.compile(r"\|\|?"), "write or"),
+    (re.compile(r"!(?!=)"), "write not"),
+    (re.compile(r"[“”‘’]"), 'use plain quotation marks: "…"'),
+    (re.compile(r"[\"']"), "this quotation mark is never closed"),
+    (re.compile(r"is\b"), "use == to compare, has(field) to ask whether there is one"),
+    (re.compile(r"(contains|like|matches)\b"), 'write "text" in field, or field =~ "pattern"'),
+)
+
+
+def _syntax_error(text: str, error: UnexpectedInput) -> QueryError:
+    column = error.pos_in_stream if error.pos_in_stream is not None else len(text)
+    wanted: set[str] = set()
+    if isinstance(error, UnexpectedCharacters):
+        wanted = set(cast("set[str]", error.allowed) or ())
+    elif isinstance(error, UnexpectedToken):
+        wanted = set(cast("set[str]", error.accepts or error.expected))
+        if error.token.type == "$END":
+            column = len(text)
+    phrases = [_WORDS[name] for name in _WORDS if name in wanted]
+    if wanted >= _OPERAND:
+        phrases = ["a field, a text in quotes or a number", *phrases]
+    hint = next((hint for slip, hint in _SLIPS if slip.match(text, column)), "")
+    return QueryError(f"expected {_listed(phrases)}", text, column + 1, hint)
+
+
+def _listed(phrases: list[str]) -> str:
+    if len(phrases) < 2:
+        return "".join(phrases) or "something else"
+    return f"{', '.join(phrases[:-1])} or {phrases[-1]}"
+
+
+# -- compiling ---------------------------------------------------------------------------------
+
+
+class _Compiler:
+    """Turns a syntax tree into closures; each gives None where the node lacks something."""
+
+    def __init__(self, text: str) -> None:
+        self.source = text
+
+    def compile(self, tree: _Syntax | Token) -> Getter:
+        assert isinstance(tree, Tree)
+        return cast("Getter", getattr(self, str(tree.data))(tree))
+
+    def start(self, tree: _Syntax) -> Getter:
+        return self.compile(tree.children[0])
+
+    def disjunction(self, tree: _Syntax) -> Getter:
+        parts = [self.compile(child) for child in tree.children]
+        return lambda node: any(part(node) for part in parts)
+
+    def conjunction(self, tree: _Syntax) -> Getter:
+        parts = [self.compile(child) for child in tree.children]
+        return lambda node: all(part(node) for part in parts)
+
+    def negation(self, tree: _Syntax) -> Getter:
+        part = self.compile(tree.children[0])
+        return lambda node: not part(node)
+
+    def comparison(self, tree: _Syntax) -> Getter:
+        operands = [self.compile(child) for child in tree.children[::2]]
+        signs = [" ".join(str(sign).split()) for sign in tree.children[1::2]]
+        checks: list[Predicate] = []
+        for place, sign in enumerate(signs):
+            left, right = operands[place], operands[place + 1]
+            scoped = _is_scope(tree.children[2 * place + 2])
+            checks.append(self._check(sign, left, right, tree.children[2 * place + 2], scoped))
+        return lambda node: all(check(node) for check in checks)
+
+    def _check(
+        self, sign: str, left: Getter, right: Getter, tree: _Syntax | Token, scoped: bool
+    ) -> Predicate:
+        if sign in ("=~", "!~"):
+            pattern = self._pattern(tree)
+            return lambda node: _matches(pattern, left(node), sign == "=~")
+        if sign in ("in", "not in"):
+            return lambda node: _contains(left(node), right(node), scoped, sign == "in")
+        compare = _COMPARISONS[sign]
+        return lambda node: _compared(compare, left(node), right(node))
+
+    def _pattern(self, tree: _Syntax | Token) -> re.Pattern[str]:
+        if not (isinstance(tree, Tree) and tree.data == "text"):
+            message = "expected a regular expression in quotes"
+            raise QueryError(message, self.source, _column(tree))
+        text = _unquoted(str(tree.children[0]))
+        if len(text) > MAX_PATTERN:
+            message = f"regular expression longer than {MAX_PATTERN} characters"
+            raise QueryError(message, self.source, _column(tree))
+        try:
+            return re.compile(text)
+        except (re.error, OverflowError, RecursionError) as error:
+            at = getattr(error, "pos", None) or 0
+            message = f"not a regular expression: {getattr(error, 'msg', error)}"
+            raise QueryError(message, self.source, _column(tree) + 1 + at) from None
+
+    # literals
+
+    def text(self, tree: _Syntax) -> Getter:
+        return _constant(_unquoted(str(tree.children[0])))
+
+    def number(self, tree: _Syntax) -> Getter:
+        return _constant(_number(str(tree.children[0])))
+
+    def true(self, _: _Syntax) -> Getter:
+        return _constant(True)
+
+    def false(self, _: _Syntax) -> Getter:
+        return _constant(False)
+
+    def sequence(self, tree: _Syntax) -> Getter:
+        parts = [self.compile(child) for child in _elements(tree)]
+        return lambda node: tuple(part(node) for part in parts)
+
+    def group(self, tree: _Syntax) -> Getter:
+        """Brackets: around a literal they make a tuple of one, as in ``((4, 1))`` of a dump."""
+        inner = tree.children[0]
+        part = self.compile(inner)
+        if isinstance(inner, Tree) and inner.data in ("text", "number", "sequence"):
+            return lambda node: (part(node),)
+        if isinstance(inner, Tree) and inner.data == "group" and _is_literal(inner):
+            return lambda node: (part(node),)
+        return part
+
+    # fields and functions
+
+    def call(self, tree: _Syntax) -> Getter:
+        name, argument = str(tree.children[0]), self.compile(tree.children[1])
+        if name == "has":
+            return lambda node: argument(node) is not None
+        if name == "len":
+            return lambda node: _length(argument(node))
+        message = f"there is no function {name!r}"
+        raise QueryError(message, self.source, _column(tree), "the functions are has() and len()")
+
+    def field(self, tree: _Syntax) -> Getter:
+        name, *accesses = tree.children
+        keys = [_key(cast("_Syntax", access)) for access in accesses]
+        if str(name) in BLOCKS:
+            if not keys or isinstance(keys[0], int):
+                hint = f"write {name}.KEY, such as {name}.fusion"
+                raise QueryError(f"which attribute of {name!r}?", self.source, _column(tree), hint)
+            block, key = str(name), keys[0]
+            return _indexed(lambda node: block_value(node, block, key), keys[1:])
+        getter = FIELDS.get(str(name))
+        if getter is None:
+            message = f"there is no field {str(name)!r}"
+            raise QueryError(message, self.source, _column(tree), _field_hint(str(name)))
+        return _indexed(getter, keys)
+
+
+def _field_hint(name: str) -> str:
+    known = [*FIELDS, *(f"{block}." for block in BLOCKS)]
+    close = get_close_matches(name, known, n=2, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    if name[:1].isupper():
+        return f'put text in quotes: "{name}"'
+    return f"fields: {', '.join(known)}"
+
+
+def _is_scope(tree: _Syntax | Token) -> bool:
+    if not (isinstance(tree, Tree) and tree.data == "field" and len(tree.children) == 1):
+        return False
+    return str(tree.children[0]) in ("scope", "full_name")
+
+
+def _is_literal(tree: _Syntax) -> bool:
+    inner = tree.children[0]
+    if not isinstance(inner, Tree):
+        return False
+    return inner.data in ("text", "number", "sequence") or (
+        inner.data == "group" and _is_literal(inner)
+    )
+
+
+def _elements(tree: _Syntax) -> list[_Syntax]:
+    found: list[_Syntax] = []
+    for child in tree.children:
+        if isinstance(child, Tree):
+            found += _elements(child) if child.data == "items" else [child]
+    return found
+
+
+def _key(access: _Syntax) -> str | int:
+    token = cast("Token", access.children[0])
+    if token.type == "INDEX":
+        return int(token)
+    return _unquoted(str(token)) if token.type == "STRING" else str(token)
+
+
+def _indexed(getter: Getter, keys: list[str | int]) -> Getter:
+    if not keys:
+        return getter
+
+    def get(node: Node) -> object:
+        value = getter(node)
+        for key in keys:
+            try:
+                value = cast("dict[object, object]", value)[key]
+            except (LookupError, TypeError):
+                return None
+        return value
+
+    return get
+
+
+def _column(tree: _Syntax | Token) -> int:
+    if isinstance(tree, Token):
+        return tree.column or 1
+    return cast("int", getattr(tree.meta, "column", 1))
+
+
+def _constant(value: object) -> Getter:
+    return lambda node: value
+
+
+def _unquoted(text: str) -> str:
+    # Only the quotation mark is escaped, so that regular expressions keep their backslashes.
+    return text[1:-1].replace("\\" + text[0], text[0])
+
+
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", 1):
+    _UNITS |= {_letter: 1000**_power, f"{_letter}B": 1000**_power, f"{_letter}iB": 1024**_power}
+    _UNITS[f"{_letter}i"] = 1024**_power
+
+
+def _number(text: str) -> int | float:
+    digits = text.rstrip("KMGTiB ")
+    value = float(digits) if any(mark in digits for mark in ".eE") else int(digits)
+    return value * _UNITS[text[len(digits) :].strip()]
+
+
+# -- comparing ---------------------------------------------------------------------------------
+
+_COMPARISONS: dict[str, Callable[[object, object], bool]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,  # type: ignore[operator]
+    "<=": lambda left, right: left <= right,  # type: ignore[operator]
+    ">": lambda left, right: left > right,  # type: ignore[operator]
+    ">=": lambda left, right: left >= right,  # type: ignore[operator]
+}
+
+
+def _compared(compare: Callable[[object, object], bool], left: object, right: object) -> bool:
+    if left is None or right is None:
+        return False
+    try:
+        return compare(_plain(left), _plain(right))
+    except TypeError:  # a text with a number, say
+        return False
+
+
+def _plain(value: object) -> object:
+    """Lists as tuples, so that both spellings compare equal."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in cast("list[object]", value))
+    return value
+
+
+def _contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
+    if item is None or holder is None:
+        return False
+    if isinstance(holder, str):
+        if not isinstance(item, str):
+            return False
+        return (scope_contains(holder, item) if scoped else item in holder) == wanted
+    if isinstance(holder, list | tuple | dict):
+        items = cast("list[object]", holder)
+        return (_plain(item) in [_plain(each) for each in items]) == wanted
+    return False
+
+
+def scope_contains(scope: str, part: str) -> bool:
+    """Whether ``part`` occurs in ``scope`` at a boundary: layers.1 is not in layers.10."""
+    start = scope.find(part)
+    while start >= 0:
+        end = start + len(part)
+        if not (scope[end : end + 1].isdigit() and part[-1:].isdigit()):
+            return True
+        start = scope.find(part, start + 1)
+    return False
+
+
+def _matches(pattern: re.Pattern[str], value: object, wanted: bool) -> bool:
+    if not isinstance(value, str):
+        return False
+    return (pattern.search(value[:MAX_SUBJECT]) is not None) == wanted
+
+
+def _length(value: object) -> int | None:
+    if isinstance(value, str | list | tuple | dict):
+        return len(cast("str", value))
+    return None

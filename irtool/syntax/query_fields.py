@@ -1,0 +1,157 @@
+"""What people call things of a node: one row a field, for queries, groups and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from irtool.ir.node import Node
+from irtool.ir.values import Attributes, python_value
+from irtool.syntax.printer import print_value
+
+COLLECTIVES = frozenset(
+    (
+        "AllReduce", "AllGather", "AllGatherV", "ReduceScatter", "ReduceScatterV", "Reduce",
+        "Broadcast", "AllToAll", "AlltoAll", "AllToAllv", "AlltoAllV", "AlltoAllVC", "AllToAllV",
+        "NeighborExchange", "NeighborExchangeV2", "CollectiveGather", "CollectiveScatter",
+        "Send", "Receive", "Barrier", "MatMulReduceScatter", "AllGatherMatmul", "MatmulAllReduce",
+    )
+)  # fmt: skip
+"""Operators that communicate whether or not they say in which group."""
+
+BLOCKS = {
+    "attr": ("node_attributes", "primal_attributes", "primitive_attributes"),
+    "cnode": ("node_attributes",),
+    "primal": ("primal_attributes",),
+    "primitive": ("primitive_attributes",),
+}
+"""Prefixes of attribute access, and the blocks each looks into, first to last."""
+
+
+def block_value(node: Node, block: str, key: str) -> object:
+    """An attribute of one block (or, for ``attr``, of any) as a plain value; None if absent."""
+    for name in BLOCKS[block]:
+        attributes = cast("Attributes | None", getattr(node, name))
+        if attributes is not None and key in attributes:
+            return plain_value(attributes[key])
+    return None
+
+
+def plain_value(value: object) -> object:
+    """Numbers, texts, tuples, lists and dictionaries as they are; other literals as printed."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        items = [plain_value(item) for item in cast("list[object]", value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value)
+        return {str(key): plain_value(item) for key, item in entries.items()}
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return f"Slice[{' : '.join(str(plain_value(part)) for part in parts)}]"
+    return print_value(value)  # type: ignore[arg-type]  # every other value is a literal
+
+
+def phase(node: Node) -> str:
+    """``forward``, ``backward`` or ``recompute``, by what the node itself says."""
+    if node.is_recomputed:
+        return "recompute"
+    return "backward" if node.is_backward else "forward"
+
+
+def group(node: Node) -> str | None:
+    """Name of the communication group of a collective."""
+    found = node.attribute("group")
+    return found if isinstance(found, str) else None
+
+
+def is_collective(node: Node) -> bool:
+    """Whether the node communicates: a collective, a transfer, a mirror."""
+    return node.op in COLLECTIVES or (
+        node.primitive_attributes is not None and "group" in node.primitive_attributes
+    )
+
+
+def ranks(node: Node) -> tuple[int, ...] | None:
+    """Ranks of the node's communication group, sorted, as far as the node states them."""
+    for key in ("group_rank_ids", "rank_list"):
+        found = node.attribute(key)
+        if isinstance(found, tuple | list) and found:
+            items = cast("list[object]", found)
+            return tuple(sorted(item for item in items if isinstance(item, int)))
+    text = node.attribute("group_ranks")
+    if isinstance(text, str):
+        parts = text.split("-")
+        if all(part.isdigit() for part in parts):
+            return tuple(sorted(map(int, parts)))
+    return None
+
+
+def source(node: Node) -> str | None:
+    """``net.py:33``: the line of the user's code that made the node."""
+    location = node.location
+    return f"{location.path}:{location.line}" if location else None
+
+
+def _graph(node: Node) -> str | None:
+    return node.graph.name if node.graph else None
+
+
+def _file(node: Node) -> str | None:
+    return node.graph.dump.path if node.graph and node.graph.dump else None
+
+
+def _dtype(node: Node) -> str | None:
+    return node.output_type.dtype if node.output_type else None
+
+
+def _shape(node: Node) -> tuple[int, ...] | None:
+    return node.output_type.dimensions if node.output_type else None
+
+
+def _type(node: Node) -> str | None:
+    return node.output_type.short() if node.output_type else None
+
+
+def _input_types(node: Node) -> tuple[str | None, ...]:
+    return tuple(each.short() if each else None for each in node.input_types)
+
+
+
+
+FIELDS: dict[str, Callable[[Node], object]] = {
+    "op": lambda node: node.op,
+    "name": lambda node: node.name,
+    "id": lambda node: node.id,
+    "instance_name": lambda node: node.instance_name,
+    "scope": lambda node: node.scope,
+    "full_name": lambda node: node.full_name,
+    "graph": _graph,
+    "file": _file,
+    "line": lambda node: node.line,
+    "source": source,
+    "phase": phase,
+    "forward": lambda node: phase(node) == "forward",
+    "backward": lambda node: phase(node) == "backward",
+    "recompute": lambda node: node.is_recomputed,
+    "type": _type,
+    "dtype": _dtype,
+    "shape": _shape,
+    "bytes": lambda node: node.output_bytes,
+    "input_types": _input_types,
+    "strategy": lambda node: plain_value(node.in_strategy),
+    "in_strategy": lambda node: plain_value(node.in_strategy),
+    "user_strategy": lambda node: plain_value(node.user_strategy),
+    "out_strategy": lambda node: plain_value(node.out_strategy),
+    "in_layout": lambda node: plain_value(node.in_layout),
+    "out_layout": lambda node: plain_value(node.out_layout),
+    "collective": is_collective,
+    "group": group,
+    "ranks": ranks,
+    "micro": lambda node: node.micro,
+    "stage": lambda node: node.stage,
+    "unique_id": lambda node: node.unique_id,
+    "forward_unique_id": lambda node: node.forward_unique_id,
+}
+"""Every field by name; a function gives None where the node has no such thing."""
