@@ -160,13 +160,19 @@ class Dump:
         found: dict[Node, list[Node]] = {}
         for graph in self.graphs:
             for node in graph.nodes:
-                for reference in node.references():
-                    if isinstance(reference, ForeignNode):
-                        producer = graph.source(reference)
-                        if isinstance(producer, AmbiguousReference):
-                            producer = producer.likely
-                        if isinstance(producer, Node):
-                            found.setdefault(producer, []).append(node)
+                if not any(isinstance(item, ForeignNode) for item in node.references()):
+                    continue
+                nested = (graph.source(reference) for reference in node.references())
+                direct = dict(zip(node.operands, node.inputs, strict=True))
+                for reference, producer in zip(node.references(), nested, strict=True):
+                    # Only an operand's own type says which of several nodes is meant.
+                    producer = direct.get(reference, producer)
+                    if isinstance(producer, AmbiguousReference):
+                        producer = producer.likely
+                    if isinstance(producer, Node) and producer.graph is not graph:
+                        users = found.setdefault(producer, [])
+                        if not users or users[-1] is not node:
+                            users.append(node)
         return found
 
     def foreign_users(self, node: Node) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.sharding.judgement import Context, Refused
-from irtool.sharding.layout import Shape, TensorLayout
+from irtool.sharding.layout import DYNAMIC, Shape, TensorLayout
 from irtool.sharding.operator import Strategy
 
 BY_VECTOR = "operator_info.cc:CheckStrategyByVector"
@@ -55,7 +55,7 @@ def _check_value(
     if value <= 0:
         message = f"a strategy's value must be larger than 0, but is {value}: {where}"
         raise Refused("strategy-value", message, BY_VECTOR)
-    if size % value:
+    if size != DYNAMIC and size % value:
         message = f"size (or divisor) {size} is not divisible by strategy value {value}: {where}"
         raise Refused("not-divisible", message, BY_VECTOR)
     if not any_value and not is_power_of_two(value):

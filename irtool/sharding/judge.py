@@ -194,6 +194,7 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
         output_layouts=outputs,
         input_slices=input_slices,
         output_slices=output_slices,
+        raw_inputs=tuple(dict(sharding.raw_inputs).get(i, s) for i, s in enumerate(input_slices)),
         raw_outputs=_raw_outputs(sharding, output_slices),
         collectives=collectives,
         mirrors=mirrors,

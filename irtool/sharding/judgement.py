@@ -94,7 +94,8 @@ class Sharding:
     inputs get a gradient AllReduce if they are parameters (None: all). ``repeat_right``: where the
     axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another.
     ``exchanges``: communication with other ranks than those along an axis (halos), as ranks.
-    ``input_slices``: local shapes that the maps don't give (uneven splits, halos), by input.
+    ``input_slices``: local shapes that the maps don't give (uneven splits), by input.
+    ``raw_inputs``: what the local operator gets if it is more than the slice (halos, gathers).
     ``loss_output``: the output that decides the loss divisor; ``loss_divisor``: a fixed one.
     ``replaced``: what the operator is replaced by, if it does not stay one node.
     ``unsure``: what irtool can't say although the strategy is legal.
@@ -110,6 +111,7 @@ class Sharding:
     complete: bool = False
     output_matrix: DeviceMatrix | None = None
     input_slices: tuple[tuple[int, Shape], ...] = ()
+    raw_inputs: tuple[tuple[int, Shape], ...] = ()
     output_slices: tuple[tuple[int, Shape], ...] = ()
     loss_output: int = 0
     loss_divisor: int | None = None
@@ -123,7 +125,8 @@ class Judgement:
 
     Device matrix and maps are in MindSpore's origin form, the repeated axis included. Slices and
     maps are one a tensor input (elements of tuples in line) and one a tensor output.
-    ``raw_outputs``: what the operator itself puts out, before its collectives scatter or gather.
+    ``raw_inputs`` and ``raw_outputs``: what the operator itself takes in and puts out: after its
+    own gathers and halos, before its own scatters.
     ``parts``: how many parts are computed in turn (interleaved layouts); slices are of all parts.
     ``mirrors``: per input the ranks of the gradient's AllReduce if that input is a parameter (one
     rank: none is needed). ``loss_divisor``: by what the gradient is divided if this is the loss.
@@ -137,6 +140,7 @@ class Judgement:
     output_layouts: tuple[TensorLayout, ...] = ()
     input_slices: tuple[Shape, ...] = ()
     output_slices: tuple[Shape, ...] = ()
+    raw_inputs: tuple[Shape, ...] = ()
     raw_outputs: tuple[Shape, ...] = ()
     parts: int = 1
     collectives: tuple[Collective, ...] = ()

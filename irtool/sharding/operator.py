@@ -42,12 +42,17 @@ class Operand:
 
     @property
     def divisible_shape(self) -> Shape:
-        """The shape to divide by a strategy: dynamic dimensions as their known divisor, or 1."""
+        """The shape to divide by a strategy: dynamic dimensions as what divides them, or 1.
+
+        Where nothing at all is known of the tensor's dynamic dimensions they stay -1, which every
+        strategy divides.
+        """
         shape = self.shape or ()
-        known = self.divisors or shape
+        if self.divisors is None:
+            return shape
         return tuple(
-            size if size != DYNAMIC else (divisor if divisor > 0 else 1)
-            for size, divisor in zip(shape, known, strict=True)
+            size if size != DYNAMIC else max(divisor, 1)
+            for size, divisor in zip(shape, self.divisors, strict=True)
         )
 
 

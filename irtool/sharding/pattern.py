@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from irtool.sharding.case import Case
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import WHOLE, MapEntry, TensorMap, entries_of, entry_of, split_of
+from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, entries_of, entry_of, split_of
 from irtool.sharding.notation import Axis, Change, InputPattern, OutputPattern, Rule
 
 Key = tuple[str, int]
@@ -136,7 +136,8 @@ def _merge(binding: _Binding, key: Key, index: int, dimension: int, axis: Axis) 
     if same:
         known.size = max(known.size, size)
         return
-    if axis.mark != "~" or (known.size != 1 and size != 1):
+    whole = 1 in (known.size, size) or (DYNAMIC in (known.size, size) and 1 in (known.split, split))
+    if axis.mark != "~" or not whole:
         says = case.rule.equal_says or "the splits of one axis differ"
         case.refuse(
             "axis-mismatch",
@@ -219,7 +220,8 @@ def _output_maps(binding: _Binding, keys: list[Key]) -> list[TensorMap]:
         raise Unsure(f"the rule of {case.call.op} has no place for {len(results)} outputs")
     maps: list[TensorMap] = []
     for pattern, result in zip(patterns, results, strict=False):
-        dimensions = _output_dimensions(binding, pattern)
+        rank = None if result.shape is None else len(result.shape)
+        dimensions = _output_dimensions(binding, pattern, rank)
         if result.shape is not None and len(result.shape) != len(dimensions):
             raise Unsure(
                 f"the rule of {case.call.op} gives an output of rank {len(dimensions)}, "
@@ -233,12 +235,17 @@ def _output_maps(binding: _Binding, keys: list[Key]) -> list[TensorMap]:
     return maps
 
 
-def _output_dimensions(binding: _Binding, pattern: OutputPattern) -> list[Key | None]:
-    """The axes of an output, after drops, inserts and permutations."""
+def _output_dimensions(
+    binding: _Binding, pattern: OutputPattern, rank: int | None
+) -> list[Key | None]:
+    """The axes of an output, after drops, inserts and permutations; ``*.`` fills up to ``rank``."""
     dimensions: list[Key | None] = []
     for axis in pattern.axes:
         if not axis.name:
-            dimensions.append(None)
+            count = 1
+            if axis.many:
+                count = 0 if rank is None else max(0, rank - _fixed(binding, pattern))
+            dimensions += [None] * count
         elif axis.many:
             found = sorted((k for k in binding.bound if k[0] == axis.name), key=lambda k: -k[1])
             dimensions += found
@@ -247,6 +254,15 @@ def _output_dimensions(binding: _Binding, pattern: OutputPattern) -> list[Key | 
     for change in pattern.changes:
         dimensions = _changed(binding.case, change, dimensions)
     return dimensions
+
+
+def _fixed(binding: _Binding, pattern: OutputPattern) -> int:
+    """Dimensions of an output apart from those that ``*.`` fills up."""
+    return sum(
+        sum(key[0] == axis.name for key in binding.bound) if axis.many else 1
+        for axis in pattern.axes
+        if axis.name or not axis.many
+    )
 
 
 def _changed(case: Case, change: Change, dimensions: list[Key | None]) -> list[Key | None]:

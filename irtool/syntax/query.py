@@ -55,6 +55,8 @@ def query(text: str) -> Predicate:
     Raises:
         QueryError: the text is no query; says where and what was expected.
     """
+    if not text.strip():
+        raise QueryError("the query is empty", text, 1, 'try op == "MatMul"')
     if len(text) > MAX_QUERY:
         raise QueryError(f"longer than {MAX_QUERY} characters", text, MAX_QUERY + 1)
     compiled = _Compiler(text).compile(_parse(text))
@@ -119,7 +121,7 @@ _SLIPS = (
     (re.compile(r"\|\|?"), "write or"),
     (re.compile(r"!(?!=)"), "write not"),
     (re.compile(r"[“”‘’]"), 'use plain quotation marks: "…"'),
-    (re.compile(r"[\"']"), "this quotation mark is never closed"),
+    (re.compile(r"[\"'][^\"']*\Z"), "this quotation mark is never closed"),
     (re.compile(r"is\b"), "use == to compare, has(field) to ask whether there is one"),
     (re.compile(r"(contains|like|matches)\b"), 'write "text" in field, or field =~ "pattern"'),
 )
@@ -134,6 +136,12 @@ def _syntax_error(text: str, error: UnexpectedInput) -> QueryError:
         wanted = set(cast("set[str]", error.accepts or error.expected))
         if error.token.type == "$END":
             column = len(text)
+    for bracket, close in (("(", "RPAR"), ("[", "RSQB")):
+        # The lexer names all that it could take, even where no bracket is open.
+        if text.count(bracket, 0, column) <= text.count(_WORDS[close], 0, column):
+            wanted.discard(close)
+    if not wanted & {"RPAR", "RSQB"}:
+        wanted.discard("COMMA")
     phrases = [_WORDS[name] for name in _WORDS if name in wanted]
     if wanted >= _OPERAND:
         phrases = ["a field, a text in quotes or a number", *phrases]
@@ -256,7 +264,7 @@ class _Compiler:
         if str(name) in BLOCKS:
             if not keys or isinstance(keys[0], int):
                 hint = f"write {name}.KEY, such as {name}.fusion"
-                raise QueryError(f"which attribute of {name!r}?", self.source, _column(tree), hint)
+                raise QueryError(f"which attribute of {str(name)!r}?", self.source, _column(tree), hint)
             block, key = str(name), keys[0]
             return _indexed(lambda node: block_value(node, block, key), keys[1:])
         getter = FIELDS.get(str(name))
@@ -273,7 +281,7 @@ def _field_hint(name: str) -> str:
         return f"did you mean {' or '.join(close)}?"
     if name[:1].isupper():
         return f'put text in quotes: "{name}"'
-    return f"fields: {', '.join(known)}"
+    return f"for an attribute write attr.{name}; fields: {', '.join(FIELDS)}"
 
 
 def _is_scope(tree: _Syntax | Token) -> bool:

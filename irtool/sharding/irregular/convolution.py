@@ -312,7 +312,7 @@ def _with_halos(
     return replace(
         sharding,
         exchanges=(exchange,) if moved else (),
-        input_slices=((index, tuple(local)),),
+        raw_inputs=((index, tuple(local)),),
         replaced="an exchange of halos, then the local operator" if moved else "",
     )
 

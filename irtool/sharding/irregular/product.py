@@ -190,14 +190,42 @@ def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) 
         found.append(Reduction("ReduceScatter", axes_of(matrix, scattered), "sum", why, 0))
     lead = maps[0][:-2] if len(maps[0]) >= len(maps[1]) else maps[1][:-2]
     out = (*lead, entry_of(out_rows), entry_of(out_columns))
+    raw = _gathered_shapes(case, matrix, gathers, local)
+    raw_out = _product_shape(case, raw)
+    found = [replace(r, shape=raw_out) if r.op == "ReduceScatter" else r for r in found]
     return Sharding(
         matrix,
         maps,
         (out,),
         tuple(found),
+        raw_inputs=tuple(enumerate(raw)),
         complete=True,
         replaced="gathers, a local product, and a ReduceScatter",
     )
+
+
+def _gathered_shapes(
+    case: Case,
+    matrix: Shape,
+    gathers: tuple[tuple[int, tuple[int, ...]], ...],
+    local: list[Shape],
+) -> list[Shape]:
+    """Local inputs of a product in several dimensions, after they are gathered."""
+    assert case.layouts is not None
+    raw = list(local)
+    for index, axes in gathers:
+        sizes = list(raw[index])
+        for place, entry in enumerate(case.layouts[index].tensor_map):
+            if axes and set(axes) <= set(entries_of(entry)):
+                sizes[place] *= split_of(matrix, axes)
+        raw[index] = tuple(sizes)
+    return raw
+
+
+def _product_shape(case: Case, raw: list[Shape]) -> Shape:
+    m, _, _, n = _axes(case)
+    lead = raw[0][:-2] if len(raw[0]) >= len(raw[1]) else raw[1][:-2]
+    return (*lead, raw[0][m], raw[1][n])
 
 
 def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Sharding:
