@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from irtool.ir.node import Node
     from irtool.ir.problem import Problem
     from irtool.syntax.load import dumps, load, loads
+    from irtool.syntax.run import Run, load_run
     from irtool.syntax.source import DumpError
 
 __version__ = "0.1.0"
@@ -21,8 +22,10 @@ _HOMES = {
     "Graph": "irtool.ir.graph",
     "Node": "irtool.ir.node",
     "Problem": "irtool.ir.problem",
+    "Run": "irtool.syntax.run",
     "dumps": "irtool.syntax.load",
     "load": "irtool.syntax.load",
+    "load_run": "irtool.syntax.run",
     "loads": "irtool.syntax.load",
 }
 
@@ -32,8 +35,10 @@ __all__ = [
     "Graph",
     "Node",
     "Problem",
+    "Run",
     "dumps",
     "load",
+    "load_run",
     "loads",
 ]
 

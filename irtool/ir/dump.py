@@ -22,6 +22,7 @@ from irtool.ir.values import ForeignNode
 if TYPE_CHECKING:
     import pyarrow
 
+    from irtool.ir.collectives import GroupTable
     from irtool.ir.whole import Whole
 
 
@@ -129,6 +130,18 @@ class Dump:
         return self._graph_by_name.get(name)
 
     @cached_property
+    def _graph_users(self) -> dict[str, dict[str, None]]:
+        found: dict[str, dict[str, None]] = {}
+        for graph in self.graphs:
+            for name in graph.used_graphs:
+                found.setdefault(name, {})[graph.name] = None
+        return found
+
+    def graph_users(self, name: str) -> tuple[str, ...]:
+        """Names of the graphs whose nodes call the graph ``name`` or use it as a value."""
+        return tuple(self._graph_users.get(name, ()))
+
+    @cached_property
     def _parameter_table(self) -> dict[tuple[int | None, str | None], GraphParameter]:
         found: dict[tuple[int | None, str | None], GraphParameter] = {}
         entry = self.entry
@@ -178,6 +191,13 @@ class Dump:
     def foreign_users(self, node: Node) -> tuple[Node, ...]:
         """Nodes of other graphs that use ``node`` as a free variable."""
         return tuple(self._foreign_users.get(node, ()))
+
+    @cached_property
+    def groups(self) -> GroupTable:
+        """Communication groups whose ranks some node lists, and the devices seen in them."""
+        from irtool.ir.collectives import group_table
+
+        return group_table(self)
 
     # -- views ---------------------------------------------------------------------------------
 

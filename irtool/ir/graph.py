@@ -16,6 +16,7 @@ from irtool.ir.values import (
     GraphReference,
     NodeReference,
     ParameterReference,
+    String,
     Value,
 )
 
@@ -287,6 +288,11 @@ class Graph:
                     found.setdefault(reference.name, position)
         return found
 
+    @property
+    def used_graphs(self) -> tuple[str, ...]:
+        """Names of the graphs that its nodes call or use as values."""
+        return tuple(self._first_use)
+
     def node(self, number: int) -> Node | None:
         """The node ``%number``."""
         return self._by_number.get(number)
@@ -319,6 +325,18 @@ class Graph:
                 return owner.source(ParameterReference(operand.number, operand.label))
             case _:
                 return operand
+
+    def labelled(self, label: str) -> Source:
+        """The parameter that a call names by its bare label, of this graph or an enclosing one."""
+        graph: Graph | None = self
+        seen: set[str] = set()
+        while graph is not None and graph.name not in seen:
+            seen.add(graph.name)
+            for item in graph.parameters:
+                if item.label == label:
+                    return item
+            graph = self.dump.graph(graph.parent) if self.dump and graph.parent else None
+        return Unresolved(String(label))
 
     def called(self, node: Node) -> tuple[Graph, ...]:
         """Graphs of this dump that ``node`` may call."""
@@ -355,11 +373,32 @@ class Graph:
 
     def _latest(self, candidates: tuple[Node, ...], owner: Graph) -> Node:
         """The last candidate that ``owner`` computes before it uses this graph."""
-        end = owner._first_use.get(self.name)
-        if end is not None:
-            before = set(owner.nodes[:end])
-            candidates = tuple(node for node in candidates if node in before) or candidates
-        return candidates[-1]
+        first = self._first_uses_by.get(owner)
+        if first is None:
+            uses = [owner._first_use[name] for name in self._reached_from if name in owner._first_use]
+            first = self._first_uses_by[owner] = min(uses, default=len(owner.nodes))
+        before = [node for node in candidates if owner._positions[node] < first]
+        return (before or candidates)[-1]
+
+    @cached_property
+    def _first_uses_by(self) -> dict[Graph, int]:
+        return {}
+
+    @cached_property
+    def _positions(self) -> dict[Node, int]:
+        return {node: position for position, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _reached_from(self) -> set[str]:
+        """Names of this graph and of all that use it, directly or through others."""
+        found = {self.name}
+        pending = [self.name]
+        while pending and self.dump is not None:
+            for user in self.dump.graph_users(pending.pop()):
+                if user not in found:
+                    found.add(user)
+                    pending.append(user)
+        return found
 
     # -- users ---------------------------------------------------------------------------------
 

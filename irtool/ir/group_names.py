@@ -7,6 +7,7 @@ by ``-`` (a 64-bit Murmur hash), as seen in the ``group`` and ``group_ranks`` of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 WORLD_GROUPS = ("hccl_world_group", "nccl_world_group")
 """What the group of all devices is called on Ascend and on GPU."""
@@ -53,17 +54,72 @@ def decode(
     """
     if name.startswith(WORLD_GROUPS):
         return tuple(range(device_num))
-    size_text, _, rest = name.partition("-")
-    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-    if not size_text.isdigit() or not digits:
+    parsed = _parsed(name)
+    if parsed is None:
         return None
-    size, wanted = int(size_text), int(digits)
+    size, wanted = parsed
     if size > device_num:
         return None
     for ranks in _candidates(size, device_num, candidates):
         if text_hash("-".join(map(str, ranks))) == wanted:
             return ranks
     return None
+
+
+MOST_DEVICES = 4096
+"""Largest world that :func:`search` looks into."""
+
+_MOST_HASHED = 4_000_000
+
+
+@lru_cache(maxsize=4096)
+def search(name: str, at_least: int = 1, at_most: int = MOST_DEVICES) -> tuple[int, ...] | None:
+    """The ranks of a group name in a world of unknown size, or None.
+
+    A hash of 64 bits that agrees is no coincidence, so the first group found is the one.  Tried
+    are worlds from ``at_least`` devices on, doubling, and in each the groups whose strides divide
+    it.  The work is bounded: groups of many ranks in large worlds may not be found.
+    """
+    parsed = _parsed(name)
+    if parsed is None:
+        return None
+    size, wanted = parsed
+    world = max(at_least, size, 2)
+    budget = _MOST_HASHED
+    tried: set[tuple[int, ...]] = set()
+    while world <= at_most and budget > 0:
+        for ranks in _regular(size, world):
+            if ranks in tried:
+                continue
+            tried.add(ranks)
+            text = "-".join(map(str, ranks))
+            budget -= len(text)
+            if text_hash(text) == wanted:
+                return ranks
+            if budget <= 0:
+                break
+        world *= 2
+    return None
+
+
+def _parsed(name: str) -> tuple[int, int] | None:
+    """Size and hash of a group name; suffixes of derived names are left out."""
+    size, _, rest = name.partition("-")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    if not size.isdecimal() or not digits.isdecimal() or len(size) > 9 or len(digits) > 20:
+        return None
+    return int(size), int(digits)
+
+
+def _regular(size: int, world: int) -> Iterator[tuple[int, ...]]:
+    """Groups of ``size`` ranks at strides that divide ``world``: rows of a device matrix."""
+    strides = _divisors(world)
+    for stride in strides:
+        if stride * (size - 1) < world:
+            for start in range(world - stride * (size - 1)):
+                yield tuple(range(start, start + stride * size, stride))
+    for inner in _divisors(size)[1:-1]:
+        yield from _nested(inner, size // inner, world)
 
 
 def _candidates(

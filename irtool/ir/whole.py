@@ -4,8 +4,8 @@ A dump keeps one graph a function; what a step computes is spread over ``call @G
 free variables.  :func:`inline` follows them, so that each statement appears once for every time
 it runs, with its inputs resolved across graphs.  What has no single callee stays a call and says
 why: control flow, recursion, gradient requests ``J(@G)``, unknown functions.  The graphs behind
-such calls appear once each, with their parameters free.  :func:`irtool.ir.join.join` puts the
-dumps of several ranks together.
+such calls appear once each, with their parameters free.  :func:`join` puts the dumps of several
+ranks together.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias, Union
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Source, Unresolved
-from irtool.ir.node import ClosureTarget, GraphTarget, Node
-from irtool.ir.values import GraphReference, Value, nested_references, python_value
+from irtool.ir.node import ClosureTarget, GraphTarget, Node, nested_references
+from irtool.ir.values import ForeignNode, GraphReference, Value, python_value
 
 MAX_NODES = 4_000_000
 """Most nodes that inlining may make; beyond, calls are kept (reason ``limit``)."""
@@ -213,6 +213,7 @@ class _Inliner:
         self._latest: dict[str, _Frame] = {}
         self._active: Counter[Graph] = Counter()
         self._done: set[Graph] = set()
+        self._bodies: set[Graph] = set()
         self._stack: list[_Frame] = []
         self._budget = limit
         self._guessed = False
@@ -391,7 +392,8 @@ class _Inliner:
     ) -> bool:
         """Run the bodies that were not run yet, one at a time; then make the call itself."""
         for graph in graphs:
-            if graph not in self._done:
+            if graph not in self._bodies and not self._active[graph]:
+                self._bodies.add(graph)
                 bound: dict[int, _Bound] = {}
                 if arguments is not None and len(arguments) == len(graph.parameters):
                     pairs = zip(graph.parameters, arguments, strict=True)
@@ -512,8 +514,6 @@ def _key(node: Node, parameter: GraphParameter) -> tuple[int, str, int | None, s
 
 
 def _reference(node: Node) -> Value:
-    from irtool.ir.values import ForeignNode
-
     return ForeignNode(node.graph.name if node.graph else "", node.name or "")
 
 

@@ -21,6 +21,7 @@ SERVER = 8
 
 
 def is_power_of_two(number: int) -> bool:
+    """1, 2, 4, 8, …."""
     return number > 0 and number & (number - 1) == 0
 
 

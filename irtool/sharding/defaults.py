@@ -9,7 +9,6 @@ Source: ``gen_strategy`` and the trailing ``in_strategy`` in step_parallel_end d
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import zip_longest
 from math import gcd
 
 from irtool.sharding.case import Case
@@ -114,7 +113,9 @@ def _joined(case: Case) -> Strategy:
 
 
 def _fetched(case: Case) -> Strategy:
-    """Only where dimension 0 comes out as long as it went in."""
+    """Only where dimension 0 comes out as long as it went in; micro-batches as the dataset is."""
+    if case.call.attributes.get("strided_slice_flag"):
+        return _none(case) if case.context.full_batch else _first(case)
     whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
     return _first(case) if whole else _none(case)
 

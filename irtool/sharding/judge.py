@@ -13,6 +13,7 @@ from math import prod
 from irtool.sharding import checks
 from irtool.sharding.case import Case
 from irtool.sharding.defaults import batch_strategy, is_stand_alone
+from irtool.sharding.group_names import group_name
 from irtool.sharding.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.sharding.judgement import (
     Collective,
@@ -24,13 +25,15 @@ from irtool.sharding.judgement import (
     Sharding,
     Unsure,
 )
-from irtool.sharding.group_names import group_name
 from irtool.sharding.layout import (
     WHOLE,
+    DeviceMatrix,
     Repeated,
     Shape,
     TensorLayout,
+    TensorMap,
     UserLayout,
+    map_without_last_axis,
     ranks_along,
     repeated_calculation,
     replicas,
@@ -67,9 +70,12 @@ def judge(
         elif strategy is None and not _makes_its_own(rule):
             case = replace(case, strategy=batch_strategy(case))
         used = case.strategy
-        judgement = _complete(case, _sharding(case))
         made = strategy is None and in_layout is None
-        return replace(judgement, generated=made, parts=_parts(in_layout))
+        sharding = _sharding(case)
+        parts = _parts(in_layout)
+        if parts > 1:
+            case, sharding = _in_parts(case, sharding)
+        return replace(_complete(case, sharding), generated=made, parts=parts)
     except Refused as refused:
         return Judgement("illegal", used, (refused.finding,), devices=context.devices)
     except Unsure as unsure:
@@ -79,8 +85,48 @@ def judge(
 
 def _parts(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
     """How many parts interleaved layouts make of the calculation."""
-    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaves]
+    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaved]
     return cut[0].device_matrix[-1] if cut else 1
+
+
+def _in_parts(case: Case, sharding: Sharding) -> tuple[Case, Sharding]:
+    """Take the interleaving axis away again; local shapes stay those of one part."""
+    matrix = sharding.output_matrix or sharding.device_matrix
+
+    def local(tensor_map: TensorMap, operand: Operand, matrix: DeviceMatrix) -> Shape:
+        return TensorLayout(matrix, tensor_map, operand.shape or ()).slice_shape
+
+    raw = dict(sharding.raw_inputs)
+    raw_inputs = tuple(
+        (index, raw.get(index) or local(tensor_map, operand, sharding.device_matrix))
+        for index, (tensor_map, operand) in enumerate(
+            zip(sharding.input_maps, case.tensors, strict=True)
+        )
+    )
+    raw_outputs = tuple(
+        (index, local(tensor_map, operand, matrix))
+        for index, (tensor_map, operand) in enumerate(
+            zip(sharding.output_maps, case.call.results, strict=False)
+        )
+    )
+    last = len(sharding.device_matrix) - 1
+    reductions = tuple(
+        replace(reduction, axes=tuple(axis for axis in reduction.axes if axis != last))
+        for reduction in sharding.reductions
+    )
+    stripped = replace(
+        sharding,
+        device_matrix=sharding.device_matrix[:-1],
+        input_maps=tuple(map_without_last_axis(m) for m in sharding.input_maps),
+        output_maps=tuple(map_without_last_axis(m) for m in sharding.output_maps),
+        output_matrix=sharding.output_matrix and sharding.output_matrix[:-1],
+        reductions=reductions,
+        raw_inputs=raw_inputs,
+        raw_outputs=raw_outputs,
+    )
+    layouts = case.layouts and tuple(layout.without_last_axis() for layout in case.layouts)
+    strategy = tuple(layout.splits for layout in layouts or ())
+    return replace(case, layouts=layouts, strategy=strategy), stripped
 
 
 def _rule(call: OperatorCall) -> Rule | None:
@@ -133,7 +179,7 @@ def _extracted(
     found: list[TensorLayout] = []
     for index, (layout, operand) in enumerate(zip(given, operands, strict=True)):
         if isinstance(layout, UserLayout):
-            layout = layout.tensor_layout(operand.shape or ())
+            layout = layout.full_layout(operand.shape or ())
         checks.check_layout(layout, f"{what} {index}")
         found.append(layout)
     return tuple(found)
@@ -188,7 +234,7 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
         checks.check_group(ranks, f"mirror group of input {index}", context)
     return Judgement(
         verdict="legal",
-        strategy=case.strategy,
+        strategy=sharding.strategy if sharding.strategy is not None else case.strategy,
         device_matrix=matrix,
         input_layouts=inputs,
         output_layouts=outputs,
@@ -225,9 +271,7 @@ def _repeated(sharding: Sharding, context: Context) -> Repeated:
     return completed
 
 
-def _output_matrix(
-    sharding: Sharding, repeated: Repeated, context: Context
-) -> tuple[int, ...]:
+def _output_matrix(sharding: Sharding, repeated: Repeated, context: Context) -> tuple[int, ...]:
     if sharding.output_matrix is None:
         return repeated.device_matrix
     if sharding.complete or repeated.axis is None:
@@ -261,11 +305,12 @@ def _slices(
 
 def _raw_outputs(sharding: Sharding, slices: Sequence[Shape]) -> tuple[Shape, ...]:
     """Local outputs before the first collective that stands behind them."""
-    before = {
+    before: dict[int, Shape] = {
         reduction.output: reduction.shape
         for reduction in reversed(sharding.reductions)
         if reduction.output is not None and reduction.shape is not None
     }
+    before |= {index: shape for index, shape in sharding.raw_outputs if index not in before}
     return tuple(before.get(index, shape) for index, shape in enumerate(slices))
 
 
@@ -314,9 +359,7 @@ def _mirrors(
     )
 
 
-def _loss_divisor(
-    sharding: Sharding, outputs: Sequence[TensorLayout], context: Context
-) -> int:
+def _loss_divisor(sharding: Sharding, outputs: Sequence[TensorLayout], context: Context) -> int:
     """Devices of the stage, by those that the loss is split over."""
     if sharding.loss_divisor is not None:
         return sharding.loss_divisor
@@ -338,9 +381,7 @@ def _without_rule(call: OperatorCall, context: Context) -> Judgement:
     split = any(value > 1 for row in strategy for value in row)
     sharding = Sharding(
         device_matrix=(context.stage_size,),
-        input_maps=tuple(
-            tuple(0 if value > 1 else WHOLE for value in row) for row in strategy
-        ),
+        input_maps=tuple(tuple(0 if value > 1 else WHOLE for value in row) for row in strategy),
         output_maps=tuple(
             tuple(
                 0 if not alone and not dimension else WHOLE
@@ -353,6 +394,4 @@ def _without_rule(call: OperatorCall, context: Context) -> Judgement:
     )
     judgement = _complete(case, sharding)
     assert alone or split or context.stage_size == 1
-    return replace(
-        judgement, generated=True, kind="stand-alone" if alone else "batch-parallel"
-    )
+    return replace(judgement, generated=True, kind="stand-alone" if alone else "batch-parallel")

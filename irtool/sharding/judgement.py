@@ -95,10 +95,12 @@ class Sharding:
     axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another.
     ``exchanges``: communication with other ranks than those along an axis (halos), as ranks.
     ``input_slices``: local shapes that the maps don't give (uneven splits), by input.
-    ``raw_inputs``: what the local operator gets if it is more than the slice (halos, gathers).
+    ``raw_inputs``: what the local operator gets if it is not the slice (halos, gathers, parts);
+    ``raw_outputs``: what it puts out, likewise.
     ``loss_output``: the output that decides the loss divisor; ``loss_divisor``: a fixed one.
     ``replaced``: what the operator is replaced by, if it does not stay one node.
-    ``unsure``: what irtool can't say although the strategy is legal.
+    ``unsure``: what irtool can't say although the strategy is legal. ``strategy``: what the rule
+    made itself where none was given.
     """
 
     device_matrix: DeviceMatrix
@@ -112,11 +114,13 @@ class Sharding:
     output_matrix: DeviceMatrix | None = None
     input_slices: tuple[tuple[int, Shape], ...] = ()
     raw_inputs: tuple[tuple[int, Shape], ...] = ()
+    raw_outputs: tuple[tuple[int, Shape], ...] = ()
     output_slices: tuple[tuple[int, Shape], ...] = ()
     loss_output: int = 0
     loss_divisor: int | None = None
     replaced: str = ""
     unsure: str = ""
+    strategy: Strategy | None = None
 
 
 @dataclass(frozen=True, slots=True)

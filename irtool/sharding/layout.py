@@ -128,6 +128,12 @@ class TensorLayout:
             tensor_map += axes
         return TensorLayout(self.device_matrix, tuple(tensor_map), tuple(shape))
 
+    def without_last_axis(self) -> TensorLayout:
+        """The layout without the last axis of the matrix: what it split is whole along it."""
+        return TensorLayout(
+            self.device_matrix[:-1], map_without_last_axis(self.tensor_map), self.tensor_shape
+        )
+
     def piece(self, position: int) -> Piece:
         """The piece of the device at ``position`` (0-based) in the list of the stage's devices."""
         place = coordinates(self.device_matrix, position)
@@ -177,18 +183,15 @@ class UserLayout:
     interleaved: bool = False
     alias_name: tuple[str, ...] = ()
 
+    def full_layout(self, shape: Shape) -> TensorLayout:
+        """The layout as it is written: an interleaving axis counts like one of devices."""
+        plain = tuple(entry_of(entries_of(entry)) for entry in self.tensor_map)
+        return TensorLayout(self.device_matrix, plain, shape)
+
     def tensor_layout(self, shape: Shape) -> TensorLayout:
         """The layout of a tensor on real devices: the interleaving axis, if any, left out."""
-        if not self.interleaved:
-            plain = tuple(entry_of(entries_of(entry)) for entry in self.tensor_map)
-            return TensorLayout(self.device_matrix, plain, shape)
-
-        def without(entry: MapEntry) -> MapEntry:
-            return entry_of(tuple(axis - 1 for axis in entries_of(entry) if axis != 0))
-
-        return TensorLayout(
-            self.device_matrix[:-1], tuple(without(e) for e in self.tensor_map), shape
-        )
+        full = self.full_layout(shape)
+        return full.without_last_axis() if self.interleaved else full
 
     @property
     def interleaves(self) -> bool:
@@ -238,6 +241,13 @@ def shift_map(tensor_map: TensorMap, by: int = 1) -> TensorMap:
         return entry if entry == WHOLE else entry + by
 
     return tuple(moved(entry) for entry in tensor_map)
+
+
+def map_without_last_axis(tensor_map: TensorMap) -> TensorMap:
+    """The map after the last axis of the device matrix was taken away."""
+    return tuple(
+        entry_of(tuple(axis - 1 for axis in entries_of(entry) if axis != 0)) for entry in tensor_map
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import LarkError
+
+from irtool.syntax.grammar import grammar_text
 
 Mark = Literal["", "*", "~", "!", "*!"]
 
@@ -123,12 +123,7 @@ class RuleError(ValueError):
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    packaged = resources.files("irtool") / "grammars" / "rule.lark"
-    if packaged.is_file():
-        text = packaged.read_text(encoding="utf-8")
-    else:
-        root = Path(__file__).resolve().parents[2]
-        text = (root / "grammars" / "rule.lark").read_text(encoding="utf-8")
+    text = grammar_text("rule.lark")
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
@@ -319,7 +314,5 @@ class _Reader(Transformer[Token, Any]):
             if isinstance(item, tuple):
                 family, check = item  # type: ignore[assignment]
                 continue
-            rules += [
-                replace(rule, family=family, check=rule.check or check) for rule in item
-            ]
+            rules += [replace(rule, family=family, check=rule.check or check) for rule in item]
         return rules

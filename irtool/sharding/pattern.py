@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 from irtool.sharding.case import Case
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, entries_of, entry_of, split_of
+from irtool.sharding.layout import (
+    DYNAMIC,
+    WHOLE,
+    MapEntry,
+    TensorMap,
+    entries_of,
+    entry_of,
+    split_of,
+)
 from irtool.sharding.notation import Axis, Change, InputPattern, OutputPattern, Rule
 
 Key = tuple[str, int]
@@ -322,4 +330,3 @@ def _mirrored(rule: Rule, count: int) -> tuple[bool, ...] | None:
     if rule.mirror is None:
         return None
     return tuple(index in rule.mirror for index in range(count))
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from lark import Token, Transformer
 
@@ -101,3 +101,14 @@ class Leaves(Transformer[Token, Any]):
 def pair(first: Any, second: Any) -> tuple[Any, Any]:
     """Two values as a tuple."""
     return first, second
+
+
+def flat(groups: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items of ``groups``: tuples stand for runs that one token holds."""
+    if any(isinstance(group, tuple) for group in groups):
+        return tuple(
+            item
+            for group in groups
+            for item in (cast("tuple[Any, ...]", group) if isinstance(group, tuple) else (group,))
+        )
+    return groups

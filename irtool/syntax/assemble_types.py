@@ -30,6 +30,7 @@ from irtool.syntax.assemble_base import (
     Note,
     SignatureParts,
     TypeList,
+    flat,
     pair,
 )
 from irtool.syntax.part import Part, compose, gather, remember
@@ -99,13 +100,26 @@ class TypeRules(Leaves):
     def named_shape(self, token: Token) -> Part[Any]:
         return self.leaf("named_shape", token)
 
-    def sequence_shape(self, opening: Token, *items: Part[Any]) -> Part[Any]:
+    def inner_dimensions(self, token: Token) -> Part[Any]:
+        return self.leaf("inner_dimensions", token)
+
+    def inner_named_shapes(self, token: Token) -> Part[Any]:
+        return self.leaf("inner_named_shapes", token)
+
+    def sequence_shape(self, opening: Token, *groups: Part[Any]) -> Part[Any]:
         kind = opening.removeprefix(", ")
         brackets = "()" if kind[-1] == "(" else "[]"
-        return compose(lambda *items: SequenceShape(kind[:-1], items, brackets), items)
+
+        def build(*groups: tuple[AnyShape, ...] | SequenceShape) -> SequenceShape:
+            return SequenceShape(kind[:-1], flat(groups), brackets)
+
+        return compose(build, groups)
 
     def note(self, token: Token) -> Note:
         return Note(token.type == "REF_KEY", self.text(token[2:]))
+
+    def simple_abstract(self, token: Token) -> Part[Any]:
+        return self.leaf("simple_abstract", token)
 
     def null(self, token: Token) -> Part[Any]:
         return Part(None if token == "<null>" else str(token))

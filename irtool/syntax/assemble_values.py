@@ -15,9 +15,10 @@ from irtool.syntax.assemble_base import (
     Leaves,
     StatementParts,
     Tails,
+    flat,
     pair,
 )
-from irtool.syntax.part import Part, compose, gather, remember
+from irtool.syntax.part import Part, compose, remember
 
 
 class ValueRules(Leaves):
@@ -167,8 +168,11 @@ class ValueRules(Leaves):
     def closure_kind(self, kind: Token, *members: Part[Any]) -> Part[Any]:
         return compose(lambda *items: ClosureSet(str(kind), items), members)
 
+    def node_references(self, token: Token) -> Part[Any]:
+        return self.leaf("node_references", token)
+
     def operands(self, *items: Part[Any]) -> Part[tuple[Any, ...]]:
-        return gather(items)
+        return compose(lambda *items: flat(items), items)
 
     def tails(self, *items: Any) -> Tails:
         instance, prototype = None, None

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from irtool.ir.node import GraphTarget, PrimitiveTarget
-from irtool.ir.types import NamedShape, RefType, ScalarType, Shape, TensorType
+from irtool.ir.types import Abstract, NamedShape, RefType, ScalarType, Shape, TensorType
 from irtool.ir.values import (
     ForeignNode,
     ForeignParameter,
@@ -101,6 +101,29 @@ def _ref_type(text: str) -> RefType:
     return RefType(TensorType(ScalarType(target[7:-1])), "()")
 
 
+def _simple_abstract(text: str) -> Abstract:
+    type, _, shape = text[1:-1].partition(", ")
+    if shape == "NoShape":
+        return Abstract(ScalarType(type), _NO_SHAPE)
+    return Abstract(_tensor_type(type), _shape(f", {shape}"))
+
+
+def _dimensions(text: str) -> tuple[Shape, ...]:
+    return tuple(_shape(f"({piece})") for piece in text[1:-1].split("), ("))
+
+
+def _named_shapes(text: str) -> tuple[NamedShape, ...]:
+    return tuple(NamedShape(name) for name in text.split(", "))
+
+
+def _nodes(text: str) -> tuple[NodeReference, ...]:
+    known = MEMOS["node_reference"]
+    return tuple(known[piece] for piece in text.split(", "))
+
+
+_NO_SHAPE = NamedShape("NoShape")
+
+
 def _text(text: str) -> str:
     return text
 
@@ -119,6 +142,10 @@ MEMOS: dict[str, Memo[Any]] = {
     "tagged": Memo(_tagged),
     "shape": Memo(_shape),
     "named_shape": Memo(lambda text: NamedShape(text.removeprefix(", "))),
+    "simple_abstract": Memo(_simple_abstract),
+    "inner_dimensions": Memo(_dimensions),
+    "inner_named_shapes": Memo(_named_shapes),
+    "node_references": Memo(_nodes),
     "tensor_type": Memo(_tensor_type),
     "ref_type": Memo(_ref_type),
     "scalar_type": Memo(ScalarType),

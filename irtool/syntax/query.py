@@ -264,7 +264,9 @@ class _Compiler:
         if str(name) in BLOCKS:
             if not keys or isinstance(keys[0], int):
                 hint = f"write {name}.KEY, such as {name}.fusion"
-                raise QueryError(f"which attribute of {str(name)!r}?", self.source, _column(tree), hint)
+                raise QueryError(
+                    f"which attribute of {str(name)!r}?", self.source, _column(tree), hint
+                )
             block, key = str(name), keys[0]
             return _indexed(lambda node: block_value(node, block, key), keys[1:])
         getter = FIELDS.get(str(name))

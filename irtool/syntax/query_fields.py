@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from irtool.ir.node import Node
-from irtool.ir.values import Attributes, python_value
+from irtool.ir.values import Attributes
 from irtool.syntax.printer import print_value
 
 COLLECTIVES = frozenset(
@@ -116,8 +116,6 @@ def _type(node: Node) -> str | None:
 
 def _input_types(node: Node) -> tuple[str | None, ...]:
     return tuple(each.short() if each else None for each in node.input_types)
-
-
 
 
 FIELDS: dict[str, Callable[[Node], object]] = {

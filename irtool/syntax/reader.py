@@ -288,9 +288,32 @@ class _Reading:
     def _statement(
         self, found: re.Match[str], items: list[Item], style: StatementStyle | None
     ) -> None:
-        statement, types, comments = found.group(1, 2, 3)
-        line = self.line
+        start, line = self.position, self.line
         self._advance(found.end())
+        try:
+            items += self._node(found, line, style)
+        except (ValueError, RecursionError) as error:
+            if style is None or not self._pasted_statement(start, line, found, items):
+                self._unreadable("SYN001", found[1], line, error)
+                items.append(Opaque(found.group().removesuffix("\n"), line))
+
+    def _pasted_statement(
+        self, start: int, line: int, found: re.Match[str], items: list[Item]
+    ) -> bool:
+        """Whether a statement at MindSpore's column can be read if the lines after it are not."""
+        loose = scanner.LOOSE_STATEMENT.match(self.text, start)
+        if loose is None or loose[1] == found[1]:
+            return False
+        try:
+            items += self._node(loose, line, None)
+        except (ValueError, RecursionError):
+            return False
+        self.position, self.line = start, line
+        self._advance(loose.end())
+        return True
+
+    def _node(self, found: re.Match[str], line: int, style: StatementStyle | None) -> list[Item]:
+        statement, types, comments = found.group(1, 2, 3)
         if style is None:
             stripped = statement.lstrip(" \t")
             body = stripped.rstrip(" \t")
@@ -298,18 +321,11 @@ class _Reading:
             style = StatementStyle(indent, stripped[len(body) :])
         else:
             body = statement[2:]
-        try:
-            if len(body) > MAX_STATEMENT:
-                raise Unreadable(f"statement longer than {MAX_STATEMENT >> 20} MiB", 0)
-            record, restore = self._hidden(body) if self.odd else (body, None)
-            template, holes = self.records.statement(record, restore)
-            made = self._with_types(template, holes, types, comments, line, style)
-        except (ValueError, RecursionError) as error:
-            whole = found.group()
-            self._unreadable("SYN001", statement, line, error)
-            items.append(Opaque(whole.removesuffix("\n"), line))
-            return
-        items += made
+        if len(body) > MAX_STATEMENT:
+            raise Unreadable(f"statement longer than {MAX_STATEMENT >> 20} MiB", 0)
+        record, restore = self._hidden(body) if self.odd else (body, None)
+        template, holes = self.records.statement(record, restore)
+        return self._with_types(template, holes, types, comments, line, style)
 
     def _with_types(
         self,

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 _NEXT = r"# ?IR entry|subgraph (?:@|attr:|instance:)|indirect: 1"
 _MARKER = r"#-{8,}> "
 
+# In a tensor the dots stand for rows, and another row follows.
+_ELISION = r"[ \t]*(?:\.\.\.+|…+)[ \t]*(?:\n(?![ \t]*\[)|\Z)"
 _STATEMENT = r"  (?:%[0-9]+\(.*\) = |[Rr]eturn\(|Primitive::Return)"
 _STOP = (
     rf"(?:{_STATEMENT}|      : ?\(|      #| \{{ ?(?:in_)?strategy: .*\}} *: ?\(|\}}|\Z|{_MARKER}"
-    rf"|{_NEXT}|\n(?:{_MARKER}|\}}|{_STATEMENT}|{_NEXT}|\Z))"
+    rf"|{_NEXT}|\n(?:{_MARKER}|\}}|{_STATEMENT}|{_NEXT}|\Z)|{_ELISION})"
 )
 STATEMENT = re.compile(
     r"(  (?:%[0-9]+\(|[Rr]eturn\(|Primitive::Return)"

@@ -171,9 +171,7 @@ def _outputs(case: Case, layout: str, place: dict[str, MapEntry]) -> tuple[Tenso
     return (statistics, statistics, softmax_out, attention)[: len(case.call.results)]
 
 
-def _by_layout(
-    case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]
-) -> Sharding:
+def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]) -> Sharding:
     """User layouts: the same axes must lie along the same device axes everywhere."""
     matrix, maps = layout_maps(case)
     if maps[1] != maps[2]:
@@ -187,6 +185,4 @@ def _by_layout(
     for name, pattern, given in zip(names, axes, maps, strict=True):
         if any(place[a] != e for a, e in zip(pattern, given, strict=True) if a != "."):
             raise Unsure(f"the layout of {name} differs from that of the query")
-    return Sharding(
-        matrix, maps, _outputs(case, layout, place), complete=True, loss_output=3
-    )
+    return Sharding(matrix, maps, _outputs(case, layout, place), complete=True, loss_output=3)

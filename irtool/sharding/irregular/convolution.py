@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.sharding.layout import Shape, coordinates, identity_map, position_of
@@ -47,7 +48,7 @@ class _Image:
 
 @irregular("conv2d")
 def conv2d(case: Case, base: Base) -> Sharding:
-    """x [n i h w], weight [o i . .]; i is summed up."""
+    """A convolution: x [n i h w], weight [o i . .]; i is summed up."""
     _check_attributes(case, 4)
     _check_weight(case)
     _check_channels(case, case.strategy[1][1], "c-in")
@@ -83,7 +84,9 @@ def _convolved(case: Case, images: list[_Image]) -> Sharding:
     if x[1] > 1:
         reductions = (Reduction("AllReduce", (1,), "sum", "input channels are summed up"),)
     sharding = Sharding(matrix, (x_map, weight_map), (out,), reductions)
-    wide = [image for image in images if image.split > 1 and image.window.kernel > image.window.stride]
+    wide = [
+        image for image in images if image.split > 1 and image.window.kernel > image.window.stride
+    ]
     if wide and case.call.is_dynamic:
         message = "halos can't be exchanged where shapes are dynamic"
         case.refuse("dynamic-shape", message, "conv2d_info.cc:CheckStrategyForDynamicShape")
@@ -92,9 +95,7 @@ def _convolved(case: Case, images: list[_Image]) -> Sharding:
 
 @irregular("conv2d_transpose", self_checked=True)
 def conv2d_transpose(case: Case, base: Base) -> Sharding:
-    """x [n o h w], weight [o i . .]; o is summed up; the third input is the shape that comes out."""
-    from irtool.sharding.checks import check_strategy
-
+    """The gradient of a convolution: x [n o h w], weight [o i . .], the shape that comes out."""
     count = min(2, len(case.tensors))
     check_strategy(case.strategy, tuple(case.sizes(i) for i in range(count)), case.context)
     if case.call.is_dynamic:
@@ -153,7 +154,9 @@ def _check_weight(case: Case, check: str = "") -> None:
 
 def _check_channels(case: Case, weight: int, what: str) -> None:
     if case.strategy[0][1] != weight:
-        message = f"{what} of the input is split by {case.strategy[0][1]}, of the weight by {weight}"
+        message = (
+            f"{what} of the input is split by {case.strategy[0][1]}, of the weight by {weight}"
+        )
         case.refuse("axis-mismatch", message, "conv2d_info.cc:CheckStrategy")
 
 
@@ -350,6 +353,7 @@ def max_pool(case: Case, base: Base) -> Sharding:
 
 @irregular("avg_pool")
 def avg_pool(case: Case, base: Base) -> Sharding:
+    """The same for the average."""
     return _pooled(case, case.numbers("kernel_size"), case.numbers("strides"))
 
 
@@ -365,7 +369,9 @@ def _pooled(case: Case, kernel: Shape, stride: Shape) -> Sharding:
         for dimension in (2, 3):
             out = case.result(0)[dimension]
             if out % strategy[dimension]:
-                message = f"dimension {dimension} of the output, {out}, does not divide by its split"
+                message = (
+                    f"dimension {dimension} of the output, {out}, does not divide by its split"
+                )
                 case.refuse("image-split", message, check)
         for dimension in (2, 3):
             width = kernel[dimension - len(strategy)] if len(kernel) > 1 else kernel[0]
@@ -395,22 +401,20 @@ def pool3d(case: Case, base: Base) -> Sharding:
     mode = modes.get(mode_name)
     if mode is None or len(kernel) != 5 or len(stride) != 5:
         raise Unsure(f"pad mode {mode_name}, kernel {kernel}, stride {stride}")
-    images = [
-        _pool_image(case, dimension, kernel, stride, mode) for dimension in (2, 3)
-    ]
+    images = [_pool_image(case, dimension, kernel, stride, mode) for dimension in (2, 3)]
     _check_images(case, images, mode)
     plain = identity_map(5)
     sharding = Sharding(strategy, (plain,), (plain,))
-    wide = [image for image in images if image.split > 1 and image.window.kernel > image.window.stride]
+    wide = [
+        image for image in images if image.split > 1 and image.window.kernel > image.window.stride
+    ]
     if wide and case.call.is_dynamic:
         check = _place(case, "CheckStrategyForDynamicShape")
         case.refuse("dynamic-shape", "halos can't be exchanged where shapes are dynamic", check)
     return _with_halos(case, sharding, wide, _needs, (plain, 0)) if wide else sharding
 
 
-def _pool_image(
-    case: Case, dimension: int, kernel: Shape, stride: Shape, mode: int
-) -> _Image:
+def _pool_image(case: Case, dimension: int, kernel: Shape, stride: Shape, mode: int) -> _Image:
     size, out = case.shape(0)[dimension], case.result(0)[dimension]
     place = 2 * (dimension - 2)
     pads = case.numbers("pad_list")[place : place + 2]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import (
     base_maps,
@@ -32,8 +33,6 @@ def arithmetic(case: Case, base: Base) -> Sharding:
 @irregular("masked_fill", self_checked=True)
 def masked_fill(case: Case, base: Base) -> Sharding:
     """A third entry of the strategy, for the value, is dropped."""
-    from irtool.sharding.checks import check_strategy
-
     shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
     strategy = case.strategy[:2]
     check_strategy(strategy, shapes[:2], case.context)
@@ -87,8 +86,6 @@ def dropout_ext(case: Case, base: Base) -> Sharding:
 @irregular("dropout_do_mask", self_checked=True)
 def dropout_do_mask(case: Case, base: Base) -> Sharding:
     """One strategy, for x; mask and probability follow."""
-    from irtool.sharding.checks import check_strategy
-
     if len(case.strategy) != 1:
         message = f"the strategy must have one entry, for x, but has {len(case.strategy)}"
         case.refuse("strategy-size", message)
@@ -161,7 +158,9 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
         for dimension, size in enumerate(shape):
             split = case.strategy[index][dimension]
             if split != (1 if size == 1 else first[dimension]):
-                case.refuse("axis-mismatch", f"strategies of x, cos and sin differ: {case.strategy}")
+                case.refuse(
+                    "axis-mismatch", f"strategies of x, cos and sin differ: {case.strategy}"
+                )
         maps.append(
             tuple(
                 WHOLE if size == 1 else len(first) - 1 - dimension

@@ -94,7 +94,9 @@ def _batch_mode(case: Case, axis: int, batch: int) -> Sharding:
     if table[axis] != 1:
         case.refuse("axis-split", f"the axis {axis} can not be split, strategy {table}")
     if table[:batch] != indices[:batch]:
-        message = f"the batch dimensions of table and indices are split differently: {case.strategy}"
+        message = (
+            f"the batch dimensions of table and indices are split differently: {case.strategy}"
+        )
         case.refuse("axis-mismatch", message)
     _only_plain_output(case, indices[:axis] + indices[axis:])
     matrix = indices + table[batch:]
@@ -154,7 +156,9 @@ def _manual_mode(case: Case, axis: int, name: str) -> Sharding:
     if min(rows) < per_device:
         case.refuse("manual-split", f"a piece of {min(rows)} rows is less than {per_device} fields")
     if shape[0] < wanted[-1]:
-        case.refuse("manual-split", f"the table's {shape[0]} rows are less than {wanted[-1]} fields")
+        case.refuse(
+            "manual-split", f"the table's {shape[0]} rows are less than {wanted[-1]} fields"
+        )
     if prod(table) < case.devices:
         case.refuse("manual-split", "manual split does not support repeated calculation")
     if sum(rows) != shape[0]:
@@ -181,7 +185,7 @@ def _manual_rows(case: Case, name: str) -> tuple[int, ...]:
         ]
         if items and all(isinstance(item, int) and item > 0 for item in items):
             return tuple(int(item) for item in items)  # type: ignore[arg-type]
-    case.refuse("manual-split", f"{name} {value!r} is no tuple of positive numbers")
+    return case.refuse("manual-split", f"{name} {value!r} is no tuple of positive numbers")
 
 
 def _shards_batch_and_rest(case: Case, axis: int) -> bool:
@@ -312,7 +316,7 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
 
 @irregular("gather_d")
 def gather_d(case: Case, base: Base) -> Sharding:
-    """x and index are split alike, but for the dimension that is gathered along."""
+    """X and index are split alike, but for the dimension that is gathered along."""
     x, index = case.strategy[:2]
     rank = len(x)
     dim = case.number("dim") % rank

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.judgement import Sharding
 from irtool.sharding.layout import DYNAMIC, identity_map
@@ -47,8 +48,6 @@ def resize_nearest(case: Case, base: Base) -> Sharding:
     if case.flag("align_corners") and strategy[2:] != (1, 1):
         message = f"with align_corners the image can not be split, strategy {strategy}"
         case.refuse("axis-split", message)
-    from irtool.sharding.checks import check_strategy
-
     shape = case.call.results[0].divisible_shape
     check_strategy((strategy,), (shape,), case.context)
     plain = identity_map(4)

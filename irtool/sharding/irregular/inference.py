@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.attention import input_layout
 from irtool.sharding.irregular.common import given_inputs
-from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.judgement import Reduction, Sharding, Unsure
 from irtool.sharding.layout import WHOLE, Shape, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
@@ -80,16 +80,9 @@ def _incremental_map(case: Case, index: int, name: str, layout: str, parts: int)
     return (1,) if name == "actual_seq_lengths" else (WHOLE,) * rank
 
 
-@irregular("prompt_attention")
-def prompt_attention(case: Case, base: Base) -> Sharding:
-    raise Unsure("PromptFlashAttention: how its optional inputs are split was not seen in a dump")
-
-
 @irregular("fused_infer_attention", self_checked=True)
 def fused_infer_attention(case: Case, base: Base) -> Sharding:
     """Query and lists of keys and values; with one query token the cache may be split instead."""
-    from irtool.sharding.checks import check_strategy
-
     layout = input_layout(case)
     axes = {"BSH": "bsn", "BNSD": "bns.", "BSND": "bsn."}.get(layout)
     if axes is None:
@@ -113,8 +106,11 @@ def fused_infer_attention(case: Case, base: Base) -> Sharding:
     heads, parts = case.number("num_heads"), query[axes.index("n")]
     if layout == "BSH" and heads % parts:
         message = f"{heads} heads are not divisible by their split {parts}"
-        case.refuse("not-divisible", message, place.replace("OnIndex", "").replace(
-            "CheckStrategy", "CheckQueryStrategy"))
+        case.refuse(
+            "not-divisible",
+            message,
+            place.replace("OnIndex", "").replace("CheckStrategy", "CheckQueryStrategy"),
+        )
     return _fused(case, axes)
 
 
@@ -131,20 +127,34 @@ def _fused(case: Case, axes: str) -> Sharding:
     lse = (entry["b"], entry["n"], WHOLE, WHOLE)
     rest = len(case.tensors) - 3
     unsure = "how optional inputs are split is not worked out" if rest else ""
-    if single and splits["s"] > 1:
-        unsure = "what a split cache communicates is not worked out"
+    reductions = _combined(case, matrix, axes, splits["s"]) if single else ()
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[3:])
     results = case.call.results
     outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
     if len(results) > 1 and len(results[1].shape or ()) not in (1, 4):
         raise Unsure("the second output of the attention has an unknown form")
-    sharding = Sharding(matrix, (first, second, second, *others), outputs[: len(results)])
-    return replace(sharding, unsure=unsure)
+    maps = (first, second, second, *others)
+    return Sharding(matrix, maps, outputs[: len(results)], reductions, unsure=unsure)
+
+
+def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Reduction, ...]:
+    """A split cache: the parts' results are weighed by their sums of exponentials and added."""
+    if parts == 1:
+        return ()
+    over = (axes.replace(".", "").index("s"),)
+    heads, batch = matrix[axes.index("n")], matrix[0]
+    lse = (case.shape(0)[0] // batch, case.number("num_heads") // heads, 1, 1)
+    why = "the cache is split along its sequence"
+    return (
+        Reduction("AllGather", over, "", why, None, lse),
+        Reduction("AllReduce", over, "sum", why, None, lse),
+        Reduction("AllReduce", over, "sum", why, 0),
+    )
 
 
 @irregular("paged_attention")
 def paged_attention(case: Case, base: Base) -> Sharding:
-    """query [b s h], caches [. . n .], block tables [b .], lengths [b], a mask [b n . .]."""
+    """Query [b s h], caches [. . n .], block tables [b .], lengths [b], a mask [b n . .]."""
     query, key, value, tables = case.strategy[:4]
     if len(query) != 3:
         raise Unsure("a query without batch and sequence")
@@ -175,7 +185,7 @@ def paged_attention(case: Case, base: Base) -> Sharding:
 
 @irregular("rotary_embedding")
 def rotary_embedding(case: Case, base: Base) -> Sharding:
-    """query and key [b s h] or [b s n d]; cos and sin whole; position ids."""
+    """Query and key [b s h] or [b s n d]; cos and sin whole; position ids."""
     query, key, cos, sin, ids = case.strategy[:5]
     if any(split != 1 for split in (*cos, *sin)):
         case.refuse("axis-split", f"cos and sin can not be split: {cos}, {sin}")

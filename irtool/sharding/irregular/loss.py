@@ -52,7 +52,9 @@ def one_hot(case: Case, base: Base) -> Sharding:
     check_strategy(case.strategy, shapes, case.context)
     axis = case.number("axis")
     if not -1 <= axis <= 1:
-        case.refuse("attribute", f"the axis must be -1, 0 or 1, not {axis}", "onehot_info.cc:GetAttrs")
+        case.refuse(
+            "attribute", f"the axis must be -1, 0 or 1, not {axis}", "onehot_info.cc:GetAttrs"
+        )
     strategy = case.strategy[0]
     rank = len(case.shape(0))
     if rank > 1 and (axis != -1 or any(split != 1 for split in strategy[1:])):
@@ -61,9 +63,10 @@ def one_hot(case: Case, base: Base) -> Sharding:
     others = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors[1:])
     if axis == 0:
         matrix: Shape = (strategy[1], strategy[0])
-        return Sharding(matrix, ((1,), *others), (tuple(range(len(strategy))),))
+        out = tuple(range(len(strategy)))
+        return Sharding(matrix, ((1,), *others), (out,), strategy=case.strategy)
     plain = identity_map(len(strategy))
-    sharding = Sharding(strategy, (plain[:-1], *others), (plain,))
+    sharding = Sharding(strategy, (plain[:-1], *others), (plain,), strategy=case.strategy)
     if strategy[-1] > 1:
         return replace(sharding, replaced="a local one-hot of the rank's own classes")
     return sharding
@@ -116,7 +119,9 @@ def prelu(case: Case, base: Base) -> Sharding:
     if size == 1:
         if any(split != 1 for split in weight):
             raise Unsure("a single weight of PReLU is split")
-        return Sharding(x, (identity_map(len(x)), whole_map(case.shape(1))), (identity_map(len(x)),))
+        return Sharding(
+            x, (identity_map(len(x)), whole_map(case.shape(1))), (identity_map(len(x)),)
+        )
     if weight[0] != channel:
         case.refuse("axis-mismatch", f"the weight is not split like the channels: {case.strategy}")
     plain = identity_map(len(x))

@@ -92,15 +92,19 @@ def group_norm(case: Case, base: Base) -> Sharding:
 
 @irregular("batch_norm")
 def batch_norm(case: Case, base: Base) -> Sharding:
-    """x [n c (h w)] and four vectors of c; in training the statistics are those of all devices."""
+    """X [n c (h w)] and four vectors of c; in training the statistics are those of all devices."""
     x = case.strategy[0]
     if len(x) not in (2, 4):
         case.refuse("shape", f"x must have two or four dimensions, not {len(x)}")
     form = case.attribute("data_format")
     if form not in ("NCHW", 0):
-        case.refuse("attribute", f"the format must be NCHW, not {form}", "batchnorm_info.cc:GetAttrs")
+        case.refuse(
+            "attribute", f"the format must be NCHW, not {form}", "batchnorm_info.cc:GetAttrs"
+        )
     if len(case.strategy) != 5:
-        case.refuse("strategy-size", f"the strategy must have five entries, not {len(case.strategy)}")
+        case.refuse(
+            "strategy-size", f"the strategy must have five entries, not {len(case.strategy)}"
+        )
     for index, strategy in enumerate(case.strategy[1:], 1):
         if strategy != (x[1],):
             message = f"input {index} must be split like the channels of x: {case.strategy}"

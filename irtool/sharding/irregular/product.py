@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import given_inputs, layout_maps
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
@@ -86,19 +87,17 @@ def _is_gathered(case: Case) -> bool:
         return False
     first, second = case.strategy[:2]
     turned = any(case.has(n) and case.flag(n) for n in ("transpose_a", "transpose_b"))
-    return (
-        len(first) == 2
-        and first == second
-        and not turned
-        and prod(first) == case.devices
-    )
+    return len(first) == 2 and first == second and not turned and prod(first) == case.devices
 
 
 def _gathered(case: Case) -> Sharding:
     first = case.strategy[0]
     plain = identity_map(2)
+    left, right = case.shape(0), case.shape(1)
+    raw = ((0, (left[0] // first[0], left[1])), (1, (right[0], right[1] // first[1])))
     return Sharding(
         device_matrix=first,
+        raw_inputs=raw,
         input_maps=(plain, plain),
         output_maps=(plain,),
         reductions=(
@@ -115,8 +114,6 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     if len(case.shape(0)) != 2 or len(case.shape(1)) != 2:
         message = "an output strategy needs two inputs of two dimensions"
         case.refuse("out-strategy", message, OUT)
-    from irtool.sharding.checks import check_strategy
-
     check_strategy(given, (case.call.results[0].divisible_shape,), case.context)
     m, k, n = sharding.device_matrix
     rows, columns = given[0]
@@ -131,9 +128,7 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     result = case.result(0)
     whole = (result[0] // m if result[0] > 0 else -1, result[1] // n if result[1] > 0 else -1)
     scatter = Reduction("ReduceScatter", (1,), "sum", "k is contracted and split", 0, whole)
-    return replace(
-        sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),)
-    )
+    return replace(sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),))
 
 
 def _by_layout(case: Case, base: Base) -> Sharding:
@@ -181,7 +176,9 @@ def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) 
         for index, tensor_map in enumerate(maps)
     ]
     found = [
-        Reduction("AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i])
+        Reduction(
+            "AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i]
+        )
         for i, axes in gathers
         if axes and split_of(matrix, axes) > 1
     ]
@@ -259,7 +256,7 @@ def _unscattered(case: Case, sharding: Sharding) -> Shape:
 
 @irregular("bias_add", out_layout=True)
 def bias_add(case: Case, base: Base) -> Sharding:
-    """x and b: the bias lies along dimension 1, whatever the data format says."""
+    """X and b: the bias lies along dimension 1, whatever the data format says."""
     rank = len(case.shape(0))
     if rank < 2:
         raise Unsure("BiasAdd of a tensor with less than two dimensions")
@@ -277,16 +274,6 @@ def bias_add(case: Case, base: Base) -> Sharding:
     return Sharding(case.strategy[0], (plain, (plain[1],)), (plain,))
 
 
-@irregular("quant_matmul")
-def quant_matmul(case: Case, base: Base) -> Sharding:
-    raise Unsure("how QuantBatchMatmul splits its scales was not seen in a dump")
-
-
-@irregular("grouped_matmul", self_checked=True)
-def grouped_matmul(case: Case, base: Base) -> Sharding:
-    raise Unsure("GroupedMatmul takes lists of tensors whose splits were not seen in a dump")
-
-
 FFN_INPUTS = (
     "expert", "bias1", "bias2", "scale", "offset", "deq_scale1", "deq_scale2",
     "antiquant_scale1", "antiquant_scale2", "antiquant_offset1", "antiquant_offset2",
@@ -297,7 +284,7 @@ INNER = ("bias1", "deq_scale1", "antiquant_scale1", "antiquant_offset1")
 
 @irregular("ffn")
 def ffn(case: Case, base: Base) -> Sharding:
-    """x [tokens h] whole; weights [(expert) h f], [(expert) f h]: only f may be split."""
+    """X [tokens h] whole; weights [(expert) h f], [(expert) f h]: only f may be split."""
     x, first, second = case.strategy[:3]
     if x[-1] != 1 or first[-2] != 1 or second[-1] != 1:
         case.refuse("axis-split", f"the hidden size can not be split, but is in {case.strategy}")
@@ -372,4 +359,6 @@ def tensor_dot(case: Case, base: Base) -> Sharding:
     out = (*(last - place for place in kept), *range(len(free) - 1, -1, -1))
     over = tuple(left for left, _ in pairs if matrix[left] > 1)
     reductions = (Reduction("AllReduce", over, "sum", "axes are contracted"),) if over else ()
-    return Sharding(matrix, (tuple(last - p for p in range(ranks[0])), second_map), (out,), reductions)
+    return Sharding(
+        matrix, (tuple(last - p for p in range(ranks[0])), second_map), (out,), reductions
+    )

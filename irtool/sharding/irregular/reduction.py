@@ -17,9 +17,9 @@ Base = Callable[[], Sharding]
 @irregular("reduce")
 def reduce(case: Case, base: Base) -> Sharding:
     """No communication where the attribute ``cross_batch`` asks for none."""
-    if case.call.op == "ReduceSum" and case.has("skip_mode") and case.flag("skip_mode"):
-        if not case.numbers("axis"):
-            raise Unsure("ReduceSum with skip_mode and no axis")
+    skips = case.has("skip_mode") and case.flag("skip_mode")
+    if case.call.op == "ReduceSum" and skips and not case.numbers("axis"):
+        raise Unsure("ReduceSum with skip_mode and no axis")
     sharding = base()
     if not (case.has("cross_batch") and case.flag("cross_batch")):
         return sharding
@@ -27,6 +27,14 @@ def reduce(case: Case, base: Base) -> Sharding:
     if averaged and case.strategy[0][0] != case.devices:
         return sharding
     return replace(sharding, reductions=())
+
+
+@irregular("square_sums")
+def square_sums(case: Case, base: Base) -> Sharding:
+    """Both outputs are summed up."""
+    sharding = base()
+    second = tuple(replace(reduction, output=1) for reduction in sharding.reductions)
+    return replace(sharding, reductions=(*sharding.reductions, *second))
 
 
 @irregular("fourier")

@@ -108,28 +108,17 @@ def _scattered_nd(case: Case, depth: int) -> Sharding:
     return Sharding(first, (plain, whole, (*whole[:-1], *plain[depth:])), (plain,))
 
 
-@irregular("unsorted_segment_sum")
-def unsorted_segment_sum(case: Case, base: Base) -> Sharding:
-    return _segments(case, "sum")
+REDUCED = {"Sum": "sum", "Prod": "prod", "Min": "min", "Max": "max"}
 
 
-@irregular("unsorted_segment_prod")
-def unsorted_segment_prod(case: Case, base: Base) -> Sharding:
-    return _segments(case, "prod")
-
-
-@irregular("unsorted_segment_min")
-def unsorted_segment_min(case: Case, base: Base) -> Sharding:
-    return _segments(case, "min")
-
-
-@irregular("unsorted_segment_max")
-def unsorted_segment_max(case: Case, base: Base) -> Sharding:
-    return _segments(case, "max")
+@irregular("unsorted_segment")
+def unsorted_segment(case: Case, base: Base) -> Sharding:
+    """Rows with one segment id become one row: their sum, product, minimum or maximum."""
+    return _segments(case, REDUCED[case.call.op.removeprefix("UnsortedSegment")])
 
 
 def _segments(case: Case, reduce: str) -> Sharding:
-    """x and its segment ids, split alike; every device has all segments, results are combined."""
+    """X and its segment ids, split alike; every device has all segments, results are combined."""
     x, ids = case.strategy[:2]
     front = len(ids)
     shapes = case.shape(0)[:front], case.shape(1)

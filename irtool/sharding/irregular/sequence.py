@@ -8,6 +8,7 @@ from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
+from irtool.sharding.defaults import adjusted
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import whole_map
 from irtool.sharding.judgement import Sharding, Unsure
@@ -22,7 +23,8 @@ def line_space(case: Case, base: Base) -> Sharding:
     dynamic = case.result(0)[0] == DYNAMIC
     free = dynamic and case.call.op == "Arange"
     size = 0 if free else case.call.results[0].divisible_shape[0]
-    strategy = case.strategy or ((case.devices if size % case.devices == 0 else 1,),)
+    whole = free or size % case.devices != 0
+    strategy = case.strategy or ((1 if whole else case.devices,),)
     if len(strategy) != 1 or len(strategy[0]) != 1:
         case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")
     split = strategy[0][0]
@@ -38,21 +40,25 @@ def line_space(case: Case, base: Base) -> Sharding:
         case.refuse("dynamic-shape", f"a dynamic output can not be split by {split}", place)
     inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)
     replaced = "start and number are made for the rank's own piece" if split > 1 else ""
-    return Sharding((split,), inputs, ((0,),), replaced=replaced)
+    return Sharding((split,), inputs, ((0,),), replaced=replaced, strategy=strategy)
 
 
 @irregular("random", self_checked=True)
 def random(case: Case, base: Base) -> Sharding:
     """The strategy is one of the shape that is asked for; seeds differ from slice to slice."""
     shape = case.result(0)
-    strategy = case.strategy or ((1,) * len(shape),)
+    strategy = case.strategy
+    if not strategy:
+        first = ((case.devices, *((1,) * (len(shape) - 1))),) if shape else ((),)
+        strategy = adjusted(first, (shape,), case.devices)
     if case.call.is_dynamic:
         place = "random_distribute_info.cc:CheckStrategyForDynamicShape"
         case.refuse("dynamic-shape", "random numbers of a dynamic shape are not supported", place)
     check_strategy(strategy, (shape,), case.context)
     inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)
     plain = identity_map(len(shape))
-    return Sharding(strategy[0], inputs, (plain,), mirrored=(False,) * len(inputs))
+    mirrored = (False,) * len(inputs)
+    return Sharding(strategy[0], inputs, (plain,), mirrored=mirrored, strategy=strategy)
 
 
 @irregular("candidate_sampler")
@@ -80,10 +86,8 @@ def unsplit(case: Case, base: Base) -> Sharding:
 
 @irregular("capacity_router", self_checked=True)
 def capacity_router(case: Case, base: Base) -> Sharding:
-    """Expert choices [b n k]: only the batch may be split; scalars may have entries of their own."""
-    choices = [
-        index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3
-    ]
+    """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""
+    choices = [index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3]
     rows = [row for row in case.strategy if len(row) == 3]
     if not rows or len(rows) != len(choices):
         raise Unsure("the strategy of the router has an unknown form")
@@ -94,7 +98,7 @@ def capacity_router(case: Case, base: Base) -> Sharding:
     if any(row != rows[0] for row in rows):
         raise Unsure("choices and probabilities are split differently")
     inputs = tuple(
-        (2, WHOLE, WHOLE) if index in choices else whole_map(tensor.shape or ())
+        (2, WHOLE, WHOLE) if index == choices[0] else whole_map(tensor.shape or ())
         for index, tensor in enumerate(case.tensors)
     )
     outputs = tuple((2, *((WHOLE,) * (len(t.shape or ()) - 1))) for t in case.call.results)
@@ -111,7 +115,7 @@ def finalize_routing(case: Case, base: Base) -> Sharding:
 
 @irregular("dynamic_quant")
 def dynamic_quant(case: Case, base: Base) -> Sharding:
-    """x and scales: the last dimension is whole, unless the redistribution is skipped."""
+    """X and scales: the last dimension is whole, unless the redistribution is skipped."""
     skipped = bool(case.call.attributes.get("skip_redistribution", False))
     first = case.strategy[0]
     other = case.strategy[1][0] if len(case.strategy) > 1 and case.strategy[1] else 1

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
+from irtool.sharding.defaults import adjusted
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import base_maps, whole_sharding
 from irtool.sharding.judgement import Sharding, Unsure
-from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, Shape, TensorMap, identity_map
+from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
 
@@ -84,6 +86,7 @@ def slice_(case: Case, base: Base) -> Sharding:
 
 @irregular("slice_ext")
 def slice_ext(case: Case, base: Base) -> Sharding:
+    """The dimension that is cut can not be split."""
     axis = case.number("dim") % len(case.shape(0))
     if case.strategy[0][axis] != 1:
         message = f"dimension {axis} is not taken whole, so it can not be split"
@@ -106,17 +109,15 @@ class _Step:
     """One dimension of a strided slice: ``source`` is the input's dimension (None: a new one)."""
 
     source: int | None
-    begin: int
-    end: int
-    stride: int
+    begin: int | None
+    end: int | None
+    stride: int | None
     shrunk: bool
 
 
 @irregular("strided_slice", self_checked=True)
 def strided_slice(case: Case, base: Base) -> Sharding:
     """Strided, shrunk and partly taken dimensions are whole; masks are folded first."""
-    from irtool.sharding.checks import check_strategy
-
     strategy = case.strategy[:1]
     check_strategy(strategy, (case.sizes(0),), case.context)
     if case.number("ellipsis_mask"):
@@ -143,8 +144,7 @@ def _steps(case: Case) -> list[_Step]:
     begin, end, strides = (_known(case, name) for name in ("begin", "end", "strides"))
     shape = case.shape(0)
     masks = {
-        name: case.number(f"{name}_mask")
-        for name in ("begin", "end", "new_axis", "shrink_axis")
+        name: case.number(f"{name}_mask") for name in ("begin", "end", "new_axis", "shrink_axis")
     }
     count = len(strides or begin or end or ())
     if not count:
@@ -161,8 +161,6 @@ def _steps(case: Case) -> list[_Step]:
         size = shape[source]
         start = begin[place] if begin else (0 if masks["begin"] & bit else None)
         stop = end[place] if end else (size if masks["end"] & bit else None)
-        if start is None or stop is None:
-            raise Unsure("begin and end are not constant")
         start = 0 if masks["begin"] & bit else start
         stop = size if masks["end"] & bit else stop
         stride = strides[place] if strides else 1
@@ -171,11 +169,15 @@ def _steps(case: Case) -> list[_Step]:
     return steps
 
 
-def _known(case: Case, name: str) -> Shape | None:
+def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
+    """Numbers of an input, None for those that are not constant."""
     try:
         return case.numbers(name)
     except Unsure:
-        return None
+        place = next(a.position for a in case.rule.attributes if a.name == name)
+        items = case.call.inputs[place].items if place is not None else ()
+        known = tuple(i.value if isinstance(i.value, int) else None for i in items)
+        return known or None
 
 
 def _check_step(case: Case, step: _Step, skipped: bool) -> None:
@@ -186,6 +188,8 @@ def _check_step(case: Case, step: _Step, skipped: bool) -> None:
     if split == 1:
         return
     where = f"dimension {step.source}, strategy {case.strategy[0]}"
+    if step.begin is None or step.end is None or step.stride is None:
+        raise Unsure(f"begin, end or stride is not constant: {where}")
     if step.stride != 1:
         message = f"a dimension with stride {step.stride} can not be split: {where}"
         case.refuse("axis-split", message)
@@ -201,8 +205,6 @@ def _check_step(case: Case, step: _Step, skipped: bool) -> None:
 @irregular("tile", self_checked=True)
 def tile(case: Case, base: Base) -> Sharding:
     """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
-    from irtool.sharding.checks import check_strategy
-
     if case.layouts is not None:
         raise Unsure("Tile with layouts")
     multiples = case.numbers("dims")
@@ -242,7 +244,21 @@ def broadcast_to(case: Case, base: Base) -> Sharding:
 
 @irregular("fill", self_checked=True)
 def fill(case: Case, base: Base) -> Sharding:
-    raise Unsure("how FillV2 takes a strategy for its shape was not seen in a dump")
+    """The strategy is one of the shape that is filled, and ``()`` for the value."""
+    shape = case.result(0)
+    strategy = case.strategy
+    if not strategy:
+        first = ((case.devices, *((1,) * (len(shape) - 1))), ()) if shape else ((), ())
+        strategy = adjusted(first, (shape, ()), case.devices)
+    check_strategy(strategy, (shape, ()), case.context)
+    inputs = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors)
+    return Sharding(
+        strategy[0],
+        inputs,
+        (identity_map(len(shape)),),
+        mirrored=(False,) * len(inputs),
+        strategy=strategy,
+    )
 
 
 @irregular("pad")

@@ -20,9 +20,7 @@ def virtual_dataset(case: Case, base: Base) -> Sharding:
     """All inputs of the network: whole, or split in one dimension into one number of slices."""
     if case.layouts is not None:
         maps = tuple(layout.tensor_map for layout in case.layouts)
-        return Sharding(
-            case.layouts[0].device_matrix, maps, maps, complete=True, loss_divisor=1
-        )
+        return Sharding(case.layouts[0].device_matrix, maps, maps, complete=True, loss_divisor=1)
     strategy = case.strategy or dataset_strategy(case)
     check_strategy(strategy, tuple(t.divisible_shape for t in case.tensors), case.context)
     seen = 1
@@ -47,12 +45,11 @@ def _dataset(case: Case, strategy: Strategy, longest: int, seen: int) -> Shardin
         case.refuse("dataset", message)
     axis = next((place for place, value in enumerate(matrix) if value != 1), None)
     maps = tuple(
-        tuple(
-            len(matrix) - 1 - axis if value != 1 and axis is not None else WHOLE for value in row
-        )
+        tuple(len(matrix) - 1 - axis if value != 1 and axis is not None else WHOLE for value in row)
         for row in strategy
     )
-    return Sharding(matrix, maps, maps, mirrored=(False,) * len(maps), loss_divisor=1)
+    mirrored = (False,) * len(maps)
+    return Sharding(matrix, maps, maps, mirrored=mirrored, loss_divisor=1, strategy=strategy)
 
 
 def dataset_strategy(case: Case) -> Strategy:
@@ -78,7 +75,7 @@ def virtual_output(case: Case, base: Base) -> Sharding:
     check_strategy(strategy, tuple(t.divisible_shape for t in case.tensors), case.context)
     row = strategy[0]
     maps = tuple(len(row) - 1 - place for place in range(len(row)))
-    return Sharding(row, (maps,), (maps,), mirrored=(False,), loss_divisor=1)
+    return Sharding(row, (maps,), (maps,), mirrored=(False,), loss_divisor=1, strategy=strategy)
 
 
 def _output_strategy(case: Case) -> Strategy:
@@ -95,7 +92,7 @@ def get_next(case: Case, base: Base) -> Sharding:
     results = case.call.results
     outputs = replace(case, call=replace(case.call, inputs=results))
     sharding = virtual_dataset(replace(outputs, strategy=()), base)
-    return replace(sharding, input_maps=(), mirrored=None)
+    return replace(sharding, input_maps=(), mirrored=None, strategy=())
 
 
 @irregular("self_define_shard", self_checked=True, out_layout=True)

@@ -1,0 +1,60 @@
+"""Options that commands share, as annotated types: one meaning everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Dumps, folders, run folders, globs, or - for standard input; .gz and .xz as they are.",
+        show_default=False,
+    ),
+]
+OutputFile = Annotated[
+    str | None,
+    typer.Option("--output-file", "-o", metavar="FILE", help="Write there, not to the terminal."),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(metavar="QUERY", help="Which nodes: 'op == \"MatMul\" and \"layers.3\" in scope'."),
+]
+Devices = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Devices that the dump was compiled for."),
+]
+Stages = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Pipeline stages that the dump was compiled for."),
+]
+Rank = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Whose dump it is; in a run folder, whose to read."),
+]
+GraphNumber = Annotated[
+    int | None,
+    typer.Option("--graph", min=0, metavar="N", help="In a run folder, which compilation."),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The parallel context, JSON or TOML."),
+]
+Config = Annotated[str | None, typer.Option(metavar="FILE", help="Settings: irtool.toml.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Processes to read files with.",
+        show_default="as many as there are processors, for much input",
+    ),
+]  # fmt: skip
+Limit = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="At most so many rows in a list; 0 shows all."),
+]
+AllowUnknown = Annotated[
+    bool,
+    typer.Option("--allow-unknown", help="Exit 0 even if a part could not be judged."),
+]

@@ -1,0 +1,123 @@
+"""Messages for people on standard error: ``FILE:LINE:COL: error[CODE]: …``, the line, a caret."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from irtool.render.tables import colours_wanted
+from irtool.render.text import escape
+
+MAX_REPORTED = 20
+"""Most problems printed in one run; the rest is counted."""
+_LINE_WIDTH = 96
+_COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "hint": "36"}
+
+
+class Failure(Exception):
+    """Why a command could not do what was asked: ends it with status 2."""
+
+    def __init__(
+        self,
+        message: str,
+        place: str = "",
+        column: int = 1,
+        text: str = "",
+        hint: str = "",
+        code: str = "CLI001",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.column = column
+        self.text = text
+        self.hint = hint
+        self.code = code
+
+
+def report(
+    place: str,
+    severity: str,
+    code: str,
+    message: str,
+    text: str = "",
+    column: int = 1,
+    hint: str = "",
+) -> None:
+    """Print one message; ``text`` is the line that ``column`` counts in."""
+    lines = [f"{escape(place)}: " if place else "irtool: "]
+    lines[0] += f"{_coloured(f'{severity}[{code}]', severity)}: {escape(message)}"
+    lines += _excerpt(text, column)
+    if hint:
+        lines.append(f"  {_coloured('hint:', 'hint')} {escape(hint)}")
+    print("\n".join(lines), file=sys.stderr)
+
+
+def report_failure(failure: Failure) -> None:
+    """Print why a command could not do what was asked."""
+    report(
+        failure.place,
+        "error",
+        failure.code,
+        failure.message,
+        failure.text,
+        failure.column,
+        failure.hint,
+    )
+
+
+def report_usage(error: Any) -> None:
+    """Print what is wrong with the command line, as typer's parser says it."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message(), file=sys.stderr)
+        return
+    message = str(error.format_message()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    hint = f"{context.command_path} --help shows the options" if context else ""
+    close = getattr(error, "possibilities", None)
+    if close:
+        message = f"there is no option {error.option_name}"
+        hint = f"did you mean {' or '.join(sorted(close))}?"
+    report("", "error", "CLI000", message[:1].lower() + message[1:], hint=hint)
+
+
+def note(message: str) -> None:
+    """Tell the user about a choice that was made for them."""
+    print(f"irtool: {escape(message)}", file=sys.stderr)
+
+
+def report_problems(problems: Iterable[Any]) -> None:
+    """Print problems found while reading, at most :data:`MAX_REPORTED` of them."""
+    found = list(problems)
+    for problem in found[:MAX_REPORTED]:
+        place = f"{problem.path}:{problem.line}:{problem.column}"
+        text = problem.text.split("\n", 1)[0]
+        report(
+            place,
+            problem.severity,
+            problem.code,
+            problem.message,
+            text,
+            problem.column,
+            problem.hint,
+        )
+    if len(found) > MAX_REPORTED:
+        rest = len(found) - MAX_REPORTED
+        note(f"… and {rest:,} more problems; --format json lists all")
+
+
+def _excerpt(text: str, column: int) -> list[str]:
+    """The offending line and a caret under the column; long lines are cut around it."""
+    if not text.strip():
+        return []
+    at = min(max(column - 1, 0), len(text))
+    start = max(0, at - _LINE_WIDTH // 2) if len(text) > _LINE_WIDTH else 0
+    before, after = escape(text[start:at]), escape(text[at : start + _LINE_WIDTH])
+    lead = "…" if start else ""
+    end = "…" if start + _LINE_WIDTH < len(text) else ""
+    return [f"  {lead}{before}{after}{end}", f"  {' ' * len(lead + before)}^"]
+
+
+def _coloured(text: str, kind: str) -> str:
+    return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if colours_wanted(sys.stderr) else text

@@ -1,0 +1,151 @@
+"""Work on many files: in this process or in several, results in order, with a progress bar."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Generic, TypeVar
+
+from irtool.render.tables import is_terminal
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_WORTH_PROCESSES = 8 << 20
+"""Bytes of input from which several processes pay off."""
+_PATIENCE = 1.0
+"""Seconds of silence before a progress bar appears."""
+
+
+class WorkerDied(Exception):
+    """A process ended without a result: killed, or out of memory."""
+
+
+class Outcome(Generic[Result]):
+    """A result, or the exception that came instead."""
+
+    __slots__ = ("_error", "_result")
+
+    def __init__(self, result: Result | None, error: Exception | None = None) -> None:
+        self._result = result
+        self._error = error
+
+    def get(self) -> Result:
+        """The result; raises what the work raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]  # there is one if there is no error
+
+
+def processes_for(sizes: Sequence[int], asked: int | None) -> int:
+    """How many processes to use for files of these sizes."""
+    if asked is not None:
+        return max(1, min(asked, len(sizes)))
+    if sum(sizes) < _WORTH_PROCESSES:
+        return 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return max(1, min(available or os.cpu_count() or 1, len(sizes)))
+
+
+def run_all(
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int, bar: bool = True
+) -> Iterator[Outcome[Result]]:
+    """Outcomes of ``work`` on each item, in the order of the items, as they become ready."""
+    progress = Progress(len(items), bar)
+    try:
+        for outcome in _in_processes(work, items, processes) if processes > 1 else _here(work, items):
+            yield outcome
+            progress.step()
+    finally:
+        progress.clear()
+
+
+def _here(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Outcome[Result]]:
+    for item in items:
+        yield _outcome(work, item)
+
+
+def _outcome(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
+    try:
+        return Outcome(work(item))
+    except Exception as error:
+        return Outcome(None, error)
+
+
+def _in_processes(
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int
+) -> Iterator[Outcome[Result]]:
+    """A window of items is in work at a time, so that results do not pile up.
+
+    When a process dies, its pool is lost with all that it was doing; the items it was doing are
+    then done one at a time, each in a process of its own, so that only the culprit fails.
+    """
+    waiting = deque(items)
+    pool = ProcessPoolExecutor(processes)
+    active: deque[tuple[Item, Future[Result]]] = deque()
+    try:
+        while waiting or active:
+            while waiting and len(active) < 4 * processes:
+                item = waiting.popleft()
+                active.append((item, pool.submit(work, item)))
+            item, future = active.popleft()
+            try:
+                yield Outcome(future.result())
+            except BrokenProcessPool:
+                lost = [item, *(each for each, _ in active)]
+                active.clear()
+                pool.shutdown(wait=True)
+                yield from (_alone(work, each) for each in lost)
+                pool = ProcessPoolExecutor(processes)
+            except Exception as error:
+                yield Outcome(None, error)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return Outcome(pool.submit(work, item).result())
+        except BrokenProcessPool:
+            return Outcome(None, WorkerDied("the process that read it died"))
+        except Exception as error:
+            return Outcome(None, error)
+
+
+class Progress:
+    """A bar on standard error, if that is a terminal and the work takes long."""
+
+    _WIDTH = 30
+
+    def __init__(self, total: int, wanted: bool) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = False
+        self._start = self._last = time.monotonic()
+        self._wanted = wanted and total > 1 and is_terminal(sys.stderr)
+
+    def step(self) -> None:
+        """One more item is done."""
+        self._done += 1
+        now = time.monotonic()
+        if not self._wanted or now - self._start < _PATIENCE or now - self._last < 0.1:
+            return
+        self._last = now
+        filled = self._WIDTH * self._done // self._total
+        bar = "█" * filled + "░" * (self._WIDTH - filled)
+        sys.stderr.write(f"\r{bar} {self._done:,} of {self._total:,} files\x1b[K")
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False

@@ -1,0 +1,216 @@
+"""Nodes of a dump as the operator calls that sharding rules judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from irtool.ir.graph import Graph, GraphParameter, Source, Unresolved
+from irtool.ir.node import Node
+from irtool.ir.types import (
+    Abstract,
+    AnyShape,
+    DynamicSequenceType,
+    RefType,
+    ScalarType,
+    SequenceShape,
+    SequenceType,
+    Shape,
+    TensorType,
+    Type,
+    element_type,
+)
+from irtool.ir.values import Sequence as SequenceLiteral
+from irtool.ir.values import Tagged, TensorLiteral, Value, python_value
+from irtool.sharding.layout import DYNAMIC
+from irtool.sharding.network.care import TUPLE_INPUTS, primitive
+from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.symbols import divisors_of_inputs, divisors_of_output, fitting
+from irtool.sharding.operator import Operand, OperatorCall
+
+MONADS = ("UMonad", "IOMonad")
+SHAPE_TAKERS = frozenset({"Reshape", "StridedSlice", "PadV3", "Tile", "FillV2", "UniformReal"})
+"""Operators whose computed shapes are no tensor inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Which tensor of a call each operand of its node is.
+
+    ``first`` and ``count``: by position of an operand, the index of its first tensor and how many
+    tensors it holds (none: a constant, a monad).
+    """
+
+    first: tuple[int, ...]
+    count: tuple[int, ...]
+
+    def tensor(self, position: int, item: int = 0) -> int | None:
+        """Index of a tensor of the operand at ``position``, or None."""
+        if 0 <= position < len(self.first) and 0 <= item < self.count[position]:
+            return self.first[position] + item
+        return None
+
+    def operand(self, tensor: int) -> int | None:
+        """Position of the operand that a tensor belongs to."""
+        for position, (first, count) in enumerate(zip(self.first, self.count, strict=True)):
+            if first <= tensor < first + count:
+                return position
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCall:
+    """A node as a call. ``missing``: why its shapes are not all known ("": they are)."""
+
+    node: Node
+    call: OperatorCall
+    slots: Slots
+    missing: str = ""
+
+
+def call_of(network: Network, node: Node) -> NodeCall:
+    """Read a node's operands, results and attributes."""
+    sources = network.inputs[node]
+    types = node.input_types
+    symbols = divisors_of_inputs(node)
+    operands: list[Operand] = []
+    first: list[int] = []
+    count: list[int] = []
+    tensors = 0
+    missing = "" if node.signature is not None else "the dump does not print its types"
+    for position, source in enumerate(sources):
+        abstract = types[position] if position < len(types) else None
+        if _is_monad(source, abstract):
+            first.append(tensors)
+            count.append(0)
+            continue
+        value = node.operands[position]
+        operand = _operand(network, node, source, value, abstract)
+        if operand is None:
+            missing = missing or f"the type of operand {position} is not known"
+            operand = Operand()
+        known = symbols[position] if position < len(symbols) else ()
+        operand = _with_divisors(operand, known)
+        size = len(tuple(operand.tensors))
+        operands.append(operand)
+        first.append(tensors)
+        count.append(size)
+        tensors += size
+    outputs = _outputs(node)
+    if not outputs:
+        missing = missing or "the type of its result is not known"
+    call = OperatorCall(
+        op=primitive(node),
+        inputs=tuple(operands),
+        outputs=outputs,
+        attributes=node.primitive_attributes or {},
+        instance_name=node.instance_name or "",
+    )
+    return NodeCall(node, call, Slots(tuple(first), tuple(count)), missing)
+
+
+def _is_monad(source: Source, abstract: Abstract | None) -> bool:
+    if isinstance(source, Tagged) and source.tag in MONADS:
+        return True
+    type = abstract.type if abstract else None
+    return isinstance(type, ScalarType) and type.name in MONADS
+
+
+def _operand(
+    network: Network, node: Node, source: Source, value: Value, abstract: Abstract | None
+) -> Operand | None:
+    """One operand, or None where its type is needed and not known."""
+    if isinstance(source, (Node, GraphParameter, Graph, Unresolved)):
+        if isinstance(source, Node) and primitive(source) == "TensorToScalar":
+            return Operand()
+        if abstract is None:
+            return None
+        if isinstance(source, Node) and _gives_shape(node, source):
+            return Operand()
+        operand = computed(abstract.type, abstract.shape)
+        return replace(operand, is_parameter=_is_weight(source)) if operand.shape else operand
+    return _constant(value, abstract)
+
+
+def _gives_shape(node: Node, source: Node) -> bool:
+    """Whether an operand is a computed shape, which no strategy is about."""
+    return primitive(node) in SHAPE_TAKERS and primitive(source) in ("MakeTuple", "Shape")
+
+
+def _is_weight(source: Source) -> bool:
+    return (
+        isinstance(source, GraphParameter)
+        and source.declaration is not None
+        and source.declaration.is_weight
+    )
+
+
+def _constant(value: Value, abstract: Abstract | None) -> Operand:
+    if isinstance(value, TensorLiteral):
+        return Operand(value.shape, value.dtype, value=value, is_constant=True)
+    if isinstance(value, SequenceLiteral) and value.items:
+        if all(isinstance(item, TensorLiteral) for item in value.items):
+            return Operand(items=tuple(_constant(item, None) for item in value.items))
+    if abstract is not None and isinstance(abstract.type, (TensorType, RefType)):
+        if isinstance(abstract.shape, Shape):
+            dtype = abstract.dtype or ""
+            return Operand(abstract.shape.dimensions, dtype, value=value, is_constant=True)
+    return Operand(value=python_value(value), is_constant=True)
+
+
+def computed(type: Type, shape: AnyShape | None) -> Operand:
+    """A value computed in the network: tensors, tuples of them, or numbers (shape ``()``).
+
+    A tuple of numbers counts as one tensor of that length.
+    """
+    if isinstance(type, (TensorType, RefType)) and isinstance(shape, Shape):
+        return Operand(shape.dimensions, element_type(type) or "")
+    if isinstance(type, SequenceType):
+        elements = type.elements
+        shapes: Sequence[AnyShape | None] = (
+            shape.items if isinstance(shape, SequenceShape) else [None] * len(elements)
+        )
+        if not elements or isinstance(elements[0], ScalarType):
+            return Operand((len(elements),))
+        parts = zip(elements, shapes, strict=False)
+        return Operand(items=tuple(computed(element, part) for element, part in parts))
+    if isinstance(type, DynamicSequenceType):
+        return Operand((DYNAMIC,))
+    return Operand((), element_type(type) or "")
+
+
+def _with_divisors(operand: Operand, known: Sequence[tuple[int, ...]]) -> Operand:
+    if not known:
+        return operand
+    if operand.shape is not None:
+        found = fitting(known, 0, operand.shape)
+        return operand if found is None else replace(operand, divisors=found)
+    items = tuple(
+        replace(item, divisors=fitting(known, index, item.shape)) if item.shape else item
+        for index, item in enumerate(operand.items)
+    )
+    return replace(operand, items=items) if items else operand
+
+
+def _outputs(node: Node) -> tuple[Operand, ...]:
+    abstract = node.output_type
+    if abstract is None:
+        return ()
+    operand = _with_divisors(computed(abstract.type, abstract.shape), divisors_of_output(node))
+    return operand.items or (operand,)
+
+
+def takes_tuples(node: Node) -> bool:
+    """Whether elements of a tuple operand are inputs of their own."""
+    return len(node.operands) == 1 or primitive(node) in TUPLE_INPUTS
+
+
+def literal_numbers(value: object) -> tuple[int, ...] | None:
+    """A tuple of whole numbers, or None."""
+    if not isinstance(value, (tuple, list)):
+        return None
+    items = list(cast("Sequence[object]", value))
+    if all(isinstance(item, int) for item in items):
+        return tuple(cast("list[int]", items))
+    return None

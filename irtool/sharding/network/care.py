@@ -1,0 +1,99 @@
+"""Which nodes are sharded: those that get a layout of their own, and those that are seen through.
+
+Source: which nodes of a dump bear ``{in_strategy: …}`` after the parallel pass.
+"""
+
+from __future__ import annotations
+
+from irtool.ir.node import Node, PrimitiveTarget
+from irtool.sharding.network.graphs import Network, is_operator
+
+NOT_SHARDED = frozenset(
+    """
+    TupleGetItem J list_getitem array_getitem tuple_setitem Depend list_setitem array_setitem
+    dict_getitem list_append list_map list_reduce tuple_reversed tile_shape tuple_div
+    tuple_to_array make_dict make_slice string_eq VirtualLoss Return env_getitem TensorShape
+    ScalarToTensor partial env_setitem env_add Shape InsertGradientOf DumpGradient dot im2col
+    col2im im2col_v1 col2im_v1 state_setitem TensorDump TensorReport ImageSummary TensorSummary
+    Debug HistogramSummary resolve BroadcastGradientArgs InvertPermutation DropoutGenMask
+    StatelessDropOutGenMask embed create_instance RefToEmbed StopGradient UpdateState Load Switch
+    Print call_instance TensorMove DType ScalarAdd ScalarSub ScalarMul ScalarDiv ScalarFloorDiv
+    ScalarPow ScalarSummary ScalarCast ScalarMod ScalarGt ScalarGe ScalarLt ScalarLe ScalarEq
+    TensorToTuple TupleToTensor Generator
+    """.split()
+)
+"""Operators that never get a strategy."""
+
+TIES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
+"""Operators that tie tensors together; they have the layouts of who uses them."""
+
+TUPLE_INPUTS = frozenset(
+    """
+    Concat Stack AddN IncreFlashAttention Meshgrid FusedInferAttentionScore GroupedMatmul Index
+    StackExt Custom
+    """.split()
+)
+"""Operators that take tuples of tensors besides other operands."""
+
+NESTED_STRATEGIES = frozenset({"_VirtualDataset", "FusedInferAttentionScore", "GroupedMatmul"})
+"""Operators whose strategies may be nested like their operands; missing entries mean whole."""
+
+ALWAYS_NESTED = frozenset({"Custom", "Index"})
+
+TRANSFERS = frozenset({"Send", "Receive", "send", "receive"})
+"""The borders of pipeline stages."""
+
+
+def primitive(node: Node) -> str:
+    """Name of the primitive that a node applies; empty for calls."""
+    return node.op if is_operator(node) else ""
+
+
+def is_cared_for(network: Network, node: Node, *, interleave: bool = False) -> bool:
+    """Whether MindSpore's parallel pass cares for a node at all."""
+    name = primitive(node)
+    if not name or name in NOT_SHARDED:
+        return False
+    if interleave and name in TRANSFERS:
+        return False
+    if name in ("GetNext", "_VirtualOutput"):
+        return True
+    if name == "Reshape" and _is_mask_of_attention(network, node):
+        return False
+    return node in network.forward
+
+
+def has_strategy(network: Network, node: Node) -> bool:
+    """Whether the node gets a strategy and layouts of its own.
+
+    A Cast has them only where a search gave it some (then they stand behind the statement).
+    """
+    if not is_cared_for(network, node):
+        return False
+    name = primitive(node)
+    if name in TIES or name in TRANSFERS:
+        return False
+    return name != "Cast" or node.strategy is not None
+
+
+def _is_mask_of_attention(network: Network, node: Node) -> bool:
+    """A Reshape that stands between DropoutGenMask and FlashAttentionScore alone."""
+    inputs = network.inputs[node]
+    if not inputs or not isinstance(inputs[0], Node) or primitive(inputs[0]) != "DropoutGenMask":
+        return False
+    users = network.users_of(node)
+    return len(users) == 1 and primitive(users[0].node) == "FlashAttentionScore"
+
+
+def is_nested(network: Network, node: Node) -> bool:
+    """Whether a node's strategies follow the nesting of its operands."""
+    if not isinstance(node.target, PrimitiveTarget):
+        return False
+    name = primitive(node)
+    if name in ALWAYS_NESTED or node.attribute("self_define_shard") is not None:
+        return True
+    return name in NESTED_STRATEGIES and any(
+        len(abstract.tensors) != 1 and abstract.dimensions is None and abstract.dtype is None
+        for abstract in node.input_types
+        if abstract is not None
+    )

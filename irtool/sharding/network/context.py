@@ -1,0 +1,308 @@
+"""The parallel context: what a user gives to ``set_auto_parallel_context``, and the devices."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from irtool.sharding.judgement import Context
+from irtool.sharding.layout import MapEntry, UserLayout
+from irtool.sharding.operator import Strategy
+
+MODES = ("stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel")
+SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")
+DEFAULT_THRESHOLD = 64
+"""``parallel_optimizer_threshold`` in KB: smaller weights are not sharded over their replicas."""
+LARGEST_WORLD = 4096
+_TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelContext:
+    """Devices and options under which a network is compiled.
+
+    ``rank`` is the global rank from which slices and groups are seen; None for ``dataset`` means
+    that ``full_batch`` decides. ``dataset`` may be ``unknown``: it was given, but in a form that was
+    lost. Defaults are MindSpore's own. ``threshold`` is in KB; ``weight_shard_size`` of -1 means
+    all replicas. ``accumulation_step`` of 0: taken from the dump.
+    """
+
+    devices: int = 1
+    stages: int = 1
+    rank: int = 0
+    mode: str = "semi_auto_parallel"
+    search: str = "recursive_programming"
+    target: str = "Ascend"
+    soc: str = ""
+    full_batch: bool = False
+    dataset: Strategy | tuple[UserLayout, ...] | str | None = None
+    enable_alltoall: bool = False
+    parallel_optimizer: bool = False
+    threshold: int = DEFAULT_THRESHOLD
+    weight_shard_size: int = -1
+    accumulation_shard: bool = False
+    accumulation_step: int = 0
+    gradients_mean: bool = False
+    gradient_fp32_sync: bool = True
+    loss_repeated_mean: bool = True
+    interleave: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def from_mapping(
+        cls, values: Mapping[str, object], **overrides: object
+    ) -> ParallelContext:
+        """Read the keys of ``set_auto_parallel_context``; values may be strings.
+
+        Keys that say nothing about sharding are passed over. ``overrides`` are fields of this
+        class and win over the mapping (None: not given).
+
+        Raises:
+            ValueError: a value can't be right; the message names key and value.
+        """
+        found: dict[str, object] = {}
+        for key, value in values.items():
+            reader = _READERS.get(key)
+            if reader is not None and value is not None:
+                name, read = reader
+                found[name] = read(key, value)
+        found.update(_optimizer_config(values.get("parallel_optimizer_config")))
+        found.update(_dataset(values))
+        found.update({key: value for key, value in overrides.items() if value is not None})
+        return cls(**cast("dict[str, Any]", found))
+
+    @property
+    def stage_size(self) -> int:
+        """Devices of one pipeline stage."""
+        return self.devices // self.stages
+
+    @property
+    def stage(self) -> int:
+        """The stage that the rank is in."""
+        return self.rank // self.stage_size
+
+    @property
+    def stage_ranks(self) -> tuple[int, ...]:
+        """The ranks of that stage."""
+        first = self.stage * self.stage_size
+        return tuple(range(first, first + self.stage_size))
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether MindSpore looks at strategies at all in this mode."""
+        return self.mode in ("semi_auto_parallel", "auto_parallel")
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search sets the strategies."""
+        return self.mode == "auto_parallel"
+
+    @property
+    def propagates(self) -> bool:
+        """Whether that search is the propagation of the user's strategies."""
+        return self.searches and self.search == "sharding_propagation"
+
+    def for_rank(self, rank: int) -> ParallelContext:
+        """The same context seen from another rank."""
+        return replace(self, rank=rank)
+
+    def for_operators(self, *, dynamic: bool, accumulates: bool) -> Context:
+        """What the judgement of a single operator needs of it."""
+        dataset = None if isinstance(self.dataset, str) else self.dataset
+        return Context(
+            devices=self.stage_ranks,
+            device_num=self.devices,
+            rank=self.rank,
+            target=self.target,
+            soc=self.soc,
+            searching=self.searches,
+            dynamic=dynamic,
+            optimizer_parallel=self.parallel_optimizer,
+            accumulates=accumulates,
+            full_batch=self.full_batch,
+            dataset_strategy=dataset,
+        )
+
+
+def _check(context: ParallelContext) -> None:
+    """Refuse what no cluster has."""
+    devices, stages, rank = context.devices, context.stages, context.rank
+    if not 0 < devices <= LARGEST_WORLD:
+        raise ValueError(f"device_num must be from 1 to {LARGEST_WORLD}, but is {devices}")
+    if devices not in (1, 2, 4) and devices % 8:
+        raise ValueError(f"device_num must be 1, 2, 4 or divisible by 8, but is {devices}")
+    if stages < 1:
+        raise ValueError(f"pipeline_stages must be at least 1, but is {stages}")
+    if devices % stages:
+        raise ValueError(f"device_num {devices} is not divisible by pipeline_stages {stages}")
+    if not 0 <= rank < devices:
+        raise ValueError(f"global_rank must be from 0 to {devices - 1}, but is {rank}")
+    if context.mode not in MODES:
+        raise ValueError(f"parallel_mode {context.mode!r} is none of {', '.join(MODES)}")
+    if context.search not in SEARCHES:
+        raise ValueError(f"search_mode {context.search!r} is none of {', '.join(SEARCHES)}")
+    size = context.weight_shard_size
+    if size != -1 and size < 1:
+        raise ValueError(f"optimizer_weight_shard_size must be -1 or positive, but is {size}")
+    if context.threshold < 0:
+        raise ValueError(
+            f"parallel_optimizer_threshold must not be negative, but is {context.threshold}"
+        )
+
+
+def _number(key: str, value: object) -> int:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return int(cast("str", value))
+    except (TypeError, ValueError):
+        raise ValueError(f"{key} must be a whole number, but is {value!r}") from None
+
+
+def _flag(key: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    known = {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower())
+    if known is None:
+        raise ValueError(f"{key} must be true or false, but is {value!r}")
+    return known
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key} must be a text, but is {value!r}")
+    return value.strip()
+
+
+def _target(key: str, value: object) -> str:
+    text = _text(key, value)
+    known = _TARGETS.get(text.lower())
+    if known is None:
+        raise ValueError(f"{key} must be Ascend, GPU or CPU, but is {value!r}")
+    return known
+
+
+def _scheduler(key: str, value: object) -> bool:
+    """``pipeline_config``: whether the interleaved scheduler is on."""
+    config = _structure(key, value)
+    if not isinstance(config, Mapping):
+        raise ValueError(f"{key} must be a table, but is {value!r}")
+    table = cast("Mapping[str, object]", config)
+    return _flag(f"{key}.pipeline_interleave", table.get("pipeline_interleave", False))
+
+
+_READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
+    "device_num": ("devices", _number),
+    "devices": ("devices", _number),
+    "global_rank": ("rank", _number),
+    "rank": ("rank", _number),
+    "pipeline_stages": ("stages", _number),
+    "stages": ("stages", _number),
+    "parallel_mode": ("mode", _text),
+    "search_mode": ("search", _text),
+    "auto_parallel_search_mode": ("search", _text),
+    "device_target": ("target", _target),
+    "target": ("target", _target),
+    "soc": ("soc", _text),
+    "soc_version": ("soc", _text),
+    "full_batch": ("full_batch", _flag),
+    "enable_alltoall": ("enable_alltoall", _flag),
+    "enable_parallel_optimizer": ("parallel_optimizer", _flag),
+    "optimizer_weight_shard_size": ("weight_shard_size", _number),
+    "grad_accumulation_step": ("accumulation_step", _number),
+    "gradients_mean": ("gradients_mean", _flag),
+    "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
+    "loss_repeated_mean": ("loss_repeated_mean", _flag),
+    "pipeline_config": ("interleave", _scheduler),
+}
+"""Keys that are understood: the field they fill, and how their value is read."""
+
+
+def _structure(key: str, value: object) -> object:
+    """A value that may be written as text: JSON, or a Python literal."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError(f"{key} can't be read: {value!r}") from None
+
+
+def _optimizer_config(value: object) -> dict[str, object]:
+    """``parallel_optimizer_config``: threshold, shard size, sharding of accumulated gradients."""
+    if value is None:
+        return {}
+    key = "parallel_optimizer_config"
+    config = _structure(key, value)
+    if not isinstance(config, Mapping):
+        raise ValueError(f"{key} must be a table, but is {value!r}")
+    table = cast("Mapping[str, object]", config)
+    found: dict[str, object] = {}
+    if "parallel_optimizer_threshold" in table:
+        name = f"{key}.parallel_optimizer_threshold"
+        threshold = _number(name, table["parallel_optimizer_threshold"])
+        # -1 stands for the default.
+        found["threshold"] = DEFAULT_THRESHOLD if threshold == -1 else threshold
+    if "optimizer_weight_shard_size" in table:
+        name = f"{key}.optimizer_weight_shard_size"
+        found["weight_shard_size"] = _number(name, table["optimizer_weight_shard_size"])
+    if "gradient_accumulation_shard" in table:
+        name = f"{key}.gradient_accumulation_shard"
+        found["accumulation_shard"] = _flag(name, table["gradient_accumulation_shard"])
+    return found
+
+
+def _dataset(values: Mapping[str, object]) -> dict[str, object]:
+    """``dataset_strategy``: a word, strategies, or layouts. It goes before ``full_batch``."""
+    given = values.get("dataset_strategy")
+    if given is None:
+        return {}
+    if isinstance(given, str) and given in ("full_batch", "data_parallel"):
+        return {"full_batch": given == "full_batch"}
+    rows = _structure("dataset_strategy", given)
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise ValueError(f"dataset_strategy must be a tuple of tuples, but is {given!r}")
+    items = list(cast("Sequence[object]", rows))
+    if not items:
+        # Strategies can't be none at all: it was given as layouts, which are not shown.
+        return {"dataset": "unknown"}
+    if any(isinstance(item, (Mapping, UserLayout)) for item in items):
+        return {"dataset": tuple(_layout(item) for item in items)}
+    return {"dataset": tuple(_row(given, item) for item in items)}
+
+
+def _row(given: object, item: object) -> tuple[int, ...]:
+    if not isinstance(item, Sequence) or isinstance(item, str):
+        raise ValueError(f"dataset_strategy must be a tuple of tuples, but is {given!r}")
+    values = list(cast("Sequence[object]", item))
+    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        raise ValueError(f"dataset_strategy must hold whole numbers, but is {given!r}")
+    return tuple(cast("list[int]", values))
+
+
+def _layout(item: object) -> UserLayout:
+    if isinstance(item, UserLayout):
+        return item
+    if not isinstance(item, Mapping):
+        raise ValueError(f"dataset_strategy mixes layouts with {item!r}")
+    table = cast("Mapping[str, Any]", item)
+    try:
+        matrix = tuple(int(size) for size in table["device_matrix"])
+        entries: list[MapEntry] = [
+            entry if isinstance(entry, int) else tuple(int(axis) for axis in entry)
+            for entry in table["tensor_map"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"a layout needs device_matrix and tensor_map, but dataset_strategy has {item!r}"
+        ) from None
+    return UserLayout(matrix, tuple(entries))

@@ -1,0 +1,261 @@
+"""A dump as MindSpore's parallel pass walks it: users, order of nodes, and what is forward.
+
+Positions of operands count from 0 and leave the callee out. A *port* is what an operand can come
+from: a node or a parameter of a graph.
+
+Source: the order of refusals and of inserted operators in dumps and logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from irtool.ir.dump import Dump
+from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Source
+from irtool.ir.node import ClosureTarget, GraphTarget, Node, PrimitiveTarget
+
+Port: TypeAlias = Node | GraphParameter
+
+FORWARD_MAKERS = frozenset({"J", "Shard"})
+"""Operators whose first operand is a graph that is differentiated or sharded as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A node that uses something as its operand at ``position``; -1: as what it calls."""
+
+    node: Node
+    position: int
+
+
+@dataclass(slots=True)
+class Network:
+    """A dump with its edges resolved once.
+
+    ``inputs`` and ``callee`` are by node; ``users`` by identity of a port (see ``users_of``);
+    ``calls`` are the direct calls of a graph, by its name, and ``references`` all nodes that name
+    a graph.
+    """
+
+    dump: Dump
+    entry: Graph | None
+    inputs: dict[Node, tuple[Source, ...]] = field(default_factory=lambda: {})
+    callee: dict[Node, Source] = field(default_factory=lambda: {})
+    users: dict[int, list[Use]] = field(default_factory=lambda: {})
+    calls: dict[str, list[Node]] = field(default_factory=lambda: {})
+    forward: set[Node] = field(default_factory=lambda: set[Node]())
+    forward_graphs: tuple[Graph, ...] = ()
+
+    def users_of(self, port: Port) -> Sequence[Use]:
+        """Uses of a node's result or of a parameter, in the order of the dump."""
+        return self.users.get(id(port), ())
+
+    def called(self, node: Node) -> Graph | None:
+        """The graph that a node calls by name, or None."""
+        if isinstance(node.target, GraphTarget):
+            return self.dump.graph(node.target.graph)
+        return None
+
+    def returned(self, graph: Graph) -> Source | None:
+        """What a graph's Return gives back."""
+        result = graph.result
+        if result is None:
+            return None
+        inputs = self.inputs.get(result, ())
+        return inputs[0] if inputs else None
+
+    def argument(self, call: Node, index: int) -> Source | None:
+        """The argument of a call at ``index``."""
+        inputs = self.inputs.get(call, ())
+        return inputs[index] if index < len(inputs) else None
+
+    def parameter(self, graph: Graph, index: int) -> GraphParameter | None:
+        """The parameter of a graph that a call's argument at ``index`` fills."""
+        parameters = graph.parameters
+        return parameters[index] if 0 <= index < len(parameters) else None
+
+    def index_of(self, parameter: GraphParameter) -> tuple[Graph, int] | None:
+        """The graph that a parameter belongs to, and its place there."""
+        graph = self.dump.graph(parameter.graph)
+        if graph is None:
+            return None
+        for index, item in enumerate(graph.parameters):
+            if item is parameter:
+                return graph, index
+        return None
+
+
+def is_operator(node: Node) -> bool:
+    """Whether a node applies a primitive (and doesn't call a graph)."""
+    return isinstance(node.target, PrimitiveTarget)
+
+
+def network_of(dump: Dump) -> Network:
+    """Resolve every edge of a dump, and mark what is forward."""
+    network = Network(dump, dump.entry)
+    for graph in dump.graphs:
+        for node in graph.nodes:
+            _resolve(network, graph, node)
+    for node in [node for graph in dump.graphs for node in graph.nodes]:
+        for position, source in enumerate(network.inputs[node]):
+            if isinstance(source, (Node, GraphParameter)):
+                network.users.setdefault(id(source), []).append(Use(node, position))
+        callee = network.callee.get(node)
+        if isinstance(callee, Node):
+            network.users.setdefault(id(callee), []).append(Use(node, -1))
+    _mark_forward(network)
+    return network
+
+
+def _resolve(network: Network, graph: Graph, node: Node) -> None:
+    network.inputs[node] = tuple(_settled(source) for source in node.inputs)
+    target = node.target
+    if isinstance(target, GraphTarget):
+        network.calls.setdefault(target.graph, []).append(node)
+    elif isinstance(target, ClosureTarget) and not isinstance(target.callee, str):
+        network.callee[node] = _settled(graph.source(target.callee))
+
+
+def _settled(source: Source) -> Source:
+    """Free variables by a name that several nodes bear: the one that is most probably meant."""
+    return source.likely if isinstance(source, AmbiguousReference) else source
+
+
+def _mark_forward(network: Network) -> None:
+    """Nodes that take part in the forward computation.
+
+    With differentiation these are the differentiated graphs with all they use, free variables
+    included; without it every node is.
+    """
+    graphs = _differentiated(network)
+    network.forward_graphs = tuple(graphs)
+    if not graphs:
+        network.forward_graphs = network.dump.graphs
+        network.forward = {node for graph in network.dump.graphs for node in graph.nodes}
+        return
+    for graph in graphs:
+        result = graph.result
+        if result is not None:
+            network.forward.update(_linked(network, result))
+    # Calls of graphs count as forward wherever they stand.
+    for calls in network.calls.values():
+        network.forward.update(calls)
+
+
+def _differentiated(network: Network) -> list[Graph]:
+    found: dict[str, Graph] = {}
+    for node, inputs in network.inputs.items():
+        if is_operator(node) and node.op in FORWARD_MAKERS and inputs:
+            graph = inputs[0]
+            if isinstance(graph, Graph):
+                for used in _used_graphs(network, graph):
+                    found.setdefault(used.name, used)
+    return list(found.values())
+
+
+def _used_graphs(network: Network, graph: Graph) -> Iterator[Graph]:
+    """A graph and all graphs that it names, directly or not."""
+    seen, todo = {graph.name}, [graph]
+    while todo:
+        current = todo.pop()
+        yield current
+        for node in current.nodes:
+            named = [item for item in network.inputs[node] if isinstance(item, Graph)]
+            named += [item for name in node.callees if (item := network.dump.graph(name))]
+            for item in named:
+                if item.name not in seen:
+                    seen.add(item.name)
+                    todo.append(item)
+
+
+def _linked(network: Network, result: Node) -> Iterator[Node]:
+    """Nodes that a node depends on, without entering the graphs that they call."""
+    seen, todo = {result}, [result]
+    while todo:
+        node = todo.pop()
+        yield node
+        for source in (*network.inputs[node], network.callee.get(node)):
+            if isinstance(source, Node) and source not in seen:
+                seen.add(source)
+                todo.append(source)
+
+
+def search_order(network: Network, *, scoped: bool = True) -> list[Port]:
+    """All nodes and parameters in the order in which MindSpore looks at them.
+
+    ``scoped``: a depth-first search from the entry's Return that visits inputs from last to first
+    and the graph of every node, turned round (training). Else: inputs before their users, the
+    subtree of the last input first (evaluation).
+    """
+    if network.entry is None or network.entry.result is None:
+        return [node for graph in network.dump.graphs for node in graph.nodes]
+    if scoped:
+        found = _preorder(network, network.entry.result)
+        found.reverse()
+        return found
+    return _postorder(network, network.entry.result)
+
+
+def _owner_result(network: Network, port: Port) -> Node | None:
+    graph = port.graph if isinstance(port, Node) else network.dump.graph(port.graph)
+    return graph.result if isinstance(graph, Graph) else None
+
+
+def _children(network: Network, port: Port, *, owners: bool) -> list[Port]:
+    """What a search visits from here, in that order."""
+    found: list[Port] = []
+    if owners:
+        result = _owner_result(network, port)
+        if result is not None:
+            found.append(result)
+    if isinstance(port, GraphParameter):
+        return found
+    callee: list[Source] = [network.callee[port]] if port in network.callee else []
+    if isinstance(port.target, GraphTarget):
+        graph = network.dump.graph(port.target.graph)
+        callee = [graph] if graph is not None else []
+    for source in reversed([*callee, *network.inputs[port]]):
+        if isinstance(source, (Node, GraphParameter)):
+            found.append(source)
+        elif isinstance(source, Graph) and source.result is not None:
+            found.append(source.result)
+    return found
+
+
+def _preorder(network: Network, root: Node) -> list[Port]:
+    seen: set[int] = set()
+    found: list[Port] = []
+    todo: list[Port] = [root]
+    while todo:
+        port = todo.pop()
+        if id(port) in seen:
+            continue
+        seen.add(id(port))
+        found.append(port)
+        todo.extend(reversed(_children(network, port, owners=True)))
+    return found
+
+
+def _postorder(network: Network, root: Node) -> list[Port]:
+    seen: set[int] = set()
+    done: set[int] = set()
+    found: list[Port] = []
+    todo: list[Port] = [root]
+    while todo:
+        port = todo[-1]
+        if id(port) in seen:
+            todo.pop()
+            if id(port) not in done:
+                done.add(id(port))
+                found.append(port)
+            continue
+        seen.add(id(port))
+        todo.extend(reversed(_children(network, port, owners=False)))
+    return found
+
+
+def where(nodes: Sequence[Port], test: Callable[[Node], bool]) -> list[Node]:
+    """The nodes among ports that pass a test, in their order."""
+    return [port for port in nodes if isinstance(port, Node) and test(port)]

@@ -1,0 +1,134 @@
+"""What the user, or a search before, asked for: strategies and layouts of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from irtool.ir.node import Node
+from irtool.ir.values import Attributes
+from irtool.sharding.layout import MapEntry, UserLayout
+from irtool.sharding.operator import OperatorCall, Strategy
+
+
+class StrategyFormatError(Exception):
+    """A strategy or layout that is not of the form it must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Strategies and layouts in effect; all None: MindSpore makes a strategy itself."""
+
+    strategy: Strategy | None = None
+    out_strategy: Strategy | None = None
+    in_layout: tuple[UserLayout, ...] | None = None
+    out_layout: tuple[UserLayout, ...] | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """True if neither strategy nor layout is given."""
+        return self.strategy is None and self.in_layout is None and self.out_layout is None
+
+
+def wanted(node: Node) -> Wanted:
+    """What is asked of a node: the block behind the statement goes before its attributes.
+
+    Raises:
+        StrategyFormatError: what is written there is neither strategy nor layout.
+    """
+    in_layout = _layouts("in_layout", node.in_layout)
+    out_layout = _layouts("out_layout", node.out_layout)
+    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
+    if in_layout is not None or out_layout is not None:
+        if searched is not None and _of(node.strategy, "in_layout") is None:
+            # A search turned the user's layouts into strategies, but keeps to the layouts.
+            return Wanted(in_layout=in_layout, out_layout=out_layout)
+        return Wanted(in_layout=in_layout, out_layout=out_layout)
+    if searched is not None:
+        out = _strategy("out_strategy", _of(node.strategy, "out_strategy"))
+        return Wanted(searched, out)
+    primal = node.primal_attributes
+    for block in (primal, node.primitive_attributes):
+        strategy = _strategy("in_strategy", _of(block, "in_strategy"))
+        if strategy is not None:
+            return Wanted(strategy, _strategy("out_strategy", _of(block, "out_strategy")))
+    return Wanted()
+
+
+def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
+    """A nested strategy with entries for the inputs that were left out: whole."""
+    tensors = call.tensors
+    if len(strategy) >= len(tensors):
+        return strategy
+    found: list[tuple[int, ...]] = []
+    given = iter(strategy)
+    for tensor in tensors:
+        rank = len(tensor.shape or ())
+        row = next(given, None) if rank else ()
+        found.append((1,) * rank if row is None else row)
+    return tuple(found)
+
+
+def _of(block: Attributes | None, key: str) -> object:
+    return block[key] if block is not None and key in block else None
+
+
+def _strategy(key: str, value: object) -> Strategy | None:
+    """Rows of numbers; rows of nested strategies stand in line. An empty one counts as none."""
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)):
+        raise StrategyFormatError(f"{key} must be a tuple of tuples, but is {value!r}")
+    rows: list[tuple[int, ...]] = []
+    for row in cast("Sequence[object]", value):
+        rows.extend(_rows(key, row))
+    return tuple(rows)
+
+
+def _rows(key: str, row: object) -> list[tuple[int, ...]]:
+    if not isinstance(row, (tuple, list)):
+        raise StrategyFormatError(f"{key} must be a tuple of tuples, but holds {row!r}")
+    items = list(cast("Sequence[object]", row))
+    if items and all(isinstance(item, (tuple, list)) for item in items):
+        return [found for item in items for found in _rows(key, item)]
+    if not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
+        raise StrategyFormatError(f"{key} must hold whole numbers, but holds {row!r}")
+    return [tuple(cast("list[int]", items))]
+
+
+def _layouts(key: str, value: object) -> tuple[UserLayout, ...] | None:
+    if value is None:
+        return None
+    found: list[UserLayout] = []
+    todo: list[object] = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Mapping):
+            found.append(_layout(key, cast("Mapping[str, Any]", item)))
+        elif isinstance(item, (tuple, list)):
+            todo.extend(reversed(list(cast("Sequence[object]", item))))
+        else:
+            raise StrategyFormatError(f"{key} must hold layouts, but holds {item!r}")
+    return tuple(found)
+
+
+def _layout(key: str, table: Mapping[str, Any]) -> UserLayout:
+    try:
+        matrix = tuple(int(size) for size in table["device_matrix"])
+        entries = tuple(_entry(entry) for entry in table["tensor_map"])
+    except (KeyError, TypeError, ValueError):
+        raise StrategyFormatError(f"{key} holds no layout: {dict(table)!r}") from None
+    return UserLayout(
+        matrix,
+        entries,
+        bool(table.get("interleaved_parallel", False)),
+        tuple(str(name) for name in table.get("alias_name", ())),
+    )
+
+
+def _entry(entry: object) -> MapEntry:
+    if isinstance(entry, int):
+        return entry
+    axes = tuple(int(cast("int", axis)) for axis in cast("Sequence[object]", entry))
+    return axes[0] if len(axes) == 1 else axes

@@ -1,0 +1,186 @@
+"""Fingerprints of dumps up to what depends on the rank, from the text alone.
+
+Two dumps have the same fingerprint if and only if their texts are equal after these changes:
+
+* left out: source locations (``# In file``), the total of nodes (it counts constants), addresses
+  of graphs (``instance: … : 0x…``);
+* renumbered by first occurrence, so that equal stays equal and different stays different: debug
+  names of nodes, numbers in graph names, unique ids, addresses (``ref_key=0x…``), hashes in
+  instance names, hashes of group names, ``-op<N>`` of full names;
+* relative to the dump's rank: the peers of Send, Receive and neighbour exchanges; lists of the
+  ranks of a group keep size and distances;
+* begin and end of a StridedSlice that redistribution inserted, and of its gradient: their
+  distance stays; the offset that the sharding of an embedding table or of OneHot subtracts
+  or compares with.
+
+Everything else is compared as it stands: operators, operands, types and shapes, parameter names,
+strategies, attributes, scopes, all other constants (also those of a user's StridedSlice).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from array import array
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+_NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corresponding ")
+_DEBUG_NAME = re.compile(r"^(\s*%\d+)\((.*?)\)( = )")
+_RANK_LIST = re.compile(r"\b(rank_list|group_rank_ids|group_ranks): (\([\d, ]+\)|\"[\d-]+\")")
+_PEER = re.compile(r"\b(dest_rank|src_rank): I64\((\d+)\)|\b(\w+_rank_ids): (\([-\d, ]+\))")
+_SLICE = re.compile(
+    r"((?:StridedSlice\(|StridedSliceGrad\().*?)((?:\((?:I64\(\d+\)(?:, )?)+\)(?:, )?){2})"
+)
+_OFFSET = re.compile(r"( = PrimFunc_(?:Sub|Equal)\(.*?Tensor\(shape=\[\], dtype=Int\d+, value=)\d+")
+_INSERTED = re.compile(r"\{instance name: (?:grad)?\d{12,}\}")
+_OWN_ID = re.compile(r"\bunique_id: \"(\d+)\"")
+_FORWARD_ID = re.compile(r"\bforward_unique_id: \"(\d+)\"")
+
+# What is renumbered.  The text before a number stays, so that kinds don't mix.
+_TOKEN = re.compile(
+    r"(?P<key>\b\w*(?:unique_id|node_id|_rely): \")(?P<id>\d+)"
+    r"|(?P<forward>\bforward_node_name: \"[^\"]*_)(?P<tied>\d+)(?=\")"
+    r"|(?P<address>0x[0-9a-f]{6,})"
+    r"|(?P<graph>@[^\s\[\](),:{}]+)(?::(?P<node>[^\s()][^()]*))?"
+    r"|(?P<group>(?<!\d)\d+-)(?P<hash>\d{6,20})(?!\d)"
+    r"|(?P<instance>instance name: [^}\d]*(?:\d{1,11}[^}\d]+)*)(?P<inserted>\d{12,})"
+    r"|(?P<operator>-op)(?P<count>\d+)"
+)
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line without what depends on the rank, and the names in it that are renumbered.
+
+    ``own`` and ``forward`` are the ids of a slice (to tell gradients of redistribution from the
+    user's), ``fallback`` the digest that holds where it turns out to be the user's, ``peers``
+    absolute ranks.
+    """
+
+    digest: bytes
+    names: tuple[str, ...]
+    peers: tuple[int, ...] = ()
+    own: str = ""
+    forward: str = ""
+    fallback: bytes = b""
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+def _analysed(line: str) -> _Line | None:
+    if _NEVER.match(line):
+        return None
+    if line.startswith("subgraph instance: "):
+        line = line.partition(" : 0x")[0]
+    names: list[str] = []
+
+    def debug_name(found: re.Match[str]) -> str:
+        names.append(f"node {found[2]}")
+        return f"{found[1]}(#){found[3]}"
+
+    def token(found: re.Match[str]) -> str:
+        kind = found.lastgroup or ""
+        if found["graph"]:
+            names.append(found["graph"])
+            if found["node"]:
+                names.append(f"node {found['node']}")
+            return _NUMBER.sub("#", found["graph"]) + (":#" if found["node"] else "")
+        if kind == "address":
+            names.append(found[0])
+            return "#"
+        label, number = (text for text in found.groups() if text is not None)
+        names.append(f"{'id' if kind in ('id', 'tied') else label} {number}")
+        return f"{label}#"
+
+    text = _DEBUG_NAME.sub(debug_name, line)
+    text = _RANK_LIST.sub(_distances, text)
+    if _INSERTED.search(text):
+        text = _OFFSET.sub(r"\1#", text)
+    text, peers = _without_peers(text)
+    if line.startswith(("subgraph instance:", "# IR entry:", "#IR entry")):
+        names.append("@" + re.split(r"[:@]\s*", line, maxsplit=1)[1].strip("@ "))
+        return _Line(_digest(_NUMBER.sub("#", text)), tuple(names))
+    widths = _SLICE.sub(_width, text)
+    if widths == text:
+        return _Line(_digest(_TOKEN.sub(token, text)), tuple(names), peers)
+    fallback = _digest(_TOKEN.sub(token, text))
+    names_once = tuple(names)
+    widths = _TOKEN.sub(token, widths)
+    own, forward = _OWN_ID.search(line), _FORWARD_ID.search(line)
+    if "{instance name: redistribution_op_" in line:
+        return _Line(_digest(widths), names_once, peers, own=own[1] if own else "")
+    tie = forward[1] if forward else ""
+    return _Line(_digest(widths), names_once, peers, forward=tie, fallback=fallback)
+
+
+def _distances(found: re.Match[str]) -> str:
+    ranks = [int(rank) for rank in _NUMBER.findall(found[2])]
+    return f"{found[1]}: {len(ranks)} {[b - a for a, b in pairwise(ranks)]}"
+
+
+def _width(found: re.Match[str]) -> str:
+    begin_text, _, end_text = found[2].partition("), (")
+    begin, end = ([int(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text))
+    if len(begin) != len(end):
+        return found[0]
+    return f"{found[1]}<{[b - a for a, b in zip(begin, end, strict=True)]}>, "
+
+
+def _without_peers(text: str) -> tuple[str, tuple[int, ...]]:
+    """Take peers out of the primitive's attributes; elsewhere such keys hold stages."""
+    start = text.find("primitive_attrs: {")
+    if start < 0 or "_rank" not in text:
+        return text, ()
+    end = text.find("} cnode_", start)
+    end = len(text) if end < 0 else end
+    peers: list[int] = []
+
+    def peer(found: re.Match[str]) -> str:
+        numbers = [int(number) for number in re.findall(r"-?\d+", found[2] or found[4])]
+        peers.extend(numbers)
+        return f"{found[1] or found[3]}: {len(numbers)}"
+
+    return text[:start] + _PEER.sub(peer, text[start:end]) + text[end:], tuple(peers)
+
+
+@dataclass(slots=True)
+class Fingerprints:
+    """Makes fingerprints; each distinct line is analysed once, so equal ranks cost little."""
+
+    lines: dict[str, _Line | None] = field(default_factory=dict[str, "_Line | None"])
+    most_lines: int = 500_000
+
+    def of(self, text: str, rank: int) -> str:
+        """The fingerprint of a dump that was compiled for ``rank``."""
+        if len(self.lines) > self.most_lines:
+            self.lines.clear()
+        lines = self.lines
+        digests: list[bytes] = []
+        numbers: dict[str, int] = {}
+        stream = array("q")
+        redistributed: set[str] = set()
+        for text_line in text.split("\n"):
+            try:
+                line = lines[text_line]
+            except KeyError:
+                line = lines[text_line] = _analysed(text_line)
+            if line is None:
+                continue
+            digest = line.digest
+            if line.own:
+                redistributed.add(line.own)
+            elif line.fallback and line.forward not in redistributed:
+                digest = line.fallback
+            digests.append(digest)
+            for name in line.names:
+                stream.append(numbers.setdefault(name, len(numbers)))
+            for peer in line.peers:
+                # -1 in the lists of a neighbour exchange means that there is no neighbour.
+                stream.append(peer - rank if peer >= 0 else -(1 << 40))
+        whole = hashlib.blake2b(b"".join(digests), digest_size=16)
+        whole.update(stream.tobytes())
+        return whole.hexdigest()

@@ -1,0 +1,67 @@
+"""The parallel context that stands beside dumps: ``case.json``."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, cast
+
+Context = Mapping[str, object]
+"""Keys of ``set_auto_parallel_context`` with Python values."""
+
+CASE_FILE = "case.json"
+_MOST_BYTES = 16 << 20
+
+
+def read_case(path: str) -> tuple[dict[str, object] | None, str]:
+    """The ``context`` of a ``case.json``, or None and why it could not be read."""
+    try:
+        if os.stat(path).st_size > _MOST_BYTES:
+            return None, "is too large for a case.json"
+        with open(path, encoding="utf-8") as file:
+            content: object = json.load(file)
+    except OSError as error:
+        return None, (error.strerror or str(error)).lower()
+    except (ValueError, RecursionError) as error:
+        return None, f"is not JSON: {error}"
+    if not isinstance(content, dict):
+        return None, "is not a JSON object"
+    found = cast("dict[str, Any]", content).get("context")
+    if not isinstance(found, dict):
+        return None, ""
+    context = cast("dict[str, Any]", found)
+    return {key: context_value(value) for key, value in context.items()}, ""
+
+
+def context_value(value: object) -> object:
+    """A value of a context; strings that hold a Python or JSON literal become it.
+
+    >>> context_value("[[1, 2]]"), context_value("True"), context_value("full_batch")
+    (((1, 2),), True, 'full_batch')
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        plain = {"true": True, "false": False, "null": None, "none": None}
+        if text.lower() in plain:
+            return plain[text.lower()]
+        if len(text) < 10_000 and text[:1] in tuple("([{-+.0123456789'\""):
+            try:
+                return _tuples(ast.literal_eval(text))
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                return value
+        return value
+    return _tuples(value)
+
+
+def _tuples(value: object) -> object:
+    """Lists become tuples, as ``set_auto_parallel_context`` takes them."""
+    if isinstance(value, list | tuple):
+        return tuple(_tuples(item) for item in cast("list[object]", value))
+    return value
+
+
+def context_beside(path: str) -> dict[str, object] | None:
+    """The context of the ``case.json`` that stands beside a dump, if there is one."""
+    return read_case(os.path.join(os.path.dirname(path), CASE_FILE))[0]

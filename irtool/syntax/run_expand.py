@@ -1,0 +1,184 @@
+"""Turns the paths of a command line into files: the one place where folders are opened."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from irtool.ir.problem import Problem
+from irtool.ir.run import InputFile
+from irtool.syntax.run import Run, all_files, load_run
+from irtool.syntax.run_context import context_beside
+from irtool.syntax.run_names import is_dump, parse_name
+from irtool.syntax.run_walk import folder_rank, natural
+from irtool.syntax.source import DumpError
+
+STDIN = "-"
+_MAGIC = frozenset("*?[")
+_MOST_MATCHES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """Files to read in the order given, the runs of folders, and what could not be opened."""
+
+    files: tuple[InputFile, ...]
+    runs: tuple[Run, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def expand(paths: Sequence[str]) -> Expansion:
+    """Find the files that command-line paths mean.
+
+    A path is a dump (whatever its name), ``-`` for standard input, a folder, a run folder, or a
+    glob that the shell did not expand.  In folders, and among what a glob finds, only files that
+    are dumps by their names count.  Nothing is read but ``case.json`` files.
+    """
+    files: dict[str, InputFile] = {}
+    runs: list[Run] = []
+    problems: list[Problem] = []
+    for path in paths:
+        before = len(files) + len(problems)
+        if path == STDIN:
+            files.setdefault(path, InputFile(path))
+        elif os.path.lexists(path):
+            _add(path, files, runs, problems)
+        elif _MAGIC & set(path):
+            _add_matches(path, files, runs, problems)
+            if len(files) + len(problems) == before:
+                problems.append(_problem("RUN011", path, "nothing matches", "check the path"))
+        else:
+            problems.append(_problem("RUN010", path, "no such file or folder", "check the path"))
+    return Expansion(tuple(files.values()), tuple(runs), tuple(problems))
+
+
+def _add(path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]) -> None:
+    """Add one path that is there."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        problems.append(_problem("RUN010", path, reason, "check the path"))
+        return
+    if stat.S_ISDIR(mode):
+        _add_folder(path, files, runs, problems)
+    elif _readable(path, problems):
+        files.setdefault(path, _single(path))
+
+
+def _readable(path: str, problems: list[Problem]) -> bool:
+    if os.access(path, os.R_OK):
+        return True
+    hint = "MindSpore writes dumps readable by their owner only"
+    problems.append(_problem("RUN012", path, "permission denied", hint))
+    return False
+
+
+def _add_folder(
+    path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]
+) -> None:
+    try:
+        run = load_run(path)
+    except DumpError as error:
+        problems.append(_problem("RUN012", path, error.message, error.hint))
+        return
+    problems += run.problems
+    runs.append(run)
+    found = False
+    for compilation, file in all_files(run):
+        found = True
+        if _readable(file.path, problems):
+            made = InputFile(file.path, file.rank, compilation.index, file.name, path)
+            files.setdefault(file.path, made)
+    if not found:
+        problems.append(_problem("RUN013", path, "no dumps in this folder", _hint(run)))
+
+
+def _hint(run: Run) -> str:
+    """What to do about a folder without dumps, by what else is in it."""
+    if run.tensor_dumps or run.msprobe or run.losses:
+        return "it holds tensor dumps, losses or logs only: `irtool diff` compares these"
+    return (
+        "dumps end with .ir (.gz, .xz); MindSpore writes them with MS_DEV_SAVE_GRAPHS=1 to "
+        "MS_DEV_SAVE_GRAPHS_PATH"
+    )
+
+
+def _single(path: str) -> InputFile:
+    """A file that was named itself: its rank is what its folders or its ``case.json`` say."""
+    rank = folder_rank(tuple(os.path.dirname(os.path.abspath(path)).split(os.sep)))
+    if rank is None:
+        found = (context_beside(path) or {}).get("global_rank")
+        rank = found if isinstance(found, int) else None
+    return InputFile(path, rank, None, parse_name(os.path.basename(path)).name)
+
+
+def _add_matches(
+    pattern: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]
+) -> None:
+    matches = sorted(_matches(pattern, problems), key=natural)
+    wanted = [path for path in matches if os.path.isdir(path) or is_dump(os.path.basename(path))]
+    folders = [path for path in wanted if os.path.isdir(path)]
+    # A pattern that means other files (``*.dat``) says so; folders without dumps are no mistake
+    # of somebody who wrote ``*``, as long as there is anything to read.
+    others = [] if wanted else matches
+    for path in [path for path in wanted if path not in set(folders)] + others:
+        _add(path, files, runs, problems)
+    for path in folders:
+        complaints: list[Problem] = []
+        _add(path, files, runs, complaints)
+        problems += [item for item in complaints if item.code != "RUN013"]
+
+
+def _matches(pattern: str, problems: list[Problem]) -> Iterator[str]:
+    """Paths that match; ``**`` stands for any folders, and loops of links end."""
+    drive, rest = os.path.splitdrive(pattern)
+    start = drive + os.sep if rest.startswith(os.sep) else drive
+    parts = [part for part in rest.split(os.sep) if part]
+    for count, path in enumerate(_below(start, parts, set())):
+        if count == _MOST_MATCHES:
+            problems.append(_problem("RUN002", pattern, "too many matches: the rest is left out"))
+            return
+        yield path
+
+
+def _below(folder: str, parts: Sequence[str], seen: set[tuple[int, int, int]]) -> Iterator[str]:
+    if not parts:
+        yield folder
+        return
+    head, rest = parts[0], parts[1:]
+    if not _MAGIC & set(head):
+        path = os.path.join(folder, head)
+        if os.path.lexists(path):
+            yield from _below(path, rest, seen)
+        return
+    try:
+        status = os.stat(folder or os.curdir)
+        place = (status.st_dev, status.st_ino, len(parts))
+        if place in seen:
+            return
+        seen.add(place)
+        names = sorted(os.listdir(folder or os.curdir))
+    except OSError:
+        return
+    if head == "**":
+        yield from _below(folder, rest, seen)
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.startswith(".") and not head.startswith("."):
+            continue
+        if head == "**":
+            if os.path.isdir(path):
+                yield from _below(path, parts, seen)
+            elif not rest:
+                yield path
+        elif fnmatch.fnmatchcase(name, head) and (not rest or os.path.isdir(path)):
+            yield from _below(path, rest, seen)
+
+
+def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
+    severity = "warning" if code == "RUN002" else "error"
+    return Problem(code, message, path, 1, 1, severity, "", hint)

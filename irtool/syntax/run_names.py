@@ -1,0 +1,117 @@
+"""File names of a run: which are dumps, and what their names say."""
+
+from __future__ import annotations
+
+import re
+
+from irtool.ir.run import PassKind, PassName
+
+PARALLEL = (
+    "step_auto_parallel_begin",
+    "step_auto_parallel_end",
+    "step_parallel_begin",
+    "step_parallel_end",
+)
+"""Dumps of the parallel passes in the order in which they are written."""
+
+# Stages of all versions from 1.x to 2.10 in the order in which they run; the parallel passes run
+# inside `optimize`, whose own dump is written after it.  A name that comes no later than one
+# already seen begins the next compilation.
+_STAGES = (
+    *("bootstrap", "parse", "symbol_resolve", "set_mixed_precision_flag"),
+    *("resolve", "combine_like_graphs", "inference_opt_prepare", "meta_unpack_prepare"),
+    *("type_inference", "abstract_specialize", "event_method", "auto_monad", "graph_reusing"),
+    *("py_pre_ad", "inline", "pynative_shard", "add_attr", "parallel-infer-symbol"),
+    *("pre_auto_parallel", "insert-virtual-dataset", "parallel-infer-symbol-second"),
+    *("dataset_repeat_opt", "pipeline_split", *PARALLEL, "optimize", "detach_backward"),
+    *("pipeline_parallel_scheduler", "auto_monad_reorder", "get_jit_bprop_graph"),
+    *("rewriter_after_jit_bprop_graph", "opt_after_jit_grad", "distribtued_split"),
+    *("partial_unused_args_eliminate_after_recompute", "validate", "backend_pass"),
+    *("task_emit", "execute"),
+)
+_PHASE = {name: index for index, name in enumerate(_STAGES)}
+
+_SUFFIX = re.compile(r"\.(?:gz|xz)$")
+_KERNEL = re.compile(r"(?:^|_)(?:graph_build|trace_code_graph|graph_before_reset_id)_")
+_STAGE = re.compile(r"(\d\d)_(.+)")
+_PASS = re.compile(r"opt_pass_\d+_(.+)")
+_SUBSTEP = re.compile(r"opt_substep_.+?_r\d+_j\d+_\d+_(.+)")
+_PATTERN = re.compile(r"[\w-]+\.r\d+\.(.+)")
+_EXCERPT = re.compile(rf"(?:.*[^A-Za-z0-9])({'|'.join(PARALLEL)}|validate)")
+_BACKEND = ("hwopt_", "expand_", "bprop_expander_")
+
+
+def is_dump(name: str) -> bool:
+    """Whether a file in a folder is taken for a dump of ANF IR by its name.
+
+    Actor sets are another language; ``.dot``, ``.dat`` and ``.pb`` are other forms of dumps.
+    """
+    name = _SUFFIX.sub("", name)
+    if "actor_set" in name:
+        return False
+    if name.endswith(".ir"):
+        return True
+    return bool(re.fullmatch(r"(?:.*__)?trace_code_graph_\d+", name))
+
+
+def parse_name(name: str) -> PassName:
+    """What a dump's file name says, in every style from 1.0 to 2.10.
+
+    >>> parse_name("20_validate_0074.ir")
+    PassName(number=74, name='validate', stage=20)
+    """
+    number, base = split_number(name)
+    stage, pass_name, _ = parse_base(base)
+    return PassName(number, pass_name, stage)
+
+
+def split_number(name: str) -> tuple[int | None, str]:
+    """File number (None if there is none) and the rest of the name without suffixes."""
+    base = re.sub(r"\.(?:ir|dat|dot|pb)$", "", _SUFFIX.sub("", name))
+    # Numbers have at least four digits; in 1.0 they stood in front.
+    if found := re.fullmatch(r"(.+)_(\d{4,})", base, re.DOTALL):
+        return int(found[2]), found[1]
+    if found := re.fullmatch(r"(\d{4,})_(.+)", base, re.DOTALL):
+        return int(found[1]), found[2]
+    if found := re.fullmatch(r"(.+)_(\d+)", base, re.DOTALL):
+        # Shorter ones are numbers where the rest is a name that never ends with one of its own.
+        rest = found[1]
+        stage = _STAGE.fullmatch(rest)
+        if _PATTERN.fullmatch(rest) or rest in _PHASE or (stage and stage[2] in _PHASE):
+            return int(found[2]), rest
+    if (found := re.fullmatch(r"(\d+)_(.+)", base, re.DOTALL)) and (
+        _STAGE.fullmatch(found[2]) or found[2] in PARALLEL
+    ):
+        return int(found[1]), found[2]
+    return None, base
+
+
+def parse_base(base: str) -> tuple[int | None, str, PassKind]:
+    """Stage index, action or pass name, and kind of a file name without number and suffix."""
+    if found := _STAGE.fullmatch(base):
+        return int(found[1]), found[2], "stage"
+    if base in PARALLEL:
+        return None, base, "parallel"
+    if base in _PHASE:
+        return None, base, "stage"
+    if base.startswith("analyze_fail"):
+        return None, "analyze_fail", "failure"
+    if found := _SUBSTEP.fullmatch(base):
+        return None, found[1], "substep"
+    if found := _PASS.fullmatch(base):
+        return None, found[1], "pass"
+    if found := _PATTERN.fullmatch(base):
+        return None, found[1], "substep"
+    if _KERNEL.search(f"{base}_"):
+        return None, base, "kernel"
+    if base.startswith(_BACKEND):
+        return None, base, "backend"
+    # A name of somebody's own around a well-known one: gpt_24_layers_validate.
+    if found := _EXCERPT.fullmatch(base):
+        return None, found[1], "excerpt"
+    return None, base, "other"
+
+
+def phase(name: str, kind: PassKind) -> int | None:
+    """The place of a dump in the order of a compilation's stages, None for what is no stage."""
+    return _PHASE.get(name) if kind in ("stage", "parallel", "excerpt") else None

@@ -1,0 +1,193 @@
+"""Assigns what a walk found to ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from irtool.ir.problem import Problem
+from irtool.ir.run import LogFile, LogKind, MsprobeDump, PassFile, TensorDump
+from irtool.syntax.run_compilations import Group, compilations
+from irtool.syntax.run_context import Context, read_case
+from irtool.syntax.run_walk import Found, Listing, folder_rank, natural
+
+
+@dataclass(slots=True)
+class RankPart:
+    """What belongs to one rank; ``contexts`` are those of the ``groups``, in their order."""
+
+    dumps: list[Found] = field(default_factory=list[Found])
+    groups: list[Group] = field(default_factory=list[Group])
+    contexts: list[Context | None] = field(default_factory=list["Context | None"])
+    context: Context | None = None
+    tensor_dumps: list[TensorDump] = field(default_factory=list[TensorDump])
+    msprobe: list[MsprobeDump] = field(default_factory=list[MsprobeDump])
+    execution_order: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Sorted:
+    """A listing by ranks."""
+
+    ranks: dict[int, RankPart] = field(default_factory=dict[int, RankPart])
+    logs: list[LogFile] = field(default_factory=list[LogFile])
+    losses: list[str] = field(default_factory=list[str])
+    strategy_files: list[str] = field(default_factory=list[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def rank(self, number: int) -> RankPart:
+        """The part of a rank, made where it is not there yet."""
+        return self.ranks.setdefault(number, RankPart())
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """The ``case.json`` files of a run by folder, and what tells the rank where no folder does."""
+
+    by_folder: dict[tuple[str, ...], dict[str, object]]
+    default: int
+
+    def context(self, folders: Sequence[str], rank: int | None) -> Context | None:
+        """What the files on the way from the run's folder to a dump say, the inner ones last.
+
+        A rank that a folder's name tells overrides ``global_rank``: one file may serve all ranks.
+        """
+        merged: dict[str, object] = {}
+        for depth in range(len(folders) + 1):
+            merged.update(self.by_folder.get(tuple(folders[:depth]), {}))
+        if merged and rank is not None:
+            merged["global_rank"] = rank
+        return merged or None
+
+    def rank(self, item: Found) -> int:
+        """The rank of a thing: its folder's, else its case's, else the run's default."""
+        if item.rank is not None:
+            return item.rank
+        context = self.context(item.folders, None) or {}
+        rank = context.get("global_rank")
+        return rank if isinstance(rank, int) and rank >= 0 else self.default
+
+
+def sort_listing(root: str, listing: Listing) -> Sorted:
+    """Assign everything found to ranks; dumps are divided into compilations."""
+    found = Sorted()
+    for path, reason in listing.closed:
+        found.problems.append(_problem("RUN001", path, f"cannot look into this folder: {reason}"))
+    if listing.truncated:
+        found.problems.append(_problem("RUN002", root, "too many files: only a part was listed"))
+    cases = _cases(root, listing, found)
+    for item in listing.found:
+        _assign(item, cases, found)
+    for number, part in found.ranks.items():
+        part.groups, warnings = compilations(part.dumps, number)
+        found.problems += [_problem("RUN003", root, text) for text in warnings]
+        folders = {item.path: item.folders for item in part.dumps}
+        for group in part.groups:
+            part.contexts.append(_group_context(group.files, folders, cases, number))
+        there = [context for context in part.contexts if context is not None]
+        part.context = there[0] if there else cases.context((), number)
+    found.logs.sort(key=lambda log: natural(log.path))
+    found.losses.sort(key=natural)
+    return found
+
+
+def _group_context(
+    files: Sequence[PassFile],
+    folders: dict[str, tuple[str, ...]],
+    cases: _Cases,
+    rank: int,
+) -> Context | None:
+    deepest = max((folders[file.path] for file in files), key=len)
+    return cases.context(deepest, rank)
+
+
+def _cases(root: str, listing: Listing, found: Sorted) -> _Cases:
+    by_folder: dict[tuple[str, ...], dict[str, object]] = {}
+    for item in listing.of("case"):
+        context, reason = read_case(item.path)
+        if context is not None:
+            by_folder[item.folders] = context
+        elif reason:
+            found.problems.append(_problem("RUN004", item.path, f"cannot read: {reason}"))
+    named = {item.rank for item in listing.found if item.rank is not None}
+    own = folder_rank(tuple(os.path.abspath(root).split(os.sep)))
+    default = next(iter(named)) if len(named) == 1 else own or 0
+    return _Cases(by_folder, default)
+
+
+def _assign(item: Found, cases: _Cases, found: Sorted) -> None:
+    match item.kind:
+        case "dump":
+            found.rank(cases.rank(item)).dumps.append(item)
+        case "tensors":
+            rank = cases.rank(item)
+            found.rank(rank).tensor_dumps.append(_tensor_dump(item, rank))
+        case "msprobe":
+            rank = cases.rank(item)
+            found.rank(rank).msprobe.append(_msprobe(item, rank))
+        case "order":
+            found.rank(cases.rank(item)).execution_order.append(item.path)
+        case "log":
+            log = _log(item)
+            found.logs.append(log)
+            if log.rank is not None:
+                found.rank(log.rank)
+        case "loss":
+            found.losses.append(item.path)
+        case "strategy":
+            found.strategy_files.append(item.path)
+        case "case":
+            pass
+
+
+def _log(item: Found) -> LogFile:
+    """Logs by mpirun (``rank.N/stdout``), msrun (``worker_N.log``, ``scheduler.log``), others."""
+    name = item.name.lower()
+    kind: LogKind = "log"
+    rank = item.rank
+    if name.startswith(("stdout", "stderr")):
+        kind = "stdout" if name.startswith("stdout") else "stderr"
+    elif found := re.match(r"worker_(\d{1,7})\b", name):
+        kind, rank = "worker", int(found[1])
+    elif name.startswith("scheduler"):
+        kind, rank = "scheduler", None
+    elif found := re.search(r"rank[_.\-]?(\d{1,7})\b", name):
+        rank = int(found[1])
+    return LogFile(item.path, kind, rank)
+
+
+def _tensor_dump(item: Found, rank: int) -> TensorDump:
+    """``{net}/{graph}/{iteration}`` or ``{net}/{graph}/constants``."""
+    net, graph, last = ("", "", "", *item.folders)[-3:]
+    statistics = "statistic.csv" if "statistic.csv" in item.extra else None
+    if statistics is None:
+        statistics = next((name for name in sorted(item.extra) if name != "tensors"), None)
+    return TensorDump(
+        item.path,
+        rank,
+        net,
+        int(graph) if graph.isdecimal() else None,
+        int(last) if last.isdecimal() else None,
+        os.path.join(item.path, statistics) if statistics else None,
+        "tensors" in item.extra,
+    )
+
+
+def _msprobe(item: Found, rank: int) -> MsprobeDump:
+    """``{graph|pynative}/step{S}/rank{R}|proc{PID}``, each part of which may be missing."""
+    step = process = None
+    part = ""
+    for name in item.folders:
+        if found := re.fullmatch(r"step(\d{1,12})", name):
+            step = int(found[1])
+        elif found := re.fullmatch(r"proc(\d{1,12})", name):
+            process = int(found[1])
+        elif name in ("graph", "pynative"):
+            part = name
+    return MsprobeDump(item.path, rank, step, process, part)
+
+
+def _problem(code: str, path: str, message: str) -> Problem:
+    return Problem(code, message, path, 1, 1, "warning")

@@ -1,0 +1,188 @@
+"""Walks a folder once and sorts what a run left there; nothing is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irtool.syntax.run_context import CASE_FILE
+from irtool.syntax.run_names import is_dump
+
+MAX_ENTRIES = 2_000_000
+"""Most names that one walk looks at."""
+
+_MAX_DEPTH = 40
+_SKIPPED = {"actor_set", "__pycache__", "node_modules", "dump_tensor_data", "kernel_meta"}
+_RANK = re.compile(r"rank[_.\-]?(\d{1,7})")
+_LOSS_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".npy")
+_LOG_NAME = re.compile(r"(?:stdout|stderr)(?:\.log)?|.+\.log|.+\.log\.(?:INFO|WARNING|ERROR)\b.*")
+_TENSOR_NAME = re.compile(r".+\.(?:input|output)\.\d+\..+")
+_MSPROBE = {"dump.json", "construct.json", "debug.json"}
+
+FileKind = Literal["dump", "case", "log", "loss", "order", "strategy", "tensors", "msprobe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing of interest: ``folders`` are the names between the walk's root and it.
+
+    For tensor and msprobe dumps ``path`` is their folder, and ``extra`` says what it holds.
+    """
+
+    path: str
+    kind: FileKind
+    folders: tuple[str, ...]
+    size: int = 0
+    extra: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return os.path.basename(self.path)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that the innermost ``rank_N`` folder names."""
+        return folder_rank(self.folders)
+
+
+@dataclass(slots=True)
+class Listing:
+    """What a walk found, and the folders that it could not look into, with the reason."""
+
+    found: list[Found] = field(default_factory=list[Found])
+    closed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    truncated: bool = False
+
+    def of(self, kind: FileKind) -> Iterator[Found]:
+        """What was found of one kind."""
+        return (item for item in self.found if item.kind == kind)
+
+
+def folder_rank(folders: tuple[str, ...]) -> int | None:
+    """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names."""
+    for name in reversed(folders):
+        if found := _RANK.fullmatch(name):
+            return int(found[1])
+    return None
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sort key that puts ``rank_2`` before ``rank_10``."""
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts)]
+
+
+def walk(root: str) -> Listing:
+    """List a folder and all folders below it, each real folder once whatever links lead to it."""
+    listing = Listing()
+    seen: set[tuple[int, int]] = set()
+    links: list[Found] = []
+    pending: list[tuple[str, tuple[str, ...]]] = [(root, ())]
+    budget = MAX_ENTRIES
+    while pending:
+        path, folders = pending.pop()
+        entries = _entries(path, seen, listing)
+        budget -= len(entries)
+        if budget < 0:
+            listing.truncated = True
+            break
+        below = _sort(path, folders, entries, listing, links)
+        if len(folders) < _MAX_DEPTH:
+            pending += reversed(below)
+    _add_links(listing, links)
+    return listing
+
+
+def _entries(path: str, seen: set[tuple[int, int]], listing: Listing) -> list[os.DirEntry[str]]:
+    try:
+        status = os.stat(path)
+        if (status.st_dev, status.st_ino) in seen:
+            return []
+        seen.add((status.st_dev, status.st_ino))
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        listing.closed.append((path, (error.strerror or str(error)).lower()))
+        return []
+
+
+def _sort(
+    path: str,
+    folders: tuple[str, ...],
+    entries: list[os.DirEntry[str]],
+    listing: Listing,
+    links: list[Found],
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Sort the entries of one folder; what is returned are the folders below it."""
+    below: list[tuple[str, tuple[str, ...]]] = []
+    held: set[str] = set()
+    for entry in entries:
+        name = entry.name
+        if _is_folder(entry):
+            if name not in _SKIPPED and not name.startswith("."):
+                below.append((entry.path, (*folders, name)))
+        elif is_dump(name):
+            item = Found(entry.path, "dump", folders, _size(entry))
+            (links if entry.is_symlink() else listing.found).append(item)
+        elif name in _MSPROBE:
+            held.add(name)
+        elif (kind := _kind(name, folders)) is not None:
+            listing.found.append(Found(entry.path, kind, folders))
+        elif name.startswith("statistic") and name.endswith(".csv"):
+            held.add(name)
+        elif "tensors" not in held and _TENSOR_NAME.fullmatch(name):
+            held.add("tensors")
+    if held & _MSPROBE:
+        listing.found.append(Found(path, "msprobe", folders, extra=frozenset(held)))
+    elif held:
+        listing.found.append(Found(path, "tensors", folders, extra=frozenset(held)))
+    return below
+
+
+def _kind(name: str, folders: tuple[str, ...]) -> FileKind | None:
+    """Kind of a file that is no dump, by its name."""
+    if name == CASE_FILE:
+        return "case"
+    parent = folders[-1].lower() if folders else ""
+    lower = name.lower()
+    if parent == "execution_order" and lower.endswith(".csv"):
+        return "order"
+    if "strategy" in lower and lower.endswith((".json", ".ckpt", ".txt")):
+        return "strategy"
+    if lower.startswith("dump_parallel_info_") and lower.endswith(".json"):
+        return "strategy"
+    if "tfevents" in lower or (
+        lower.endswith(_LOSS_SUFFIXES) and ("loss" in lower or parent in ("loss", "losses"))
+    ):
+        return "loss"
+    return "log" if _LOG_NAME.fullmatch(name) else None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except OSError:
+        return 0
+
+
+def _add_links(listing: Listing, links: list[Found]) -> None:
+    """Keep links to dumps that are not in the run themselves: ``latest.ir`` would count twice."""
+    if not links:
+        return
+    real = {os.path.realpath(item.path) for item in listing.of("dump")}
+    for item in links:
+        target = os.path.realpath(item.path)
+        if target not in real and os.path.exists(target):
+            real.add(target)
+            listing.found.append(item)

@@ -1,0 +1,38 @@
+"""Fixtures that every test may use: where the dumps are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes seconds rather than milliseconds")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "corpus" in getattr(item, "fixturenames", ()):
+            item.add_marker("corpus")
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of small dumps that comes with irtool."""
+    return ROOT / "samples"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of the large collection of real dumps, which does not come with irtool."""
+    folder = Path(os.environ.get("IRTOOL_CORPUS") or ROOT.parent / "shared" / "corpus")
+    if not (folder / "versions").is_dir():
+        pytest.skip(
+            "the corpus of real dumps is not here: put it at ../shared/corpus beside the checkout,"
+            " or set IRTOOL_CORPUS to its folder"
+        )
+    return folder
