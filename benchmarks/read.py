@@ -32,7 +32,8 @@ def run(*arguments: str, python: str = sys.executable) -> tuple[dict[str, Any], 
     process = subprocess.Popen(
         [python, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_ENVIRONMENT
     )
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     output, errors = process.stdout.read(), process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -109,14 +110,42 @@ def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
         cold = median(columns[0])
         steady[name] = median(columns[1]) / size[1]
         rows = [
-            ["irtool cold, whole process less bare Python", *rates(median(process), size[0], nodes[0]), ""],
-            ["irtool cold, from load() with the parser built in it", *rates(cold, size[0], nodes[0]), "1"],
-            ["irtool steady, the same network compiled again (renumbered)", *rates(median(columns[1]), size[1], nodes[1]), ""],
-            ["irtool steady, the same file again", *rates(median(columns[2]), size[2], nodes[2]), ""],
-            [f"irtool then first sight of another dump ({other})", *rates(median(columns[3]), size[3], nodes[3]), ""],
-            ["plain Lark, the same models", *rates(median(plain), size[0], nodes[0]), f"{paired(columns[0], plain):.0f}"],
-            ["plain Lark, trees only", *rates(median(trees), size[0], nodes[0]), f"{paired(columns[0], trees):.0f}"],
-        ]  # fmt: skip
+            [
+                "irtool cold, whole process less bare Python",
+                *rates(median(process), size[0], nodes[0]),
+                "",
+            ],
+            [
+                "irtool cold, from load() with the parser built in it",
+                *rates(cold, size[0], nodes[0]),
+                "1",
+            ],
+            [
+                "irtool steady, the same network compiled again (renumbered)",
+                *rates(median(columns[1]), size[1], nodes[1]),
+                "",
+            ],
+            [
+                "irtool steady, the same file again",
+                *rates(median(columns[2]), size[2], nodes[2]),
+                "",
+            ],
+            [
+                f"irtool then first sight of another dump ({other})",
+                *rates(median(columns[3]), size[3], nodes[3]),
+                "",
+            ],
+            [
+                "plain Lark, the same models",
+                *rates(median(plain), size[0], nodes[0]),
+                f"{paired(columns[0], plain):.0f}",
+            ],
+            [
+                "plain Lark, trees only",
+                *rates(median(trees), size[0], nodes[0]),
+                f"{paired(columns[0], trees):.0f}",
+            ],
+        ]
         table(f"{name}: {size[0] / 1e6:.1f} MB, {nodes[0]:,} statements", HEAD, rows)
         print(f"(importing irtool, not in the cold read: {kept['import'] * 1000:.0f} ms;"
               f" touching every node, in all of them: {kept['touch'] * 1000:.0f} ms)")  # fmt: skip
@@ -176,9 +205,17 @@ def many_dumps(options: argparse.Namespace, folder: Path) -> None:
         ["irtool cold, whole process less bare Python", *rates(median(whole), size, nodes), ""],
         ["irtool cold, reading alone", *rates(median(cold), size, nodes), ""],
         [f"irtool cold, every {options.every}th file", *rates(median(ours), few_size, count), "1"],
-        ["plain Lark, the same models, these files", *rates(median(plain), few_size, count), f"{paired(ours, plain):.1f}"],
-        ["plain Lark, trees only, these files", *rates(median(trees), few_size, count), f"{paired(ours, trees):.1f}"],
-    ]  # fmt: skip
+        [
+            "plain Lark, the same models, these files",
+            *rates(median(plain), few_size, count),
+            f"{paired(ours, plain):.1f}",
+        ],
+        [
+            "plain Lark, trees only, these files",
+            *rates(median(trees), few_size, count),
+            f"{paired(ours, trees):.1f}",
+        ],
+    ]
     table(
         f"verdicts: {len(files):,} dumps of {len(list((corpus() or ROOT).glob('verdicts/*/')))}"
         f" compilations, {size / 1e6:.0f} MB, {nodes:,} statements, one process",
@@ -220,14 +257,18 @@ def beside_mlir(options: argparse.Namespace, folder: Path, steady: dict[str, flo
         ["parse (C++)", *rates(median(parse), size, nodes)],
         ["parse, then touch through its Python bindings", *rates(median(both), size, nodes)],
         *(
-            [f"irtool steady on as many bytes of {name}", f"{each * 1000:,.0f} ms",
-             f"{size / 1e6 / each:,.1f}", ""]
+            [
+                f"irtool steady on as many bytes of {name}",
+                f"{each * 1000:,.0f} ms",
+                f"{size / 1e6 / each:,.1f}",
+                "",
+            ]
             for name, each in share.items()
         ),
-    ]  # fmt: skip
+    ]
     table(
         f"jaxlib's MLIR parser: StableHLO of a GPT, {size / 1e6:.1f} MB, {nodes:,} operations",
-        HEAD[:3] + ("operations/s",),
+        (*HEAD[:3], "operations/s"),
         rows,
     )
     for name, each in share.items():

@@ -43,8 +43,9 @@ def irtool(first: str, *later: str) -> dict[str, Any]:
 def folder(listing: str) -> dict[str, Any]:
     """Read every file that ``listing`` names."""
     begun = clock()
-    from irtool import load
     from touch import touch
+
+    from irtool import load
 
     started = clock()
     nodes = sum(touch(load(path)) for path in Path(listing).read_text().splitlines())
@@ -62,17 +63,19 @@ def jobs(count: str, listing: str) -> dict[str, Any]:
 
 
 def _count(path: str) -> int:
-    from irtool import load
     from touch import touch
+
+    from irtool import load
 
     return touch(load(path))
 
 
 def plain(*paths: str) -> dict[str, Any]:
     """The same models by plain Lark on every statement: no templates, no memo."""
+    from touch import touch
+
     from irtool.syntax.reader import loads
     from irtool.syntax.records import Records
-    from touch import touch
 
     texts = [Path(path).read_bytes().decode("utf-8", "surrogateescape") for path in paths]
     loads("%1(a) = F(%0)\n", records=Records(plain=True))  # builds the parser
@@ -83,9 +86,10 @@ def plain(*paths: str) -> dict[str, Any]:
 
 def tree(*paths: str) -> dict[str, Any]:
     """Lark's own trees of every statement and type line: nothing is made of them."""
+    from lark import Lark
+
     from irtool.syntax import scanner
     from irtool.syntax.grammar import grammar_text
-    from lark import Lark
 
     parser = Lark(
         grammar_text("dump.lark"), start=["statement", "type_line"], parser="lalr",

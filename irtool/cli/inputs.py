@@ -9,44 +9,20 @@ from dataclasses import replace
 
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
+from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
+from irtool.render.text import ranks_text
 from irtool.syntax.load import load
+from irtool.syntax.run_expand import STDIN, expand
 from irtool.syntax.run_names import parse_name
-from irtool.syntax.source import DumpError
 
-STDIN = "-"
 STDIN_NAME = "<stdin>"
-
-
-def expand(paths: Sequence[str]) -> list[InputFile]:
-    """Placeholder until irtool.syntax.run has it."""
-    import glob
-    import re
-
-    found: list[InputFile] = []
-    for path in paths:
-        names = [path]
-        if path != STDIN and not os.path.exists(path) and glob.has_magic(path):
-            names = sorted(glob.glob(path, recursive=True))
-            if not names:
-                raise DumpError(path, "no file matches")
-        for name in names:
-            if os.path.isdir(name):
-                inner = sorted(glob.glob(os.path.join(glob.escape(name), "**", "*.ir*"), recursive=True))
-                if not inner:
-                    raise DumpError(name, "no dumps in this folder")
-                for item in inner:
-                    rank = re.findall(r"rank_(\d+)", item)
-                    found.append(InputFile(item, int(rank[-1]) if rank else None, run=name))
-            else:
-                found.append(InputFile(name))
-    return found
 
 
 def inputs_for(
     paths: Sequence[str], rank: int | None = None, compilation: int | None = None
-) -> list[InputFile]:
-    """The files that some paths stand for.
+) -> tuple[list[InputFile], tuple[Problem, ...]]:
+    """The files that some paths stand for, and what could not be opened.
 
     Args:
         paths: as given on the command line.
@@ -54,21 +30,19 @@ def inputs_for(
         compilation: in run folders, which compilation's dumps to read.
 
     Raises:
-        Failure: there is nothing to read.
+        Failure: there is no such rank or compilation.
     """
-    try:
-        found = expand(paths)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    if compilation is not None:
-        numbers = sorted({each.compilation for each in found if each.compilation is not None})
+    expansion = expand(paths)
+    found = list(expansion.files)
+    if compilation is not None and found:
+        numbers = {each.compilation for each in found if each.compilation is not None}
         found = [each for each in found if each.compilation == compilation]
         if not found:
-            have = ", ".join(map(str, numbers)) or "none"
-            raise Failure(f"there is no compilation {compilation} here", hint=f"there are: {have}")
-    if rank is not None:
+            have = ", ".join(map(str, sorted(numbers))) or "none: give a run folder"
+            raise Failure(f"there is no compilation {compilation}", hint=f"there are: {have}")
+    if rank is not None and found:
         found = _of_rank(found, rank)
-    return found
+    return found, expansion.problems
 
 
 def _of_rank(found: list[InputFile], rank: int) -> list[InputFile]:
@@ -77,7 +51,7 @@ def _of_rank(found: list[InputFile], rank: int) -> list[InputFile]:
         return [replace(each, rank=rank) for each in found]
     chosen = [each for each in found if each.rank == rank]
     if not chosen:
-        raise Failure(f"there is no rank {rank} here", hint=f"there are: {ranks}")
+        raise Failure(f"there is no rank {rank}", hint=f"there are: {ranks_text(ranks)}")
     return chosen
 
 

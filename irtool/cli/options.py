@@ -10,7 +10,7 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Dumps, folders, run folders, globs, or - for standard input; .gz and .xz as they are.",
+        help="Dumps, folders, run folders, globs, or - for standard input; .gz, .xz as they are.",
         show_default=False,
     ),
 ]
@@ -20,7 +20,7 @@ OutputFile = Annotated[
 ]
 Where = Annotated[
     str | None,
-    typer.Option(metavar="QUERY", help="Which nodes: 'op == \"MatMul\" and \"layers.3\" in scope'."),
+    typer.Option(metavar="QUERY", help='Which nodes: \'op == "MatMul" and "layers.3" in scope\'.'),
 ]
 Devices = Annotated[
     int | None,

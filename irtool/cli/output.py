@@ -80,7 +80,7 @@ class _Text(io.RawIOBase):
 
 def _opened(path: str) -> BinaryIO:
     try:
-        return open(path, "wb")  # noqa: SIM115  # closed by Output.close
+        return open(path, "wb")  # closed by Output.close
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         folder = os.path.dirname(path)

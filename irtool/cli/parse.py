@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from irtool.cli import options
 from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
-from irtool.cli.report import Failure, report, report_problems
+from irtool.cli.report import Failure, report_problems
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
 from irtool.ir.problem import Problem
@@ -58,9 +58,11 @@ def command(
     request = Request(format.value, where, _fields(group_by), limit)
     _check(request)
     output = Output(output_file)
-    files = inputs_for(paths, rank, graph)
+    files, problems = inputs_for(paths, rank, graph)
     writer = writer_for(request, output)
-    status = _parse(files, request, writer, jobs, bar=not output.terminal)
+    reading = _Reading(request, writer, list(problems))
+    reading.read(files, jobs, bar=not output.terminal)
+    status = reading.finish()
     output.close()
     return status
 
@@ -112,55 +114,63 @@ def _take(file: InputFile, request: Request, whole: bool) -> _Taken:
     dump = read_input(file)
     content = TAKERS[request.kind](dump, file, request)
     if whole and isinstance(content, Iterator):
-        content = list(content)
+        content = list(cast("Iterator[object]", content))
     return _Taken(content, dump.problems)
 
 
-def _parse(
-    files: Sequence[InputFile],
-    request: Request,
-    writer: Writer,
-    jobs: int | None,
-    bar: bool,
-) -> int:
-    """Read every file, write every result; the exit status."""
-    classes: Sequence[tuple[InputFile, tuple[int, ...]]] = [(file, ()) for file in files]
-    if request.kind == "summary":
-        classes = fold_ranks(files)
-    chosen = [file for file, _ in classes]
-    processes = processes_for([input_size(file) for file in chosen], jobs)
-    take: Callable[[InputFile], _Taken] = partial(_take, request=request, whole=processes > 1)
-    problems: list[Problem] = []
-    unread: list[Failure] = []
-    for (file, ranks), outcome in zip(
-        classes, run_all(take, chosen, processes, bar=bar), strict=True
-    ):
-        try:
-            taken = outcome.get()
-        except (DumpError, WorkerDied, MemoryError) as error:
-            failure = _failure(file, error)
-            unread.append(failure)
-            writer.unread(file.path, failure.message, failure.hint)
-            continue
-        problems += taken.problems
+class _Reading:
+    """Reads every file and hands what was taken to the writer; collects problems on the way."""
+
+    def __init__(self, request: Request, writer: Writer, problems: list[Problem]) -> None:
+        self.request = request
+        self.writer = writer
+        self.problems = problems
+        self.was_read = 0
+        for problem in problems:
+            if problem.severity == "error":
+                writer.unread(problem)
+
+    def read(self, files: Sequence[InputFile], jobs: int | None, bar: bool) -> None:
+        """Read files, in this process or in several."""
+        classes: Sequence[tuple[InputFile, tuple[int, ...]]] = [(file, ()) for file in files]
+        if self.request.kind == "summary":
+            classes = fold_ranks(files)
+        chosen = [file for file, _ in classes]
+        processes = processes_for([input_size(file) for file in chosen], jobs)
+        request = replace(self.request, detailed=len(chosen) == 1)
+        take = partial(_take, request=request, whole=processes > 1)
+        outcomes = run_all(take, chosen, processes, bar=bar)
+        for (file, ranks), outcome in zip(classes, outcomes, strict=True):
+            try:
+                self._add(outcome.get(), ranks)
+            except (DumpError, WorkerDied, MemoryError) as error:
+                problem = _unreadable(file, error)
+                self.problems.append(problem)
+                self.writer.unread(problem)
+
+    def _add(self, taken: _Taken, ranks: tuple[int, ...]) -> None:
+        self.was_read += 1
+        self.problems += taken.problems
         content = taken.content
         if isinstance(content, Summary) and ranks:
             content = replace(content, equal_ranks=ranks)
-        writer.add(content)
-    for failure in unread:
-        report(failure.place, "error", failure.code, failure.message, hint=failure.hint)
-    report_problems(problems)
-    if len(unread) == len(files):
-        return 2
-    writer.end()
-    return 1 if problems or unread else 0
+        self.writer.add(content)
+
+    def finish(self) -> int:
+        """Report problems and write what is left; the exit status."""
+        report_problems(self.problems)
+        if not self.was_read:
+            return 2
+        self.writer.end()
+        return 1 if self.problems else 0
 
 
-def _failure(file: InputFile, error: Exception) -> Failure:
+def _unreadable(file: InputFile, error: Exception) -> Problem:
     if isinstance(error, DumpError):
-        return Failure(error.message, error.path, hint=error.hint, code="SYN000")
+        return Problem("SYN000", error.message, error.path, 1, 1, hint=error.hint)
     message = "not enough memory to read it" if isinstance(error, MemoryError) else str(error)
-    return Failure(message, file.path, hint="try --jobs 1, or fewer files", code="SYN000")
+    hint = "try --jobs 1, or fewer files at a time"
+    return Problem("SYN000", message, file.path, 1, 1, hint=hint)
 
 
 # -- equal ranks -------------------------------------------------------------------------------
@@ -172,27 +182,44 @@ def fold_ranks(files: Sequence[InputFile]) -> list[tuple[InputFile, tuple[int, .
     The text tells, so that only one rank of each class is parsed.  A file that stands for itself
     alone comes with no ranks.
     """
-    if len({file.rank for file in files} - {None}) < 2:
-        return [(file, ()) for file in files]
-    fingerprints = Fingerprints()
-    classes: dict[object, list[InputFile]] = {}
+    alike: dict[tuple[object, ...], list[InputFile]] = {}
     for index, file in enumerate(files):
-        key: object = index
-        if file.rank is not None:
-            key = _class_key(file, fingerprints) or index
-        classes.setdefault(key, []).append(file)
-    return [
-        (members[0], tuple(sorted({m.rank for m in members if m.rank is not None})))
-        if len(members) > 1
-        else (members[0], ())
-        for members in classes.values()
-    ]
+        place = (file.run, file.compilation, pass_name(file)) if file.run else (index,)
+        alike.setdefault(place, []).append(file)
+    fingerprints = Fingerprints()
+    classes: dict[InputFile, dict[int | None, InputFile]] = {}
+    for members in alike.values():
+        for made in _classes(members, fingerprints):
+            classes[next(iter(made.values()))] = made
+    order = [file for file in files if file in classes]
+    return [(file, _ranks(classes[file])) for file in order]
 
 
-def _class_key(file: InputFile, fingerprints: Fingerprints) -> tuple[object, ...] | None:
+def _ranks(members: dict[int | None, InputFile]) -> tuple[int, ...]:
+    return tuple(sorted(rank for rank in members if rank is not None)) if len(members) > 1 else ()
+
+
+def _classes(
+    files: Sequence[InputFile], fingerprints: Fingerprints
+) -> list[dict[int | None, InputFile]]:
+    """Classes of one pass of one compilation: files by rank, each rank once."""
+    if len({file.rank for file in files}) < 2:
+        return [{file.rank: file} for file in files]
+    found: dict[str, list[dict[int | None, InputFile]]] = {}
+    for file in files:
+        known = found.setdefault(_fingerprint(file, fingerprints), [])
+        for members in known:
+            if file.rank not in members:
+                members[file.rank] = file
+                break
+        else:
+            known.append({file.rank: file})
+    return [members for known in found.values() for members in known]
+
+
+def _fingerprint(file: InputFile, fingerprints: Fingerprints) -> str:
     try:
         data = read_content(file.path).data
     except DumpError:
-        return None
-    text = data.decode("utf-8", "surrogateescape")
-    return file.run, pass_name(file), fingerprints.of(text, file.rank or 0)
+        return file.path  # like no other; reading it again will say why
+    return fingerprints.of(data.decode("utf-8", "surrogateescape"), file.rank or 0)

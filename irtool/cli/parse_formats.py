@@ -18,6 +18,7 @@ from irtool.cli.report import Failure
 from irtool.cluster.summary import GroupCount, Summary, group_nodes, merge_groups, summarize
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.render import rows
 from irtool.render.dump_json import SCHEMA, dump_pieces, unread_text
@@ -41,6 +42,7 @@ class Request:
     where: str | None = None
     group_by: tuple[str, ...] = ()
     limit: int | None = None
+    detailed: bool = True
 
     @property
     def kind(self) -> str:
@@ -65,7 +67,9 @@ Taker = Callable[[Dump, InputFile, Request], Any]
 
 
 def _take_summary(dump: Dump, file: InputFile, request: Request) -> Summary:
-    return summarize(dump, pass_name(file), file.rank, request.predicate())
+    return summarize(
+        dump, pass_name(file), file.rank, request.predicate(), with_ties=request.detailed
+    )
 
 
 def _take_nodes(dump: Dump, file: InputFile, request: Request) -> list[NodeRow]:
@@ -120,7 +124,7 @@ class Writer(Protocol):
     def add(self, taken: Any) -> None:
         """Take in what was taken from the next dump."""
 
-    def unread(self, path: str, message: str, hint: str) -> None:
+    def unread(self, problem: Problem) -> None:
         """Note that the next file could not be read."""
 
     def end(self) -> None:
@@ -138,7 +142,7 @@ class _Collecting:
     def add(self, taken: Any) -> None:
         self.taken.append(taken)
 
-    def unread(self, path: str, message: str, hint: str) -> None:
+    def unread(self, problem: Problem) -> None:
         pass
 
     def end(self) -> None:
@@ -153,7 +157,7 @@ class _SummaryWriter(_Collecting):
 class _NodesWriter(_Collecting):
     def end(self) -> None:
         found = [row for taken in self.taken for row in taken]
-        self.output.show(nodes_document(found, self.request.limit))
+        self.output.show(nodes_document(found, self.request.limit, self.output.terminal))
 
 
 class _GroupsWriter(_Collecting):
@@ -189,9 +193,9 @@ class _JsonWriter(_Collecting):
         self._held = []
         self._entry(taken)
 
-    def unread(self, path: str, message: str, hint: str) -> None:
+    def unread(self, problem: Problem) -> None:
         # Held back: where nothing at all can be read, nothing is written.
-        self._held.append(unread_text(path, message, hint))
+        self._held.append(unread_text(problem))
 
     def _entry(self, pieces: Iterable[str]) -> None:
         self.output.write(self._separator)
@@ -223,9 +227,7 @@ class _RecordsWriter(_Collecting):
         if self._parquet is None:
             import pyarrow.parquet as pq
 
-            self._parquet = pq.ParquetWriter(
-                self.output.binary(), taken.schema, compression="zstd"
-            )
+            self._parquet = pq.ParquetWriter(self.output.binary(), taken.schema, compression="zstd")
         self._parquet.write_table(taken)
 
     def end(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
+from irtool.ir.problem import Problem
 from irtool.render.tables import colours_wanted
 from irtool.render.text import escape
 
@@ -72,13 +75,17 @@ def report_usage(error: Any) -> None:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message(), file=sys.stderr)
         return
-    message = str(error.format_message()).rstrip(".")
+    message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path} --help shows the options" if context else ""
     close = getattr(error, "possibilities", None)
     if close:
         message = f"there is no option {error.option_name}"
         hint = f"did you mean {' or '.join(sorted(close))}?"
+    wrong = re.search(r"'([^']*)' is not one of (.*)", message)
+    if wrong:
+        near = get_close_matches(wrong[1], re.findall(r"'([^']*)'", wrong[2]), n=1)
+        hint = f"did you mean {near[0]}?" if near else hint
     report("", "error", "CLI000", message[:1].lower() + message[1:], hint=hint)
 
 
@@ -87,7 +94,7 @@ def note(message: str) -> None:
     print(f"irtool: {escape(message)}", file=sys.stderr)
 
 
-def report_problems(problems: Iterable[Any]) -> None:
+def report_problems(problems: Iterable[Problem]) -> None:
     """Print problems found while reading, at most :data:`MAX_REPORTED` of them."""
     found = list(problems)
     for problem in found[:MAX_REPORTED]:

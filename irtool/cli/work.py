@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections import deque
@@ -58,7 +59,9 @@ def run_all(
     """Outcomes of ``work`` on each item, in the order of the items, as they become ready."""
     progress = Progress(len(items), bar)
     try:
-        for outcome in _in_processes(work, items, processes) if processes > 1 else _here(work, items):
+        for outcome in (
+            _in_processes(work, items, processes) if processes > 1 else _here(work, items)
+        ):
             yield outcome
             progress.step()
     finally:
@@ -86,7 +89,7 @@ def _in_processes(
     then done one at a time, each in a process of its own, so that only the culprit fails.
     """
     waiting = deque(items)
-    pool = ProcessPoolExecutor(processes)
+    pool = _pool(processes)
     active: deque[tuple[Item, Future[Result]]] = deque()
     try:
         while waiting or active:
@@ -101,15 +104,24 @@ def _in_processes(
                 active.clear()
                 pool.shutdown(wait=True)
                 yield from (_alone(work, each) for each in lost)
-                pool = ProcessPoolExecutor(processes)
+                pool = _pool(processes)
             except Exception as error:
                 yield Outcome(None, error)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, initializer=_ignore_interrupts)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process that the user started, which then ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
-    with ProcessPoolExecutor(1) as pool:
+    with _pool(1) as pool:
         try:
             return Outcome(pool.submit(work, item).result())
         except BrokenProcessPool:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from irtool.ir.collectives import Collective, Devices, collective, devices
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.problem import Problem
+from irtool.ir.ties import PLUMBING, ties
 from irtool.syntax import query_fields as fields
 
 
@@ -24,13 +26,18 @@ class OperatorCount:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCount:
-    """One kind of collective in one group: ``bytes`` is the larger of input and output."""
+    """One kind of collective in one group, for one reason; ``bytes`` of one rank.
+
+    ``unknown`` collectives have no known size.
+    """
 
     op: str
     group: str | None
     ranks: tuple[int, ...] | None
     count: int
     bytes: int
+    unknown: int
+    origin: str
     phases: tuple[str, ...]
 
 
@@ -48,6 +55,8 @@ class ParameterCount:
 class Summary:
     """One dump in numbers; nodes are those that were asked for.
 
+    ``operators`` leaves out the ``passing`` nodes that only hand values on (Load, MakeTuple, …).
+    ``backward_tied`` says how many backward nodes are tied to a forward node, of how many;
     ``equal_ranks`` are the ranks whose dumps are the same up to what depends on the rank.
     """
 
@@ -59,19 +68,16 @@ class Summary:
     characters: int
     graphs: tuple[tuple[str, int], ...]
     nodes: int
+    passing: int
     operators: tuple[OperatorCount, ...]
     collectives: tuple[CollectiveCount, ...]
     parameters: tuple[ParameterCount, ...]
     with_strategy: int
     phases: dict[str, int]
+    backward_tied: tuple[int, int] | None
     problems: tuple[Problem, ...]
+    devices: Devices
     equal_ranks: tuple[int, ...] = ()
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """All ranks seen in groups."""
-        seen = {rank for row in self.collectives for rank in row.ranks or ()}
-        return tuple(sorted(seen))
 
     @property
     def weight_bytes(self) -> int:
@@ -84,6 +90,7 @@ def summarize(
     pass_name: str | None = None,
     rank: int | None = None,
     where: Callable[[Node], bool] | None = None,
+    with_ties: bool = True,
 ) -> Summary:
     """Count what a dump holds.
 
@@ -92,8 +99,10 @@ def summarize(
         pass_name: after which pass it was taken, where known.
         rank: whose dump it is, where known.
         where: which nodes to count; all if None.
+        with_ties: look for the forward node of each backward one, which takes a while.
     """
     nodes = list(dump.nodes(where=where))
+    tied = ties(dump) if with_ties else None
     return Summary(
         path=dump.path,
         pass_name=pass_name,
@@ -103,12 +112,15 @@ def summarize(
         characters=dump.size,
         graphs=tuple((graph.name, len(graph.nodes)) for graph in dump.graphs),
         nodes=len(nodes),
+        passing=sum(node.op in PLUMBING for node in nodes),
         operators=_operators(nodes),
         collectives=_collectives(nodes),
         parameters=_parameters(dump),
         with_strategy=sum(node.in_strategy is not None for node in nodes),
         phases=dict(Counter(fields.phase(node) for node in nodes)),
+        backward_tied=(tied.tied("gradient"), tied.tieable["gradient"]) if tied else None,
         problems=dump.problems,
+        devices=devices(dump),
     )
 
 
@@ -117,7 +129,7 @@ def _operators(nodes: Iterable[Node]) -> tuple[OperatorCount, ...]:
     sizes: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for node in nodes:
-        if node.is_return:
+        if node.op in PLUMBING:
             continue
         size = node.output_bytes
         counts[node.op] += 1
@@ -128,32 +140,26 @@ def _operators(nodes: Iterable[Node]) -> tuple[OperatorCount, ...]:
 
 
 def _collectives(nodes: Iterable[Node]) -> tuple[CollectiveCount, ...]:
-    found: dict[tuple[str, str | None, tuple[int, ...] | None], list[Node]] = {}
+    members: dict[tuple[str, str | None, tuple[int, ...] | None, str], list[Collective]] = {}
     for node in nodes:
-        if fields.is_collective(node):
-            key = (node.op, fields.group(node), fields.ranks(node))
-            found.setdefault(key, []).append(node)
+        item = collective(node)
+        if item is not None:
+            key = (node.op, item.group, item.ranks, item.origin)
+            members.setdefault(key, []).append(item)
     rows = (
         CollectiveCount(
-            op,
-            group,
-            ranks,
-            len(members),
-            sum(map(message_bytes, members)),
-            tuple(sorted({fields.phase(node) for node in members})),
+            *(op, group, ranks, len(items)),
+            sum(item.bytes or 0 for item in items),
+            sum(item.bytes is None for item in items),
+            origin,
+            tuple(sorted({fields.phase(item.node) for item in items})),
         )
-        for (op, group, ranks), members in found.items()
+        for (op, group, ranks, origin), items in members.items()
     )
     return tuple(sorted(rows, key=lambda row: (-row.bytes, -row.count, row.op, row.group or "")))
 
 
-def message_bytes(node: Node) -> int:
-    """Bytes that a collective works on: the larger of what goes in and what comes out."""
-    given = [each.size or 0 for each in node.input_types if each is not None]
-    return max([node.output_bytes or 0, sum(given)])
-
-
-_KINDS = ("input", "weight", "state")
+_KINDS: tuple[str, ...] = ("input", "weight", "state")
 
 
 def _parameters(dump: Dump) -> tuple[ParameterCount, ...]:

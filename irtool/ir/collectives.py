@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
 from irtool.ir.dump import Dump
@@ -159,6 +160,7 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
     ranks, ranks_from = _ranks(node, attributes, group, device_num)
     dtype, shape, size = _payload(node)
     is_p2p = operator.base in _POINT_TO_POINT
+    origin = _origin(node, attributes, operator)
     return Collective(
         node,
         operator.base,
@@ -170,8 +172,8 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
         dtype,
         shape,
         size,
-        _origin(node, attributes, operator),
-        node.is_backward,
+        origin,
+        node.is_backward or origin == "mirror",
         operator.virtual,
         _peer(operator.base, attributes, group, ranks) if is_p2p else None,
         _integer(attributes, "sr_tag") if is_p2p else None,
@@ -247,6 +249,9 @@ def _ranks(
         return None, None
     if table is not None and group in table.listed:
         return table.listed[group], "same group"
+    plain = _plain_name(group)
+    if plain is not None:
+        return plain, "name"
     least = device_num or (table.devices.world if table is not None else 1)
     decoded = search(group, least)
     return (decoded, "name") if decoded is not None else (None, None)
@@ -272,6 +277,14 @@ def _listed_ranks(
     if isinstance(text, str) and re.fullmatch(r"\d+(-\d+)*", text):
         return tuple(sorted(map(int, text.split("-")))), "group_ranks"
     return None, None
+
+
+def _plain_name(group: str) -> tuple[int, ...] | None:
+    """The ranks of a group that is called by them (``0-8-16``) rather than by their hash."""
+    if not re.fullmatch(r"\d{1,6}(-\d{1,6})+", group):
+        return None
+    ranks = tuple(map(int, group.split("-")))
+    return ranks if all(a < b for a, b in pairwise(ranks)) else None
 
 
 def _peer(
@@ -374,6 +387,8 @@ def _origin(node: Node, attributes: Attributes, operator: Operator) -> Origin:
         return "optimizer parallel"
     if operator.virtual:
         return "mirror"
+    if operator.base.startswith("NeighborExchange"):
+        return "operator"
     if node.attribute("forward_comm_node_unique_id") is not None and not name:
         return "unknown"
     location = node.location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irtool.ir.graph import (
     AmbiguousReference,
@@ -20,8 +20,6 @@ from irtool.ir.problem import Problem
 from irtool.ir.values import ForeignNode
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from irtool.ir.collectives import GroupTable
     from irtool.ir.whole import Whole
 
@@ -95,7 +93,7 @@ class Dump:
     def declared_nodes(self) -> int | None:
         """``Total number of cnodes`` of the header, None where it is not stated."""
         text = self.properties.get("Total number of cnodes", "")
-        return int(text) if text.isdecimal() else None
+        return int(text) if text.isdecimal() and len(text) < 20 else None
 
     def nodes(
         self,
@@ -207,8 +205,8 @@ class Dump:
 
         return inline(self)
 
-    def to_arrow(self) -> pyarrow.Table:
-        """One row a node; needs the extra ``irtool[arrow]``."""
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table`` with one row a node; needs the extra ``irtool[arrow]``."""
         from irtool.ir.table import to_arrow
 
         return to_arrow(self)

@@ -375,8 +375,9 @@ class Graph:
         """The last candidate that ``owner`` computes before it uses this graph."""
         first = self._first_uses_by.get(owner)
         if first is None:
-            uses = [owner._first_use[name] for name in self._reached_from if name in owner._first_use]
-            first = self._first_uses_by[owner] = min(uses, default=len(owner.nodes))
+            uses = owner._first_use
+            places = [uses[name] for name in self._reached_from if name in uses]
+            first = self._first_uses_by[owner] = min(places, default=len(owner.nodes))
         before = [node for node in candidates if owner._positions[node] < first]
         return (before or candidates)[-1]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-PassKind = Literal[
-    "stage", "parallel", "pass", "substep", "backend", "kernel", "failure", "excerpt", "other"
-]
+PassKind = Literal["stage", "parallel", "pass", "substep", "backend", "kernel", "failure", "other"]
 LogKind = Literal["stdout", "stderr", "worker", "scheduler", "log"]
 
 

@@ -10,8 +10,9 @@ ranks together.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias, Union
@@ -275,9 +276,9 @@ class _Inliner:
             frame.position += 1
             return
         function = None if step.function is None else self._bind(frame, step.function)
-        if node.op == "call" or isinstance(node.target, GraphTarget | ClosureTarget):
-            if self._call(frame, step, function, inputs):
-                return
+        if isinstance(node.target, GraphTarget | ClosureTarget):
+            self._call(frame, step, function, inputs)
+            return
         made = self._made(frame, node, inputs, function)
         self._remember_closure(made, inputs)
         frame.values[node] = made
@@ -331,11 +332,12 @@ class _Inliner:
 
     def _call(
         self, frame: _Frame, step: _Step, function: _Bound | None, inputs: tuple[_Bound, ...]
-    ) -> bool:
-        """Push the callee's frame or make a kept call; False if ``step`` is to be made plainly."""
+    ) -> None:
+        """Push the callee's frame, or keep the call."""
         closure = self._callee(frame, step.node, function)
         if closure is None:
-            return self._keep_unknown(frame, step, function, inputs)
+            self._keep_unknown(frame, step, function, inputs)
+            return
         graph = closure.graph
         arguments = (*closure.bound, *inputs)
         parameters = graph.parameters
@@ -347,11 +349,11 @@ class _Inliner:
         elif self._budget < len(graph.nodes) or len(self.nodes) >= self.limit:
             reason = "limit"
         if reason is not None:
-            return self._keep(frame, step, function, inputs, (graph,), reason, closure.enclosing)
+            self._keep(frame, step, function, inputs, (graph,), reason, closure.enclosing)
+            return
         bound = {id(item): value for item, value in zip(parameters, arguments, strict=True)}
         site = CallSite(step.node, frame.site)
         self._push(graph, closure.enclosing, site, bound, is_body=False)
-        return True
 
     def _callee(self, frame: _Frame, node: Node, function: _Bound | None) -> _Closure | None:
         closure = None if function is None else self._closure(function)
@@ -367,7 +369,7 @@ class _Inliner:
 
     def _keep_unknown(
         self, frame: _Frame, step: _Step, function: _Bound | None, inputs: tuple[_Bound, ...]
-    ) -> bool:
+    ) -> None:
         graphs = frame.graph.called(step.node)
         reason: Reason = "control flow" if graphs else "unknown function"
         if isinstance(function, WholeNode):
@@ -377,7 +379,7 @@ class _Inliner:
             elif function.op in ("Switch", "SwitchLayer"):
                 reason = "control flow"
         arguments = inputs if reason == "gradient" and self._runs_once(function) else None
-        return self._keep(frame, step, function, inputs, graphs, reason, None, arguments)
+        self._keep(frame, step, function, inputs, graphs, reason, None, arguments)
 
     def _keep(
         self,
@@ -389,7 +391,7 @@ class _Inliner:
         reason: Reason,
         enclosing: _Frame | None,
         arguments: tuple[_Bound, ...] | None = None,
-    ) -> bool:
+    ) -> None:
         """Run the bodies that were not run yet, one at a time; then make the call itself."""
         for graph in graphs:
             if graph not in self._bodies and not self._active[graph]:
@@ -401,14 +403,13 @@ class _Inliner:
                 outer = enclosing or self._enclosing(frame, graph)
                 site = CallSite(step.node, frame.site)
                 self._push(graph, outer, site, bound, is_body=True)
-                return True
+                return
         made = self._made(frame, step.node, inputs, function)
         self.kept.append(KeptCall(made, graphs, reason))
         if reason == "gradient":
             self._gradients.add(made)
         frame.values[step.node] = made
         frame.position += 1
-        return True
 
     @staticmethod
     def _runs_once(function: _Bound | None) -> bool:
@@ -519,3 +520,98 @@ def _reference(node: Node) -> Value:
 
 def _nothing(frame: _Frame) -> Value:
     return GraphReference(frame.graph.name)
+
+
+# ---- several dumps ---------------------------------------------------------------------------
+
+
+def join(dumps: Mapping[int, Dump] | Mapping[str, Dump], limit: int = MAX_NODES) -> Whole:
+    """One view of several ranks' dumps, joined where one sends what another receives.
+
+    Args:
+        dumps: dumps by rank, or by any other name (``rank_0`` counts as rank 0).  Without ranks,
+            a Send goes to the one Receive of another dump with the same tag and group.
+        limit: as for :func:`inline`, for all dumps together.
+    """
+    parts: list[Whole] = []
+    nodes: list[WholeNode] = []
+    for name, dump in dumps.items():
+        part = inline(dump, max(0, limit - len(nodes)))
+        parts.append(part)
+        for item in part.nodes:
+            object.__setattr__(item, "source", name)
+        nodes += part.nodes
+    transfers, unmatched = _transfers(nodes, {name: _rank(name) for name in dumps})
+    for sender, receiver in transfers:
+        receiver.links.append(sender)
+        sender.users.append(receiver)
+    ordered, cyclic = _topological(nodes)
+    for index, item in enumerate((*ordered, *cyclic)):
+        object.__setattr__(item, "index", index)
+    return Whole(
+        (*ordered, *cyclic),
+        tuple(dumps.values()),
+        tuple(call for part in parts for call in part.kept_calls),
+        tuple(item for part in parts for item in part.uncertain),
+        tuple(transfers),
+        tuple(unmatched),
+        tuple(cyclic),
+    )
+
+
+def _rank(name: int | str) -> int | None:
+    if isinstance(name, int):
+        return name
+    match = re.search(r"(?:^|rank[_.]?)(\d+)$", name)
+    return int(match[1]) if match else None
+
+
+def _transfers(
+    nodes: list[WholeNode], ranks: dict[int | str, int | None]
+) -> tuple[list[tuple[WholeNode, WholeNode]], list[WholeNode]]:
+    """Pairs of Send and Receive, the k-th of equal ones with the k-th, and those left over."""
+    from irtool.ir.collectives import collective
+
+    ends: dict[tuple[object, ...], tuple[list[WholeNode], list[WholeNode]]] = {}
+    for item in nodes:
+        found = collective(item.node)
+        if found is None or found.op not in ("Send", "Receive") or item.source is None:
+            continue
+        sends = found.op == "Send"
+        rank = ranks[item.source]
+        if rank is None or found.peer is None:
+            route: tuple[object, ...] = (found.group, found.is_gradient, None)
+        else:
+            route = (rank, found.peer) if sends else (found.peer, rank)
+        pair = ends.setdefault((*route, found.tag), ([], []))
+        pair[0 if sends else 1].append(item)
+    matched: list[tuple[WholeNode, WholeNode]] = []
+    unmatched: list[WholeNode] = []
+    for key, (senders, receivers) in ends.items():
+        # With ranks the key names both ends; without, one dump must send and one receive.
+        froms, tos = ({item.source for item in side} for side in (senders, receivers))
+        sure = len(key) == 3 or (
+            len(senders) == len(receivers) and len(froms) == len(tos) == 1 and froms != tos
+        )
+        pairs = zip(senders, receivers, strict=False) if sure else ()
+        taken = [(a, b) for a, b in pairs if a.source != b.source]
+        matched += taken
+        paired = {node for pair in taken for node in pair}
+        unmatched += [node for node in (*senders, *receivers) if node not in paired]
+    return matched, sorted(unmatched, key=lambda node: node.node.line)
+
+
+def _topological(nodes: list[WholeNode]) -> tuple[list[WholeNode], list[WholeNode]]:
+    """Nodes in an order that respects every producer, and those that wait for each other."""
+    missing = {item: len(item.producers) for item in nodes}
+    ready = [item for item in nodes if not missing[item]]
+    ready.reverse()
+    ordered: list[WholeNode] = []
+    while ready:
+        item = ready.pop()
+        ordered.append(item)
+        for user in reversed(item.users):
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    return ordered, [item for item in nodes if missing[item]]

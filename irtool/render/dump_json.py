@@ -8,6 +8,7 @@ from itertools import islice
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter
 from irtool.ir.node import Node
+from irtool.ir.problem import Problem
 from irtool.ir.values import Attributes
 from irtool.render.json import json_list, json_text, json_value, problem_object, type_text
 from irtool.syntax import query_fields as fields
@@ -42,6 +43,7 @@ def node_object(node: Node) -> dict[str, object]:
         "phase": fields.phase(node),
         "group": fields.group(node),
         "ranks": json_value(fields.ranks(node)),
+        "origin": fields.origin(node),
         "source": fields.source(node),
         "line": node.line,
     }
@@ -80,7 +82,7 @@ def dump_pieces(
         "entry": dump.entry.name if dump.entry else None,
         "problems": [problem_object(problem) for problem in dump.problems],
     }
-    yield f"{json_text(head)[:-1]}, \"graphs\": "
+    yield f'{json_text(head)[:-1]}, "graphs": '
     nodes = dump.nodes(where=where)
     chosen = None
     if where is not None or limit is not None:
@@ -96,31 +98,14 @@ def _graph_pieces(graph: Graph, chosen: set[int] | None) -> Iterator[str]:
         "parent": graph.parent,
         "parameters": [_parameter(parameter) for parameter in graph.parameters],
     }
-    yield f"{json_text(head)[:-1]}, \"nodes\": "
+    yield f'{json_text(head)[:-1]}, "nodes": '
     nodes = (node for node in graph.nodes if chosen is None or id(node) in chosen)
     yield from json_list(([json_text(node_object(node))] for node in nodes), "   ")
     yield "}"
 
 
-def unread_text(path: str, message: str, hint: str) -> str:
+def unread_text(problem: Problem) -> str:
     """The entry of a file that could not be read at all."""
-    problem = {
-        "code": "SYN000",
-        "severity": "error",
-        "message": message,
-        "line": 1,
-        "column": 1,
-        "text": "",
-        "hint": hint,
-    }
-    return json_text(
-        {
-            "path": path,
-            "pass": None,
-            "dialect": "unknown",
-            "rank": None,
-            "entry": None,
-            "problems": [problem],
-            "graphs": [],
-        }
-    )
+    facts = dict.fromkeys(("pass", "dialect", "rank", "entry"))
+    problems = [problem_object(problem)]
+    return json_text({"path": problem.path, **facts, "problems": problems, "graphs": []})

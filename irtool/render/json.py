@@ -1,6 +1,6 @@
-"""JSON for scripts: every command's output is made of these pieces.
+r"""JSON for scripts: every command's output is made of these pieces.
 
-Texts are ASCII with ``\\u`` escapes, so that no control character of a dump gets through; numbers
+Texts are ASCII with ``\u`` escapes, so that no control character of a dump gets through; numbers
 that JSON lacks are the texts ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 """
 

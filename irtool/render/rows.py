@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from irtool.ir.node import Node
@@ -18,8 +19,8 @@ Record = dict[str, Any]
 COLUMNS = (
     "file", "pass", "rank", "graph", "id", "name", "op", "inputs", "callees", "in_strategy",
     "user_strategy", "out_strategy", "in_layout", "out_layout", "input_types", "output_type",
-    "output_bytes", "attributes", "instance_name", "scope", "phase", "group", "ranks", "source",
-    "line",
+    "output_bytes", "attributes", "instance_name", "scope", "phase", "group", "ranks", "origin",
+    "source", "line",
 )  # fmt: skip
 _INTEGERS = frozenset(("rank", "output_bytes", "line", "count", "bytes"))
 _LISTS = frozenset(("inputs", "callees", "input_types"))
@@ -63,8 +64,7 @@ def arrow_table(records: Sequence[Record], columns: Sequence[str]) -> Any:
     Raises:
         ImportError: pyarrow is not installed.
     """
-    import pyarrow as pa
-
+    pa: Any = import_module("pyarrow")
     kinds: list[tuple[str, Any]] = [(column, _arrow_type(pa, column)) for column in columns]
     arrays = {
         column: pa.array([_arrow_cell(record.get(column), column) for record in records], kind)

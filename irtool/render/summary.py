@@ -12,6 +12,7 @@ from irtool.render.tables import (
     Document,
     Facts,
     Heading,
+    Note,
     Table,
     number_column,
     text_column,
@@ -67,8 +68,13 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     elif summary.rank is not None:
         facts.append(("rank", str(summary.rank)))
     facts += [
-        ("nodes", f"{count_text(summary.nodes)} in {plural(len(summary.graphs), 'graph')}"),
+        ("nodes", _nodes(summary)),
         ("phases", _phases(summary)),
+    ]
+    if summary.backward_tied:
+        share = share_text(*summary.backward_tied)
+        facts.append(("ties", f"{share} of the backward operators tied to forward ones"))
+    facts += [
         ("strategies", f"{share_text(summary.with_strategy, summary.nodes)} of the nodes have one"),
         ("devices", _devices(summary)),
         ("parameters", _parameters(summary)),
@@ -77,21 +83,33 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     return facts
 
 
+def _nodes(summary: Summary) -> str:
+    passing = f"; {count_text(summary.passing)} only pass values on" if summary.passing else ""
+    return f"{count_text(summary.nodes)} in {plural(len(summary.graphs), 'graph')}{passing}"
+
+
 def _phases(summary: Summary) -> str:
     parts = [
         f"{count_text(summary.phases[name])} {name}"
-        for name in ("forward", "backward", "recompute")
+        for name in ("forward", "backward", "recompute", "optimizer", "other")
         if summary.phases.get(name)
     ]
     return ", ".join(parts) or "none"
 
 
 def _devices(summary: Summary) -> str:
-    devices = summary.devices
-    if not devices:
+    seen = summary.devices.ranks
+    if not seen:
         return "no group with ranks"
     groups = len({row.ranks for row in summary.collectives if row.ranks})
-    return f"{ranks_text(devices)} seen in {plural(groups, 'group')}"
+    return f"{_world(summary)}: ranks {ranks_text(seen)} seen in {plural(groups, 'group')}"
+
+
+def _world(summary: Summary) -> str:
+    if not summary.devices.ranks:
+        return ""
+    world = count_text(summary.devices.world)
+    return world if summary.devices.is_exact else f"≥ {world}"
 
 
 def _parameters(summary: Summary) -> str:
@@ -141,9 +159,10 @@ def _collectives(summary: Summary, limit: int | None) -> Table:
         (
             row.op,
             row.count,
-            bytes_text(row.bytes),
+            _known(row.bytes, row.unknown),
             ranks_text(row.ranks),
             row.group,
+            row.origin,
             ", ".join(row.phases),
         )
         for row in rows[:shown]
@@ -154,6 +173,7 @@ def _collectives(summary: Summary, limit: int | None) -> Table:
         number_column("bytes"),
         text_column("ranks"),
         text_column("group"),
+        text_column("why"),
         text_column("phase"),
     )
     return Table("Collectives, by group", columns, cells, len(rows) - shown, "row")
@@ -174,29 +194,31 @@ def _many(summaries: Sequence[Summary], limit: int | None) -> Document:
     folder = _common_folder([summary.path for summary in summaries])
     shown = _shown(len(summaries), limit, None)
     ranked = any(summary.equal_ranks or summary.rank is not None for summary in summaries)
+    troubled = any(summary.problems for summary in summaries)
     columns = [
         text_column("dump"),
         *([Column("ranks")] if ranked else []),
         number_column("nodes"),
         number_column("backward"),
-        number_column("strategies"),
-        number_column("collectives"),
+        number_column("sharded"),
+        number_column("comm."),
         number_column("bytes"),
         number_column("devices"),
         number_column("weights"),
-        text_column("problems"),
+        *([text_column("problems")] if troubled else []),
     ]
-    rows = [_line(summary, folder, ranked) for summary in summaries[:shown]]
+    rows = [_line(summary, folder, ranked, troubled) for summary in summaries[:shown]]
     document = Document()
-    title = f"{plural(len(summaries), 'dump')} in {folder}" if folder else plural(
-        len(summaries), "dump"
-    )
+    stand_for = sum(max(1, len(summary.equal_ranks)) for summary in summaries)
+    title = plural(len(summaries), "dump") + (f" in {folder}" if folder else "")
+    if stand_for > len(summaries):
+        title += f", which stand for {count_text(stand_for)} of equal ranks"
     document.add(Heading(title), Table("", columns, rows, len(summaries) - shown, "dump"))
     document.add(Facts(_totals(summaries)))
     return document
 
 
-def _line(summary: Summary, folder: str, ranked: bool) -> list[str | int | None]:
+def _line(summary: Summary, folder: str, ranked: bool, troubled: bool) -> list[str | int | None]:
     name = os.path.relpath(summary.path, folder) if folder else summary.path
     ranks = summary.equal_ranks or (() if summary.rank is None else (summary.rank,))
     return [
@@ -207,9 +229,9 @@ def _line(summary: Summary, folder: str, ranked: bool) -> list[str | int | None]
         summary.with_strategy or None,
         sum(row.count for row in summary.collectives) or None,
         bytes_text(sum(row.bytes for row in summary.collectives)) if summary.collectives else "",
-        len(summary.devices) or None,
+        _world(summary),
         bytes_text(summary.weight_bytes) if summary.weight_bytes else "",
-        "" if not summary.problems else problems_text(summary),
+        *([problems_text(summary) if summary.problems else ""] if troubled else []),
     ]
 
 
@@ -257,8 +279,14 @@ def node_row(node: Node, path: str) -> NodeRow:
     )
 
 
-def nodes_document(rows: Sequence[NodeRow], limit: int | None) -> Document:
-    """A table of chosen nodes."""
+def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = False) -> Document:
+    """A table of chosen nodes.
+
+    Args:
+        rows: what :func:`node_row` gave.
+        limit: most rows; None for the usual number, 0 for all.
+        brief: leave out what all paths and all names begin with (a terminal is narrow).
+    """
     shown = _shown(len(rows), limit, _MOST_NODES)
     paths = {row[0] for row in rows}
     columns = [
@@ -269,15 +297,36 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None) -> Document:
         text_column("strategy"),
         text_column("name or scope"),
     ]
-    if len(paths) == 1:
-        cells = [row[1:] for row in rows[:shown]]
-        title = f"{plural(len(rows), 'node')} in {next(iter(paths))}"
-        return Document([Heading(title), Table("", columns, cells, len(rows) - shown, "node")])
-    title = f"{plural(len(rows), 'node')} in {plural(len(paths), 'dump')}"
-    placed = [(f"{path}:{line}", *rest) for path, line, *rest in rows[:shown]]
-    columns[0] = text_column("where")
-    table = Table("", columns, placed, len(rows) - shown, "node")
-    return Document([Heading(title), *([table] if rows else [])])
+    below = _common_scope([row[-1] for row in rows[:shown]]) if brief else ""
+    folder = _common_folder(list(paths)) if brief else ""
+    cells: list[tuple[str | int, ...]] = []
+    for path, line, *rest, name in rows[:shown]:
+        short = os.path.relpath(path, folder) if folder else path
+        place = line if len(paths) == 1 else f"{short}:{line}"
+        cells.append((place, *rest, name[len(below) :]))
+    if len(paths) > 1:
+        columns[0] = text_column("where")
+    where = next(iter(paths)) if len(paths) == 1 else plural(len(paths), "dump")
+    document = Document([Heading(f"{plural(len(rows), 'node')} in {where}")])
+    if folder and len(paths) > 1:
+        document.add(Note(f"dumps in {folder}"))
+    if below:
+        document.add(Note(f"names below {below}"))
+    if rows:
+        document.add(Table("", columns, cells, len(rows) - shown, "node"))
+    return document
+
+
+def _common_scope(names: Sequence[str]) -> str:
+    """The scope that all names lie in, with the slash behind it; empty if there is none."""
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)
+    same = next(
+        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
+    )
+    scope, slash, _ = first[:same].rpartition("/")
+    return scope + slash
 
 
 def groups_document(

@@ -92,8 +92,7 @@ def write_document(document: Document, stream: TextIO, terminal: bool) -> None:
 
         write_rich(document, stream)
     else:
-        for line in plain_lines(document):
-            stream.write(f"{line}\n")
+        stream.writelines(f"{line}\n" for line in plain_lines(document))
 
 
 def plain_lines(document: Document) -> Iterable[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -22,13 +21,16 @@ from irtool.render.tables import (
 )
 from irtool.render.text import escape
 
+_LEAST_WIDTH = 16
+"""Columns that folded text keeps, so that no word is cut into single letters."""
+
 
 def write_rich(document: Document, stream: TextIO) -> None:
     """Write a document to a terminal, folded to its width."""
     console = Console(
         file=stream,
         force_terminal=True,
-        no_color=not colours_wanted(stream),
+        color_system="auto" if colours_wanted(stream) else None,
         highlight=False,
         markup=False,
         emoji=False,
@@ -42,9 +44,16 @@ def write_rich(document: Document, stream: TextIO) -> None:
             case Note():
                 console.print(Text(escape(block.text), overflow="fold"))
             case Facts():
+                if index and isinstance(document.blocks[index - 1], Table):
+                    console.print()
                 console.print(_facts(block))
             case Table():
                 _print_table(console, block)
+
+
+def _widest(table: Table, place: int) -> int:
+    lengths = [len(cell_text(row[place])) for row in table.rows]
+    return max([len(table.columns[place].title), *lengths])
 
 
 def _facts(facts: Facts) -> RichTable:
@@ -60,12 +69,13 @@ def _print_table(console: Console, table: Table) -> None:
     console.print()
     if table.title:
         console.print(Text(escape(table.title), style="bold"))
-    made = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="cyan", show_edge=False)
-    for column in table.columns:
+    made = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="cyan")
+    for place, column in enumerate(table.columns):
         made.add_column(
             Text(column.title),
             justify="right" if column.align == "right" else "left",
             no_wrap=not column.wrap,
+            min_width=min(_LEAST_WIDTH, _widest(table, place)) if column.wrap else None,
             overflow="fold",
         )
     for row in table.rows:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 
 # Control characters, line and paragraph separators, marks that reorder what is seen, and bytes
 # that were no text.  A dump is made by others: its names may hold any of them.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 _UNSAFE_INLINE = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def escape(text: str) -> str:
-    """One line of harmless text: control characters become ``\\x1b`` and the like."""
+    r"""One line of harmless text: control characters become ``\x1b`` and the like."""
     return _UNSAFE.sub(_escaped, text)
 
 

@@ -15,6 +15,7 @@ BY_VECTOR = "operator_info.cc:CheckStrategyByVector"
 REPEATED = "operator_info.cc:InferRepeatedCalcInfo"
 OUT_STRATEGY = "operator_info.cc:CheckOutputStrategy"
 TENSOR_LAYOUT = "tensor_layout.cc:TensorShapeDimensionIsDividedBySplitDeviceDimension"
+LAYOUT_RANK = "tensor_layout.cc:InitFromExtendVector"
 GROUP = "device_manager.cc:CheckDeviceList"
 SERVER = 8
 """Devices in one server of first-generation Ascend 910."""
@@ -79,7 +80,8 @@ def check_layout(layout: TensorLayout, what: str) -> None:
     """A layout's dimensions must divide. ``what``: ``input 0``, ``output 1``."""
     problem = layout.problem()
     if problem is not None:
-        raise Refused("layout", f"{what}: {problem}", TENSOR_LAYOUT)
+        fits = len(layout.tensor_map) == len(layout.tensor_shape)
+        raise Refused("layout", f"{what}: {problem}", TENSOR_LAYOUT if fits else LAYOUT_RANK)
 
 
 def applies_device_rule(context: Context) -> bool:

@@ -113,9 +113,9 @@ def _joined(case: Case) -> Strategy:
 
 
 def _fetched(case: Case) -> Strategy:
-    """Only where dimension 0 comes out as long as it went in; micro-batches as the dataset is."""
+    """Only where dimension 0 comes out as long as it went in; micro-batches are whole."""
     if case.call.attributes.get("strided_slice_flag"):
-        return _none(case) if case.context.full_batch else _first(case)
+        return _none(case)
     whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
     return _first(case) if whole else _none(case)
 
@@ -127,7 +127,8 @@ def _gather(case: Case) -> Strategy:
 
 
 def _embedding(case: Case) -> Strategy:
-    return _split(case, (True, *(False for _ in case.tensors[1:])))
+    """The table, which is the second input."""
+    return _split(case, tuple(index == 1 for index in range(len(case.tensors))))
 
 
 _WAYS: dict[str, Callable[[Case], Strategy]] = {

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from irtool.ir.group_names import group_name
 from irtool.sharding import checks
 from irtool.sharding.case import Case
 from irtool.sharding.defaults import batch_strategy, is_stand_alone
-from irtool.sharding.group_names import group_name
 from irtool.sharding.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.sharding.judgement import (
     Collective,
@@ -44,6 +44,15 @@ from irtool.sharding.pattern import evaluate
 from irtool.sharding.rules import rule_of
 
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
+NO_LAYOUT_CHECKS = {
+    **dict.fromkeys(
+        ("Gather", "SparseGatherV2", "IndexSelect", "EmbeddingLookup", "Embedding"),
+        "operator_info.cc:InitWithAutoRepeatCalc",
+    ),
+    "Dropout": "operator_info.cc:InitWithTensorLayout",
+    **dict.fromkeys(("Lerp", "AddcmulExt", "MaskedFill"), "arithmetic_info.cc:CheckInputLayout"),
+}
+"""Where MindSpore notices that an operator takes no layouts, if not at the general check."""
 
 
 def judge(
@@ -151,7 +160,8 @@ def _with_layouts(
     layouts = _extracted(_of_tensors(given, case.call), case.tensors, "input", op)
     outputs = None if output is None else _extracted(output, case.call.results, "output", op)
     if not case.rule.layout:
-        raise Refused("layout-unsupported", f"{op} does not take layouts", NO_LAYOUT)
+        check = NO_LAYOUT_CHECKS.get(op, NO_LAYOUT)
+        raise Refused("layout-unsupported", f"{op} does not take layouts", check)
     strategy = tuple(layout.splits for layout in layouts)
     return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)
 
@@ -216,14 +226,19 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
     context = case.context
     repeated = _repeated(sharding, context)
     matrix = repeated.device_matrix
-    output_matrix = _output_matrix(sharding, repeated, context)
     inputs = tuple(
         TensorLayout(matrix, repeated.shifted(tensor_map), operand.shape or ())
         for tensor_map, operand in zip(sharding.input_maps, case.tensors, strict=True)
     )
     outputs = tuple(
-        TensorLayout(output_matrix, repeated.shifted(tensor_map), operand.shape or ())
-        for tensor_map, operand in zip(sharding.output_maps, case.call.results, strict=False)
+        TensorLayout(
+            _output_matrix(sharding, index, repeated, context),
+            repeated.shifted(tensor_map),
+            operand.shape or (),
+        )
+        for index, (tensor_map, operand) in enumerate(
+            zip(sharding.output_maps, case.call.results, strict=False)
+        )
     )
     _check_layouts(sharding, inputs, outputs)
     input_slices = _slices(inputs, sharding.input_slices)
@@ -271,14 +286,16 @@ def _repeated(sharding: Sharding, context: Context) -> Repeated:
     return completed
 
 
-def _output_matrix(sharding: Sharding, repeated: Repeated, context: Context) -> tuple[int, ...]:
-    if sharding.output_matrix is None:
+def _output_matrix(
+    sharding: Sharding, index: int, repeated: Repeated, context: Context
+) -> DeviceMatrix:
+    """The completed matrix of one output."""
+    matrix = dict(sharding.output_matrices).get(index, sharding.output_matrix)
+    if matrix is None:
         return repeated.device_matrix
     if sharding.complete or repeated.axis is None:
-        return sharding.output_matrix
-    completed = repeated_calculation(
-        sharding.output_matrix, context.stage_size, right=sharding.repeat_right
-    )
+        return matrix
+    completed = repeated_calculation(matrix, context.stage_size, right=sharding.repeat_right)
     assert completed is not None
     return completed.device_matrix
 

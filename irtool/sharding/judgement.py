@@ -92,7 +92,8 @@ class Sharding:
 
     ``layouts`` given by the user have the whole matrix already (``complete``). ``mirrored``: which
     inputs get a gradient AllReduce if they are parameters (None: all). ``repeat_right``: where the
-    axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another.
+    axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another,
+    ``output_matrices``: that of single outputs.
     ``exchanges``: communication with other ranks than those along an axis (halos), as ranks.
     ``input_slices``: local shapes that the maps don't give (uneven splits), by input.
     ``raw_inputs``: what the local operator gets if it is not the slice (halos, gathers, parts);
@@ -112,6 +113,7 @@ class Sharding:
     repeat_right: bool = True
     complete: bool = False
     output_matrix: DeviceMatrix | None = None
+    output_matrices: tuple[tuple[int, DeviceMatrix], ...] = ()
     input_slices: tuple[tuple[int, Shape], ...] = ()
     raw_inputs: tuple[tuple[int, Shape], ...] = ()
     raw_outputs: tuple[tuple[int, Shape], ...] = ()

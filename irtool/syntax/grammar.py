@@ -26,6 +26,8 @@ STARTS = [
 ]
 MAX_DEPTH = 100
 """Deepest nesting of brackets that is read; real dumps stay below 10."""
+MAX_RECORD = 4 << 20
+"""Characters of the longest record that is read; the longest seen has 186,104."""
 
 _BRACKETS = re.compile(r"[(\[{)\]}]")
 _LOCK = threading.Lock()
@@ -76,6 +78,7 @@ def parse(
     Raises:
         Unreadable: the grammar does not accept the record.
     """
+    check_length(text)
     if _depth(text) > MAX_DEPTH:
         raise Unreadable(f"brackets nested deeper than {MAX_DEPTH} levels", 0)
     with _LOCK:
@@ -87,6 +90,12 @@ def parse(
         except (LarkError, ValueError, RecursionError) as error:
             column = getattr(error, "pos_in_stream", None)
             raise Unreadable(_expectation(error), column or 0) from None
+
+
+def check_length(text: str) -> None:
+    """Raises: Unreadable: the record is longer than any that a compiler would print."""
+    if len(text) > MAX_RECORD:
+        raise Unreadable(f"longer than {MAX_RECORD >> 20} MiB", 0)
 
 
 def _depth(text: str) -> int:

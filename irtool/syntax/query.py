@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -38,7 +38,7 @@ class QueryError(ValueError):
     def __init__(self, message: str, text: str, column: int, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.source = text
+        self.text = text
         self.column = column
         self.hint = hint
 
@@ -98,7 +98,8 @@ def _parse(text: str) -> _Syntax:
     if deepest > _MAX_DEPTH or text.count("not") > 4 * _MAX_DEPTH:
         raise QueryError("nested too deeply", text, 1, "split it into several queries")
     try:
-        return cast("_Syntax", _parser().parse(text))
+        parser: Any = _parser()
+        return cast("_Syntax", parser.parse(text))
     except UnexpectedInput as error:
         raise _syntax_error(text, error) from None
 
@@ -131,10 +132,10 @@ def _syntax_error(text: str, error: UnexpectedInput) -> QueryError:
     column = error.pos_in_stream if error.pos_in_stream is not None else len(text)
     wanted: set[str] = set()
     if isinstance(error, UnexpectedCharacters):
-        wanted = set(cast("set[str]", error.allowed) or ())
+        wanted = set(error.allowed or ())
     elif isinstance(error, UnexpectedToken):
-        wanted = set(cast("set[str]", error.accepts or error.expected))
-        if error.token.type == "$END":
+        wanted = set(error.accepts or error.expected)
+        if cast("Token", cast("Any", error).token).type == "$END":
             column = len(text)
     for bracket, close in (("(", "RPAR"), ("[", "RSQB")):
         # The lexer names all that it could take, even where no bracket is open.
@@ -347,10 +348,12 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace("\\" + text[0], text[0])
 
 
-_UNITS = {"": 1, "B": 1}
-for _power, _letter in enumerate("KMGT", 1):
-    _UNITS |= {_letter: 1000**_power, f"{_letter}B": 1000**_power, f"{_letter}iB": 1024**_power}
-    _UNITS[f"{_letter}i"] = 1024**_power
+_UNITS = {"": 1, "B": 1} | {
+    f"{letter}{binary}{end}": (1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGT", 1)
+    for binary in ("", "i")
+    for end in ("", "B")
+}
 
 
 def _number(text: str) -> int | float:

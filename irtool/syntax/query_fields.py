@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import cast
+from weakref import WeakKeyDictionary
 
+from irtool.ir.collectives import collective, is_collective
+from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.ties import Phase, phases
+from irtool.ir.ties import phase as node_phase
 from irtool.ir.values import Attributes
 from irtool.syntax.printer import print_value
-
-COLLECTIVES = frozenset(
-    (
-        "AllReduce", "AllGather", "AllGatherV", "ReduceScatter", "ReduceScatterV", "Reduce",
-        "Broadcast", "AllToAll", "AlltoAll", "AllToAllv", "AlltoAllV", "AlltoAllVC", "AllToAllV",
-        "NeighborExchange", "NeighborExchangeV2", "CollectiveGather", "CollectiveScatter",
-        "Send", "Receive", "Barrier", "MatMulReduceScatter", "AllGatherMatmul", "MatmulAllReduce",
-    )
-)  # fmt: skip
-"""Operators that communicate whether or not they say in which group."""
 
 BLOCKS = {
     "attr": ("node_attributes", "primal_attributes", "primitive_attributes"),
@@ -48,44 +43,45 @@ def plain_value(value: object) -> object:
         entries = cast("dict[str, object]", value)
         return {str(key): plain_value(item) for key, item in entries.items()}
     if isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
+        whole = cast("slice[object, object, object]", value)
+        parts = (whole.start, whole.stop, whole.step)
         return f"Slice[{' : '.join(str(plain_value(part)) for part in parts)}]"
     return print_value(value)  # type: ignore[arg-type]  # every other value is a literal
 
 
-def phase(node: Node) -> str:
-    """``forward``, ``backward`` or ``recompute``, by what the node itself says."""
-    if node.is_recomputed:
-        return "recompute"
-    return "backward" if node.is_backward else "forward"
+_PHASES: WeakKeyDictionary[Dump, dict[Node, Phase]] = WeakKeyDictionary()
+
+
+def phase(node: Node) -> Phase:
+    """``forward``, ``backward``, ``recompute``, ``optimizer`` or ``other``.
+
+    What a node does not say itself follows from its neighbours, worked out once for a dump.
+    """
+    dump = node.graph.dump if node.graph else None
+    if dump is None:
+        return node_phase(node)
+    known = _PHASES.get(dump)
+    if known is None:
+        known = _PHASES[dump] = phases(dump)
+    return known.get(node) or node_phase(node)
 
 
 def group(node: Node) -> str | None:
     """Name of the communication group of a collective."""
     found = node.attribute("group")
-    return found if isinstance(found, str) else None
-
-
-def is_collective(node: Node) -> bool:
-    """Whether the node communicates: a collective, a transfer, a mirror."""
-    return node.op in COLLECTIVES or (
-        node.primitive_attributes is not None and "group" in node.primitive_attributes
-    )
+    return found if isinstance(found, str) and found else None
 
 
 def ranks(node: Node) -> tuple[int, ...] | None:
-    """Ranks of the node's communication group, sorted, as far as the node states them."""
-    for key in ("group_rank_ids", "rank_list"):
-        found = node.attribute(key)
-        if isinstance(found, tuple | list) and found:
-            items = cast("list[object]", found)
-            return tuple(sorted(item for item in items if isinstance(item, int)))
-    text = node.attribute("group_ranks")
-    if isinstance(text, str):
-        parts = text.split("-")
-        if all(part.isdigit() for part in parts):
-            return tuple(sorted(map(int, parts)))
-    return None
+    """Ranks of the communication group of a collective, sorted; None where they are not known."""
+    found = collective(node)
+    return found.ranks if found else None
+
+
+def origin(node: Node) -> str | None:
+    """Why a collective is there, such as ``redistribution`` or ``mirror``."""
+    found = collective(node)
+    return found.origin if found else None
 
 
 def source(node: Node) -> str | None:
@@ -132,7 +128,7 @@ FIELDS: dict[str, Callable[[Node], object]] = {
     "phase": phase,
     "forward": lambda node: phase(node) == "forward",
     "backward": lambda node: phase(node) == "backward",
-    "recompute": lambda node: node.is_recomputed,
+    "recompute": lambda node: phase(node) == "recompute",
     "type": _type,
     "dtype": _dtype,
     "shape": _shape,
@@ -147,6 +143,7 @@ FIELDS: dict[str, Callable[[Node], object]] = {
     "collective": is_collective,
     "group": group,
     "ranks": ranks,
+    "origin": origin,
     "micro": lambda node: node.micro,
     "stage": lambda node: node.stage,
     "unique_id": lambda node: node.unique_id,

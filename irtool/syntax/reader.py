@@ -29,9 +29,6 @@ from irtool.syntax.dialect import dialect_of
 from irtool.syntax.part import Holes
 from irtool.syntax.records import Records, Restore, StatementTemplate, Unreadable
 
-MAX_STATEMENT = 4 << 20
-"""Characters of the longest statement that is read; the longest seen has 186,104."""
-
 _SHARED = Records()
 
 
@@ -44,7 +41,7 @@ def loads(text: str, path: str = "<text>", records: Records | None = None) -> Du
     body, ends = _line_ends(text[1:] if bom else text)
     reading = _Reading(body, path, records or _SHARED)
     with _CollectorPause.over(len(body)):
-        items = reading.read() if body or ends.last else ()
+        items = reading.read()
     dialect = dialect_of(body)
     made = Dump(items, path, tuple(reading.problems), dialect, ends, bom, len(text))
     problems = (*made.problems, *_whole_file_problems(made, text))
@@ -321,8 +318,6 @@ class _Reading:
             style = StatementStyle(indent, stripped[len(body) :])
         else:
             body = statement[2:]
-        if len(body) > MAX_STATEMENT:
-            raise Unreadable(f"statement longer than {MAX_STATEMENT >> 20} MiB", 0)
         record, restore = self._hidden(body) if self.odd else (body, None)
         template, holes = self.records.statement(record, restore)
         return self._with_types(template, holes, types, comments, line, style)
@@ -462,9 +457,15 @@ def _whole_file_problems(dump: Dump, text: str) -> Iterator[Problem]:
         message = f"the header states {declared} nodes, {read} were read"
         hint = "the dump is truncated or was edited"
         yield Problem("SYN004", message, dump.path, 1, 1, hint=hint)
-    if entries and not dump.graphs and dump.properties.get("Total subgraphs", "") not in ("", "0"):
-        message = "no graph in it although the header states some"
+    if not dump.graphs and _HEADER_LINE.search(text):
+        message = "a header without any graph"
         yield Problem("SYN003", message, dump.path, 1, 1, hint="the dump is truncated")
+    stated = dump.properties.get("Total subgraphs") or dump.properties.get("Total subgraph")
+    # Dumps of failed compilations state 0 and print those that were being compiled.
+    if dump.graphs and len(entries) == 1 and stated not in (None, "0", str(len(dump.graphs))):
+        message = f"the header states {stated[:20]} graphs, {len(dump.graphs)} were read"
+        hint = "the dump is truncated or was edited"
+        yield Problem("SYN004", message, dump.path, 1, 1, hint=hint)
     for name, bad in (("a NUL byte", "\0"), ("bytes that are not UTF-8", None)):
         at = text.find(bad) if bad else _first_surrogate(text)
         if at >= 0:
@@ -480,5 +481,6 @@ def _first_surrogate(text: str) -> int:
     return found.start() if found else -1
 
 
+_HEADER_LINE = re.compile(r"^# ?(?:IR entry|Total )", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_LINES = ("jit config {", "  }", "}", "[shadow]", "No more function graphs.")

@@ -12,7 +12,7 @@ from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.assemble_base import SignatureParts, StatementParts
-from irtool.syntax.grammar import Key, Unreadable, mask, parse
+from irtool.syntax.grammar import Key, Unreadable, check_length, mask, parse
 from irtool.syntax.part import DIGITS, Holes, Memo, Part
 from irtool.syntax.printer import (
     print_attributes,
@@ -149,6 +149,7 @@ class Form:
             template = self._prepare(parse(text, self._start, restore=restore))
             _verify(self._show(template, ()), restore(text) if restore else text)
             return template, ()
+        check_length(text)
         pieces = DIGITS.split(text)
         literals, holes = tuple(pieces[::2]), tuple(pieces[1::2])
         template = self._templates.get(literals)

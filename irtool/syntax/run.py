@@ -86,7 +86,7 @@ class Compilation:
         A stage comes before a pass of the same name, a later one before an earlier.
         """
         found = [file for file in self.passes if name in (file.name, file.base)]
-        stages = [file for file in found if file.kind in ("stage", "parallel", "excerpt")]
+        stages = [file for file in found if file.kind in ("stage", "parallel")]
         return next(iter(reversed(stages or found)), None)
 
     def dump(self, name: str) -> Dump | None:
@@ -235,7 +235,8 @@ class Run:
         else:
             found = next((r.compilations for r in self.by_rank.values() if r.compilations), ())
         if not found:
-            raise LookupError(f"{self.path}: no dumps of {'a' if rank is None else f'rank {rank}'}")
+            of = "" if rank is None else f" of rank {rank}"
+            raise LookupError(f"{self.path}: no dumps{of}")
         return found
 
     def across_ranks(self, graph: int | None = None) -> dict[int, Compilation]:
@@ -261,11 +262,11 @@ class Run:
         """
         from irtool.ir.whole import join
 
-        dumps: list[Dump] = []
+        dumps: dict[int, Dump] = {}
         for compilation in self._one_a_stage(graph):
             dump = compilation.validate
             if dump is not None:
-                dumps.append(dump)
+                dumps[compilation.rank] = dump
         if not dumps:
             raise LookupError(f"{self.path}: no validate dump to join")
         return join(dumps)

@@ -8,7 +8,7 @@ Two dumps have the same fingerprint if and only if their texts are equal after t
   names of nodes, numbers in graph names, unique ids, addresses (``ref_key=0x…``), hashes in
   instance names, hashes of group names, ``-op<N>`` of full names;
 * relative to the dump's rank: the peers of Send, Receive and neighbour exchanges; lists of the
-  ranks of a group keep size and distances;
+  ranks of a group keep size and distances (where a version prints no list, only the size is left);
 * begin and end of a StridedSlice that redistribution inserted, and of its gradient: their
   distance stays; the offset that the sharding of an embedding table or of OneHot subtracts
   or compares with.
@@ -29,8 +29,10 @@ _NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corre
 _DEBUG_NAME = re.compile(r"^(\s*%\d+)\((.*?)\)( = )")
 _RANK_LIST = re.compile(r"\b(rank_list|group_rank_ids|group_ranks): (\([\d, ]+\)|\"[\d-]+\")")
 _PEER = re.compile(r"\b(dest_rank|src_rank): I64\((\d+)\)|\b(\w+_rank_ids): (\([-\d, ]+\))")
+_VECTOR = r"\((?:I64\(\d+\)(?:, )?)+\), "
 _SLICE = re.compile(
-    r"((?:StridedSlice\(|StridedSliceGrad\().*?)((?:\((?:I64\(\d+\)(?:, )?)+\)(?:, )?){2})"
+    rf"( = (?:PrimFunc_)?(?:StridedSlice\(\S+, |StridedSliceGrad\(\S+, {_VECTOR}))"
+    rf"({_VECTOR}{_VECTOR})"
 )
 _OFFSET = re.compile(r"( = PrimFunc_(?:Sub|Equal)\(.*?Tensor\(shape=\[\], dtype=Int\d+, value=)\d+")
 _INSERTED = re.compile(r"\{instance name: (?:grad)?\d{12,}\}")
@@ -39,13 +41,14 @@ _FORWARD_ID = re.compile(r"\bforward_unique_id: \"(\d+)\"")
 
 # What is renumbered.  The text before a number stays, so that kinds don't mix.
 _TOKEN = re.compile(
-    r"(?P<key>\b\w*(?:unique_id|node_id|_rely): \")(?P<id>\d+)"
-    r"|(?P<forward>\bforward_node_name: \"[^\"]*_)(?P<tied>\d+)(?=\")"
+    r"(?=[0-9@\-_finu])(?:"  # the first letters of what follows: most places fail here
+    r"(?P<key>(?:unique_id|node_id|_rely): \")(?P<id>\d+)"
+    r"|(?P<forward>forward_node_name: \"[^\"]*_)(?P<tied>\d+)(?=\")"
     r"|(?P<address>0x[0-9a-f]{6,})"
     r"|(?P<graph>@[^\s\[\](),:{}]+)(?::(?P<node>[^\s()][^()]*))?"
     r"|(?P<group>(?<!\d)\d+-)(?P<hash>\d{6,20})(?!\d)"
     r"|(?P<instance>instance name: [^}\d]*(?:\d{1,11}[^}\d]+)*)(?P<inserted>\d{12,})"
-    r"|(?P<operator>-op)(?P<count>\d+)"
+    r"|(?P<operator>-op)(?P<count>\d+))"
 )
 _NUMBER = re.compile(r"\d+")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from irtool.ir.run import PassFile
-from irtool.syntax.run_names import parse_base, phase, split_number
+from irtool.syntax.run_names import parse_base, phase, split_number, split_prefix
 from irtool.syntax.run_walk import Found, natural
 
 # Folders inside the folder of one compilation's dumps; they don't make it another one.
@@ -63,9 +63,9 @@ def compilations(found: Iterable[Found], rank: int) -> tuple[list[Group], list[s
 
 def _prefix(file: PassFile) -> str:
     """What somebody wrote before the usual name; files whose names say nothing stand alone."""
-    if file.kind == "excerpt":
-        return re.sub(r"(?<!\d)\d\d_$", "", file.base.removesuffix(file.name))
-    return file.base if file.kind == "other" and file.number is None else ""
+    if file.kind == "other" and file.number is None:
+        return file.base
+    return split_prefix(file.base)[0]
 
 
 def _pass_file(item: Found, rank: int) -> PassFile:
@@ -84,7 +84,7 @@ def _time(file: PassFile) -> tuple[float, float, list[tuple[int, str]]]:
     place = _anchor(file)
     if place is None:
         place = inf
-    return number, place, natural(file.path)
+    return number, place, natural(file.path) if number == inf else []
 
 
 def _repeated(files: Sequence[PassFile]) -> int | None:
@@ -109,7 +109,7 @@ def _divided(files: Sequence[PassFile]) -> list[list[PassFile]]:
             names = set()
             latest = -1
         parts[-1].append(file)
-        if file.kind in ("stage", "parallel", "excerpt"):
+        if file.kind in ("stage", "parallel"):
             names.add(file.name)
             latest = latest if place is None else place
     return parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from irtool.ir.run import PassKind, PassName
 
@@ -32,12 +33,20 @@ _STAGES = (
 _PHASE = {name: index for index, name in enumerate(_STAGES)}
 
 _SUFFIX = re.compile(r"\.(?:gz|xz)$")
-_KERNEL = re.compile(r"(?:^|_)(?:graph_build|trace_code_graph|graph_before_reset_id)_")
+_KERNEL = (
+    *("graph_build_", "trace_code_graph", "graph_before_reset_id_"),
+    "ms_output_trace_code_graph",
+)
 _STAGE = re.compile(r"(\d\d)_(.+)")
 _PASS = re.compile(r"opt_pass_\d+_(.+)")
 _SUBSTEP = re.compile(r"opt_substep_.+?_r\d+_j\d+_\d+_(.+)")
-_PATTERN = re.compile(r"[\w-]+\.r\d+\.(.+)")
-_EXCERPT = re.compile(rf"(?:.*[^A-Za-z0-9])({'|'.join(PARALLEL)}|validate)")
+_PATTERN = re.compile(r"[A-Za-z](?:(?!__)[\w-])*\.r\d+\.(.+)")
+_MERGED = re.compile(
+    r"merge_(?:comm|send_receive)|allreduce_fusion_(?:begin|end)"
+    r"|(?:before|after)_(?:lift|opt|recompute|reorder)(?:_.+)?",
+    re.DOTALL,
+)
+_NAMED = re.compile(rf"(.*[^A-Za-z0-9])((?:\d\d_)?(?:{'|'.join(PARALLEL)}|validate))", re.DOTALL)
 _BACKEND = ("hwopt_", "expand_", "bprop_expander_")
 
 
@@ -86,9 +95,34 @@ def split_number(name: str) -> tuple[int | None, str]:
     return None, base
 
 
+@lru_cache(maxsize=4096)
+def split_prefix(base: str) -> tuple[str, str]:
+    """What somebody wrote before a file's usual name, and that name.
+
+    >>> split_prefix("resnet__20_validate"), split_prefix("gpt_24_layers_validate")
+    (('resnet__', '20_validate'), ('gpt_24_layers_', 'validate'))
+    """
+    if _parsed(base)[2] != "other":
+        return "", base
+    start = base.find("__")
+    while start >= 0:
+        rest = base[start + 2 :].removeprefix("verbose_ir_files__")
+        if _parsed(rest)[2] != "other":
+            return base[: start + 2], rest
+        start = base.find("__", start + 1)
+    found = _NAMED.fullmatch(base)
+    return (found[1], found[2]) if found else ("", base)
+
+
+@lru_cache(maxsize=4096)
 def parse_base(base: str) -> tuple[int | None, str, PassKind]:
     """Stage index, action or pass name, and kind of a file name without number and suffix."""
-    if found := _STAGE.fullmatch(base):
+    return _parsed(split_prefix(base)[1])
+
+
+def _parsed(base: str) -> tuple[int | None, str, PassKind]:
+    found = _STAGE.fullmatch(base)
+    if found:
         return int(found[1]), found[2], "stage"
     if base in PARALLEL:
         return None, base, "parallel"
@@ -96,22 +130,21 @@ def parse_base(base: str) -> tuple[int | None, str, PassKind]:
         return None, base, "stage"
     if base.startswith("analyze_fail"):
         return None, "analyze_fail", "failure"
-    if found := _SUBSTEP.fullmatch(base):
-        return None, found[1], "substep"
-    if found := _PASS.fullmatch(base):
-        return None, found[1], "pass"
-    if found := _PATTERN.fullmatch(base):
-        return None, found[1], "substep"
-    if _KERNEL.search(f"{base}_"):
+    kinds: tuple[tuple[re.Pattern[str], PassKind], ...] = (
+        (_SUBSTEP, "substep"),
+        (_PASS, "pass"),
+        (_PATTERN, "substep"),
+    )
+    for pattern, kind in kinds:
+        if found := pattern.fullmatch(base):
+            return None, found[1], kind
+    if _MERGED.fullmatch(base):
+        return None, base, "pass"
+    if base.startswith(_KERNEL):
         return None, base, "kernel"
-    if base.startswith(_BACKEND):
-        return None, base, "backend"
-    # A name of somebody's own around a well-known one: gpt_24_layers_validate.
-    if found := _EXCERPT.fullmatch(base):
-        return None, found[1], "excerpt"
-    return None, base, "other"
+    return None, base, "backend" if base.startswith(_BACKEND) else "other"
 
 
 def phase(name: str, kind: PassKind) -> int | None:
     """The place of a dump in the order of a compilation's stages, None for what is no stage."""
-    return _PHASE.get(name) if kind in ("stage", "parallel", "excerpt") else None
+    return _PHASE.get(name) if kind in ("stage", "parallel") else None

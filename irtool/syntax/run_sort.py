@@ -179,7 +179,9 @@ def _msprobe(item: Found, rank: int) -> MsprobeDump:
     """``{graph|pynative}/step{S}/rank{R}|proc{PID}``, each part of which may be missing."""
     step = process = None
     part = ""
-    for name in item.folders:
+    # The run's folder may be the step's own.
+    above = os.path.abspath(item.path).split(os.sep)[-3:]
+    for name in item.folders or above:
         if found := re.fullmatch(r"step(\d{1,12})", name):
             step = int(found[1])
         elif found := re.fullmatch(r"proc(\d{1,12})", name):

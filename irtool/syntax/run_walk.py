@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from irtool.syntax.run_context import CASE_FILE
@@ -62,6 +63,7 @@ class Listing:
         return (item for item in self.found if item.kind == kind)
 
 
+@lru_cache(maxsize=4096)
 def folder_rank(folders: tuple[str, ...]) -> int | None:
     """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names."""
     for name in reversed(folders):
@@ -81,7 +83,7 @@ def walk(root: str) -> Listing:
     listing = Listing()
     seen: set[tuple[int, int]] = set()
     links: list[Found] = []
-    pending: list[tuple[str, tuple[str, ...]]] = [(root, ())]
+    pending: list[tuple[str, tuple[str, ...]]] = [(root.rstrip(os.sep) or root, ())]
     budget = MAX_ENTRIES
     while pending:
         path, folders = pending.pop()
@@ -128,14 +130,12 @@ def _sort(
         elif is_dump(name):
             item = Found(entry.path, "dump", folders, _size(entry))
             (links if entry.is_symlink() else listing.found).append(item)
-        elif name in _MSPROBE:
+        elif name in _MSPROBE or (name.startswith("statistic") and name.endswith(".csv")):
             held.add(name)
-        elif (kind := _kind(name, folders)) is not None:
-            listing.found.append(Found(entry.path, kind, folders))
-        elif name.startswith("statistic") and name.endswith(".csv"):
-            held.add(name)
-        elif "tensors" not in held and _TENSOR_NAME.fullmatch(name):
+        elif _TENSOR_NAME.fullmatch(name):
             held.add("tensors")
+        elif (kind := _kind(name, os.path.basename(path).lower())) is not None:
+            listing.found.append(Found(entry.path, kind, folders))
     if held & _MSPROBE:
         listing.found.append(Found(path, "msprobe", folders, extra=frozenset(held)))
     elif held:
@@ -143,11 +143,10 @@ def _sort(
     return below
 
 
-def _kind(name: str, folders: tuple[str, ...]) -> FileKind | None:
+def _kind(name: str, parent: str) -> FileKind | None:
     """Kind of a file that is no dump, by its name."""
     if name == CASE_FILE:
         return "case"
-    parent = folders[-1].lower() if folders else ""
     lower = name.lower()
     if parent == "execution_order" and lower.endswith(".csv"):
         return "order"

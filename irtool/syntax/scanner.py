@@ -69,7 +69,7 @@ ACTOR_SET = re.compile(
 )
 
 SIMPLE_LABEL = re.compile(r"(?:\[\w+\]|[^\s,()\[\]{}\"])*\Z")
-_LABEL_DEFINITION = re.compile(r"%para[0-9]*_(.*?) ?: ?<")
+_LABEL_DEFINITION = re.compile(r"%para[0-9]*_(.{0,1000}?) ?: ?<")
 _HEAD_LABELS = re.compile(r"subgraph @[^\n(]*\((.*)\) \{")
 _LABEL_PLACES = r"(%?para[0-9]*_(?:[^\s,()]*_)?|ref_key=:?|\[Parameter\]|, name=)"
 _PRIVATE = 0xF0000

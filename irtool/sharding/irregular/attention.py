@@ -61,9 +61,8 @@ def input_layout(case: Case) -> str:
 def flash_attention(case: Case, base: Base) -> Sharding:
     """The strategy must be the one that the splits of query and key make necessary."""
     layout = input_layout(case)
-    for name in ("enable_ring_attention", "enable_flash_sp", "enable_ra_send_recv"):
-        if case.call.attributes.get(name):
-            raise Unsure(f"attention along a split sequence ({name})")
+    ring = any(case.call.attributes.get(n) for n in ("enable_ring_attention", "enable_flash_sp"))
+    case = _without_numbers(case)
     if layout not in QUERY:
         raise Unsure(f"attention with input layout {layout}")
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
@@ -72,12 +71,14 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     if case.layouts is None:
         shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
         check_strategy(case.strategy, shapes, case.context)
-    splits = _splits(case, layout)
+    splits = _splits(case, layout, ring)
     compressed = case.number("sparse_mode") in COMPRESSED
     axes = tuple(
         _axes_of(name, layout, case.shape(index), splits, compressed)
         for index, name in enumerate(names)
     )
+    if case.layouts is not None and ring:
+        raise Unsure("layouts of an attention along a split sequence")
     if case.layouts is not None:
         return _by_layout(case, layout, names, axes)
     expected = tuple(splits.of(pattern) for pattern in axes)
@@ -85,10 +86,24 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         message = f"the strategy must be {expected}, but is {case.strategy}"
         place = "flash_attention_score_info.cc:CheckStrategyExpected"
         case.refuse("strategy-expected", message, place)
-    return _plain(case, layout, splits, axes)
+    sharding = _plain(case, layout, splits, axes)
+    if not ring or splits.s1 == 1:
+        return sharding
+    unsure = "what passes round between the pieces of a split sequence is not worked out"
+    return replace(
+        sharding, replaced="attention in steps, keys and values passed on", unsure=unsure
+    )
 
 
-def _splits(case: Case, layout: str) -> _Splits:
+def _without_numbers(case: Case) -> Case:
+    """Without the entries of the strategy for lengths that are given as tuples of numbers."""
+    extra = case.strategy[len(case.tensors) :]
+    if any(split != 1 for row in extra for split in row):
+        raise Unsure("lengths of sequences given as numbers are split")
+    return replace(case, strategy=case.strategy[: len(case.tensors)]) if extra else case
+
+
+def _splits(case: Case, layout: str, ring: bool) -> _Splits:
     query, key = case.strategy[0], case.strategy[1]
     place = {axis: QUERY[layout].index(axis) for axis in "bsn"}
     splits = _Splits(
@@ -103,7 +118,7 @@ def _splits(case: Case, layout: str) -> _Splits:
     if heads % splits.n1:
         message = f"{heads} heads are not divisible by their split {splits.n1}"
         case.refuse("not-divisible", message, check)
-    if splits.s2 != 1:
+    if splits.s2 != (splits.s1 if ring else 1):
         message = f"the sequence of the key can not be split, strategy {key}"
         case.refuse("axis-split", message, check)
     shared = _is_shared_head(case, layout, heads)
@@ -154,7 +169,8 @@ def _plain(case: Case, layout: str, splits: _Splits, axes: tuple[str, ...]) -> S
     order = MATRIX[layout]
     matrix = splits.of(order)
     place: dict[str, MapEntry] = {axis: 2 - order.index(axis) for axis in order}
-    place |= {".": WHOLE, "t": WHOLE, "m": place["n"] if splits.n2 == splits.n1 else WHOLE}
+    place |= {".": WHOLE, "m": place["n"] if splits.n2 == splits.n1 else WHOLE}
+    place["t"] = place["s"] if splits.s2 == splits.s1 else WHOLE
     return Sharding(
         device_matrix=matrix,
         input_maps=tuple(tuple(place[axis] for axis in pattern) for pattern in axes),

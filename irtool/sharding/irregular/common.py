@@ -28,9 +28,9 @@ def whole_sharding(case: Case, matrix: Shape = ()) -> Sharding:
 
 def first_sharding(case: Case, *output_maps: TensorMap, others: bool = False) -> Sharding:
     """The matrix is the strategy of input 0; further inputs are whole."""
-    if len(case.strategy) > 1 and not others:
+    matrix, *rest = case.strategy
+    if rest and not others:
         raise Unsure(f"{case.call.op} has more inputs than its rule knows")
-    matrix = case.strategy[0]
     inputs = (identity_map(len(matrix)), *(whole_map(t.shape or ()) for t in case.tensors[1:]))
     return Sharding(device_matrix=matrix, input_maps=inputs, output_maps=output_maps)
 

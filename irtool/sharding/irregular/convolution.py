@@ -11,11 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
+from irtool.ir.group_names import WORLD_GROUPS
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
-from irtool.sharding.layout import Shape, coordinates, identity_map, position_of
+from irtool.sharding.layout import (
+    Shape,
+    TensorMap,
+    axes_of,
+    coordinates,
+    identity_map,
+    position_of,
+)
 
 Base = Callable[[], Sharding]
 PAD, SAME, VALID = 0, 1, 2
@@ -133,12 +141,19 @@ def _check_attributes(case: Case, rank: int) -> None:
     form = case.call.attributes.get("format", wanted)
     if form != wanted:
         case.refuse("attribute", f"the format must be {wanted}, not {form}", check)
-    stride = case.numbers("stride")
+    stride = _spread(case, "stride", "strides", rank)
     if len(stride) != rank:
         raise Unsure(f"stride {stride}")
     if stride[:2] != (1, 1):
         message = f"the first two strides must be 1, but are {stride[:2]}"
         case.refuse("attribute", message, check)
+
+
+def _spread(case: Case, name: str, plural: str, rank: int) -> Shape:
+    """Strides or dilations, one a dimension: three-dimensional ones have them in the plural."""
+    if case.has(plural):
+        return case.numbers(plural)
+    return case.numbers(name) if case.has(name) else (1,) * rank
 
 
 def _check_weight(case: Case, check: str = "") -> None:
@@ -162,8 +177,9 @@ def _check_channels(case: Case, weight: int, what: str) -> None:
 
 def _images(case: Case, dimensions: tuple[int, ...]) -> list[_Image]:
     """Sizes and windows of the image dimensions that may be split."""
-    stride = case.numbers("stride")
-    dilation = case.numbers("dilation") if case.has("dilation") else (1,) * len(stride)
+    rank = len(case.shape(0))
+    stride = _spread(case, "stride", "strides", rank)
+    dilation = _spread(case, "dilation", "dilations", rank)
     kernel = case.numbers("kernel_size")
     kernel = kernel * (len(stride) - 2) if len(kernel) == 1 else kernel
     pads = case.numbers("pad_list")
@@ -285,7 +301,7 @@ def _with_halos(
     sharding: Sharding,
     images: list[_Image],
     needs: Needs,
-    where: tuple[tuple[int, ...], int],
+    where: tuple[TensorMap, int],
 ) -> Sharding:
     """Add the exchange with neighbours, and what the local operator then gets."""
     x_map, index = where
@@ -299,7 +315,7 @@ def _with_halos(
     partners: set[int] = {position}
     moved = 0
     for image in images:
-        axis = len(matrix) - 1 - x_map[image.dimension]
+        axis = axes_of(matrix, x_map[image.dimension])[0]
         moved += _check_halo(case, image, place[axis], needs)
         before, after = _overlaps(image, place[axis], needs)
         local[image.dimension] += before + after
@@ -310,7 +326,7 @@ def _with_halos(
     first = case.context.own_rank - position * repeats
     ranks = tuple(sorted(first + partner * repeats for partner in partners))
     exchange = Collective(
-        "NeighborExchangeV2", ranks, "", "halo of a split image", None, None, "world"
+        "NeighborExchangeV2", ranks, "", "halo of a split image", None, None, WORLD_GROUPS[0]
     )
     return replace(
         sharding,
@@ -374,8 +390,8 @@ def _pooled(case: Case, kernel: Shape, stride: Shape) -> Sharding:
                 )
                 case.refuse("image-split", message, check)
         for dimension in (2, 3):
-            width = kernel[dimension - len(strategy)] if len(kernel) > 1 else kernel[0]
-            step = stride[dimension - len(strategy)] if len(stride) > 1 else stride[0]
+            width = _at(kernel, dimension - 4)
+            step = _at(stride, dimension - 4)
             if width > step and strategy[dimension] > 1:
                 message = "a kernel larger than its stride forbids to split the image"
                 case.refuse("image-split", f"{message} in dimension {dimension}", check)
@@ -385,6 +401,11 @@ def _pooled(case: Case, kernel: Shape, stride: Shape) -> Sharding:
                 case.refuse("image-split", f"{message} in dimension {dimension}", check)
     plain = identity_map(4)
     return Sharding(strategy, (plain,), (plain,))
+
+
+def _at(sizes: Shape, place: int) -> int:
+    """The size of a dimension, counted from the right; one size may stand for all."""
+    return sizes[place % len(sizes)]
 
 
 @irregular("pool3d")

@@ -37,7 +37,7 @@ def masked_fill(case: Case, base: Base) -> Sharding:
     strategy = case.strategy[:2]
     check_strategy(strategy, shapes[:2], case.context)
     scalars = tuple(() for _ in case.tensors[2:])
-    return _with_strategy(case, (*strategy, *scalars))
+    return replace(_with_strategy(case, (*strategy, *scalars)), strategy=strategy)
 
 
 def _with_strategy(case: Case, strategy: tuple[tuple[int, ...], ...]) -> Sharding:
@@ -57,6 +57,13 @@ def outer(case: Case, base: Base) -> Sharding:
     return base()
 
 
+@irregular("l2_loss")
+def l2_loss(case: Case, base: Base) -> Sharding:
+    """Under layouts MindSpore adds nothing up: each device has the loss of its own piece."""
+    sharding = base()
+    return sharding if case.layouts is None else replace(sharding, reductions=())
+
+
 @irregular("alike")
 def alike(case: Case, base: Base) -> Sharding:
     """All inputs have one strategy, as the notation says; they must have one shape too."""
@@ -72,15 +79,8 @@ def dropout_ext(case: Case, base: Base) -> Sharding:
     for index in range(1, len(case.tensors)):
         must_be_whole(case, index, "seed and offset")
     sharding = first_sharding(case, others=True)
-    outputs = [identity_map(len(case.shape(0)))]
-    if len(case.call.results) > 1:
-        # The mask's own matrix has one axis; along its only dimension the pieces follow each other.
-        outputs.append(tuple(WHOLE for _ in case.result(1)))
-        mask = case.result(1)
-        pieces = prod(case.strategy[0])
-        local = tuple(size // pieces if size > 0 else size for size in mask)
-        return replace(sharding, output_maps=tuple(outputs), output_slices=((1, local),))
-    return replace(sharding, output_maps=tuple(outputs))
+    outputs = (identity_map(len(case.shape(0))), (0,))[: len(case.call.results)]
+    return replace(sharding, output_maps=outputs, output_matrices=((1, (prod(case.strategy[0]),)),))
 
 
 @irregular("dropout_do_mask", self_checked=True)
@@ -110,9 +110,14 @@ def repeat(case: Case, base: Base) -> Sharding:
     names = [name for name in ("dim", "axis") if case.has(name)]
     dim = case.attribute(names[0]) if names else None
     matrix, tensor_map = base_maps(case)
-    extended = case.call.op.startswith("RepeatInterleave") and case.call.op != "RepeatInterleave"
-    if extended and dim is None and any(split != 1 for split in case.strategy[0]):
-        case.refuse("axis-split", "no dimension can be split when 'dim' is None")
+    extended = case.call.op == "RepeatInterleaveTensor"
+    if (
+        case.call.op.startswith("RepeatInterleave")
+        and dim is None
+        and any(split != 1 for split in case.strategy[0])
+    ):
+        check = "elementary_function_info.cc:CheckStrategy"
+        case.refuse("axis-split", "no dimension can be split when 'dim' is None", check)
     rank = len(case.shape(0))
     if extended and isinstance(dim, int) and case.strategy[0][dim % rank] != 1:
         message = f"the dimension 'dim' {dim} can not be split, strategy {case.strategy[0]}"
@@ -150,7 +155,7 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     first = case.strategy[0]
     if first and first[-1] != 1:
         case.refuse("axis-split", f"the last dimension can not be split, strategy {first}")
-    maps = [identity_map(len(first))]
+    maps = [(*identity_map(len(first))[:-1], WHOLE)]
     for index, tensor in enumerate(case.tensors[1:], 1):
         shape = tensor.shape or ()
         if len(shape) != len(first):
@@ -163,8 +168,7 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
                 )
         maps.append(
             tuple(
-                WHOLE if size == 1 else len(first) - 1 - dimension
-                for dimension, size in enumerate(shape)
+                WHOLE if size == 1 else maps[0][dimension] for dimension, size in enumerate(shape)
             )
         )
     return Sharding(device_matrix=first, input_maps=tuple(maps), output_maps=(maps[0],))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from typing import cast
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
@@ -52,6 +53,13 @@ def embedding(case: Case, base: Base) -> Sharding:
     for name, value in wanted.items():
         if case.attribute(name) != value:
             case.refuse("attribute", f"{name} must be {value}, not {case.attribute(name)}")
+    for product, whole, what in (
+        (prod(case.strategy[1]), case.devices, "table"),
+        (prod(case.strategy[0]), 1, "indices"),
+    ):
+        if product not in (1, whole):
+            message = f"the split of the {what} is not supported: {case.strategy}"
+            case.refuse("gather-mode", message, "gather_info.cc:CheckProductValidity")
     turned = replace(
         case,
         call=replace(case.call, inputs=(case.tensors[1], case.tensors[0])),
@@ -178,13 +186,14 @@ def _manual_mode(case: Case, axis: int, name: str) -> Sharding:
 
 def _manual_rows(case: Case, name: str) -> tuple[int, ...]:
     value = case.call.attributes[name]
-    if isinstance(value, (tuple, list)):
-        items = [
-            item[0] if isinstance(item, (tuple, list)) else item
-            for item in value  # type: ignore[misc]
-        ]
-        if items and all(isinstance(item, int) and item > 0 for item in items):
-            return tuple(int(item) for item in items)  # type: ignore[arg-type]
+    items = cast("tuple[object, ...]", value) if isinstance(value, (tuple, list)) else ()
+    rows: list[int] = []
+    for item in items:
+        first = cast("tuple[object, ...]", item)[0] if isinstance(item, (tuple, list)) else item
+        if isinstance(first, int) and first > 0:
+            rows.append(first)
+    if rows and len(rows) == len(items):
+        return tuple(rows)
     return case.refuse("manual-split", f"{name} {value!r} is no tuple of positive numbers")
 
 
@@ -333,7 +342,7 @@ def gather_d(case: Case, base: Base) -> Sharding:
     plain = identity_map(rank)
     out = tuple(WHOLE if axis == dim else plain[axis] for axis in range(rank))
     if x[dim] == 1:
-        return Sharding(x, (plain, plain), (plain,))
+        return Sharding(x, (plain, out), (out,))
     why = f"dimension {dim} of x is split"
     return Sharding(
         device_matrix=x,

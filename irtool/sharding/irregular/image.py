@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from irtool.ir.group_names import WORLD_GROUPS
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.judgement import Sharding
-from irtool.sharding.layout import DYNAMIC, identity_map
+from irtool.sharding.judgement import Collective, Reduction, Sharding
+from irtool.sharding.layout import DYNAMIC, identity_map, ranks_along, repeated_calculation
 
 Base = Callable[[], Sharding]
 DYNAMIC_PLACE = "resizebilinear_v2_info.cc:CheckStrategyForDynamicShape"
@@ -28,11 +29,31 @@ def resize_bilinear(case: Case, base: Base) -> Sharding:
         return sharding
     if case.context.target != "Ascend":
         case.refuse("axis-split", f"the width can only be split on Ascend, strategy {strategy}")
+    exchange = Collective(
+        "NeighborExchangeV2",
+        _neighbours(case, 3),
+        why="columns of a split image",
+        output=None,
+        group=WORLD_GROUPS[0],
+    )
     return replace(
         sharding,
+        exchanges=(exchange,),
         replaced="an exchange of columns, then a local resize",
         unsure="how many columns a split width exchanges is not worked out",
     )
+
+
+def _neighbours(case: Case, axis: int) -> tuple[int, ...]:
+    """The rank itself and those next to it along an axis of the operator's own matrix."""
+    matrix = case.strategy[0]
+    devices, rank = case.context.devices, case.context.own_rank
+    repeated = repeated_calculation(matrix, len(devices))
+    if repeated is None:
+        return (rank,)
+    ranks = ranks_along(repeated.device_matrix, (axis,), devices, rank)
+    place = ranks.index(rank)
+    return ranks[max(0, place - 1) : place + 2]
 
 
 def _refuse_dynamic(case: Case) -> None:
@@ -71,8 +92,6 @@ def roi_align(case: Case, base: Base) -> Sharding:
 
 
 def _by_region(case: Case, sharding: Sharding) -> Sharding:
-    from irtool.sharding.judgement import Reduction
-
     if case.strategy[0][0] == 1:
         return sharding
     why = "each device computes the regions of its own images"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import layout_maps
-from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
+from irtool.sharding.judgement import Reduction, Sharding, Unsure
 from irtool.sharding.layout import WHOLE, TensorMap, axes_of, identity_map, split_of
 
 Base = Callable[[], Sharding]
@@ -139,21 +139,11 @@ def _group_size(case: Case) -> int:
 
 
 def _synchronised(case: Case, sharding: Sharding, size: int) -> Sharding:
-    """Statistics over the devices that split batch and image, or over ``group_size`` ranks."""
+    """On Ascend the statistics are those of all devices that split batch and image."""
     x = case.strategy[0]
-    if size == 1:
+    split = any(axis != 1 and value > 1 for axis, value in enumerate(x))
+    if size == 1 or not (size or split):
         return sharding
-    why = "statistics of the whole batch"
-    if size:
-        start = (case.context.own_rank // size) * size
-        ranks = tuple(range(start, start + size))
-        exchange = Collective("SyncBatchNorm", ranks, "sum", why, None)
-        return replace(sharding, exchanges=(exchange,), replaced="SyncBatchNorm")
-    over = tuple(axis for axis in range(len(x)) if axis != 1 and x[axis] > 1)
-    if not over:
-        return sharding
-    return replace(
-        sharding,
-        reductions=(Reduction("SyncBatchNorm", over, "sum", why, None),),
-        replaced="SyncBatchNorm",
-    )
+    what = f"{size} neighbouring ranks" if size else "the ranks that split batch and image"
+    unsure = f"on Ascend it may become SyncBatchNorm over {what}; dumps of the front end keep it"
+    return replace(sharding, unsure=unsure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from typing import cast
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
@@ -110,7 +111,8 @@ def _gathered(case: Case) -> Sharding:
 
 def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     """AllReduce, or a ReduceScatter that splits the rows of the result further."""
-    given = case.out_strategy or ()
+    given = case.out_strategy
+    assert given is not None
     if len(case.shape(0)) != 2 or len(case.shape(1)) != 2:
         message = "an output strategy needs two inputs of two dimensions"
         case.refuse("out-strategy", message, OUT)
@@ -329,24 +331,11 @@ def _ffn_map(case: Case, index: int, name: str, inner: int) -> TensorMap:
 def tensor_dot(case: Case, base: Base) -> Sharding:
     """Contracted dimensions must be split alike; what is left of both comes out."""
     ranks = len(case.shape(0)), len(case.shape(1))
-    axes = case.attribute("axes")
-    if isinstance(axes, int):
-        pairs = tuple((ranks[0] - axes + place, place) for place in range(axes))
-    elif isinstance(axes, (tuple, list)) and len(axes) == 2:  # type: ignore[arg-type]
-        sides = [
-            (side,) if isinstance(side, int) else tuple(side)  # type: ignore[arg-type]
-            for side in axes  # type: ignore[misc]
-        ]
-        pairs = tuple(
-            (left % ranks[0], right % ranks[1])
-            for left, right in zip(sides[0], sides[1], strict=True)  # type: ignore[arg-type]
-        )
-    else:
-        raise Unsure(f"axes of TensorDot are {axes!r}")
+    pairs = _contracted(case, ranks)
     first, second = case.strategy[:2]
     for left, right in pairs:
         if first[left] != second[right]:
-            case.refuse("axis-mismatch", f"contracted dimensions are split differently: {axes}")
+            case.refuse("axis-mismatch", f"contracted dimensions are split differently: {pairs}")
     contracted = {right: left for left, right in pairs}
     free = [place for place in range(ranks[1]) if place not in contracted]
     matrix = (*first, *(second[place] for place in free))
@@ -362,3 +351,18 @@ def tensor_dot(case: Case, base: Base) -> Sharding:
     return Sharding(
         matrix, (tuple(last - p for p in range(ranks[0])), second_map), (out,), reductions
     )
+
+
+def _contracted(case: Case, ranks: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Which dimensions of both inputs are summed up together."""
+    axes = case.attribute("axes")
+    if isinstance(axes, int):
+        return tuple((ranks[0] - axes + place, place) for place in range(axes))
+    sides: list[tuple[int, ...]] = []
+    for side in cast("tuple[object, ...]", axes) if isinstance(axes, (tuple, list)) else ():
+        numbers = cast("tuple[object, ...]", side) if isinstance(side, (tuple, list)) else (side,)
+        sides.append(tuple(number for number in numbers if isinstance(number, int)))
+    if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+        raise Unsure(f"axes of TensorDot are {axes!r}")
+    pairs = zip(sides[0], sides[1], strict=True)
+    return tuple((left % ranks[0], right % ranks[1]) for left, right in pairs)

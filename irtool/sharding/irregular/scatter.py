@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
+from irtool.ir.group_names import group_name
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
-from irtool.sharding.judgement import Reduction, Sharding, Unsure
+from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.sharding.layout import DYNAMIC, WHOLE, identity_map
 
 Base = Callable[[], Sharding]
@@ -131,5 +132,13 @@ def _segments(case: Case, reduce: str) -> Sharding:
     out = (WHOLE, *plain[front:])
     over = tuple(axis for axis in range(front) if x[axis] > 1)
     why = "pieces of segments are combined"
-    reductions = (Reduction("AllReduce", over, reduce, why),) if over else ()
-    return Sharding(x, (plain, plain[:front]), (out,), reductions, mirrored=(True, False))
+    maps = (plain, plain[:front])
+    sharding = Sharding(x, maps, (out,), mirrored=(True, False))
+    if not over:
+        return sharding
+    if reduce in ("sum", "prod"):
+        return replace(sharding, reductions=(Reduction("AllReduce", over, reduce, why),))
+    # Minimum and maximum are taken over what all devices have.
+    world = tuple(range(case.context.world_size))
+    exchange = Collective("AllGather", world, "", why, None, None, group_name(world, len(world)))
+    return replace(sharding, exchanges=(exchange,), replaced=f"AllGather, then Reduce{reduce}")

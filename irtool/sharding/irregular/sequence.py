@@ -84,6 +84,12 @@ def unsplit(case: Case, base: Base) -> Sharding:
     )
 
 
+@irregular("unique")
+def unique(case: Case, base: Base) -> Sharding:
+    """Nothing may be split, and all devices stand in one axis."""
+    return replace(unsplit(case, base), device_matrix=(case.devices,), complete=True)
+
+
 @irregular("capacity_router", self_checked=True)
 def capacity_router(case: Case, base: Base) -> Sharding:
     """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""

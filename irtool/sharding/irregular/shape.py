@@ -11,6 +11,7 @@ from irtool.sharding.defaults import adjusted
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import base_maps, whole_sharding
 from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.operator import Strategy
 from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
@@ -216,7 +217,7 @@ def tile(case: Case, base: Base) -> Sharding:
         (shape[axis - added] if axis >= added else 1) if times == 1 else max(times, 1)
         for axis, times in enumerate(multiples)
     )
-    strategy = case.strategy[:1]
+    strategy = case.strategy[:1] or _tile_batch(case)
     check_strategy(strategy, (limits,), case.context)
     matrix = strategy[0]
     plain = identity_map(len(matrix))
@@ -224,7 +225,14 @@ def tile(case: Case, base: Base) -> Sharding:
         WHOLE if multiples[axis] != 1 else plain[axis] for axis in range(added, len(matrix))
     )
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
-    return Sharding(matrix, (source, *others), (plain,))
+    return Sharding(matrix, (source, *others), (plain,), strategy=strategy)
+
+
+def _tile_batch(case: Case) -> Strategy:
+    """What MindSpore makes looks at the input, though it is checked against the output."""
+    shape = case.sizes(0)
+    first = tuple(1 if place else case.devices for place in range(len(shape)))
+    return adjusted((first,), (shape,), case.devices)
 
 
 @irregular("broadcast_to")

@@ -1,0 +1,311 @@
+"""Compare the prediction for one network with its dumps after the parallel pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
+
+COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
+DYNAMIC_CHAIN = ("Split", "TupleGetItem")
+
+
+class Scores(Protocol):
+    def add(self, name: str, right: bool, case: str, what: str = "") -> None: ...
+
+
+def compare_end(
+    score: Scores, case: str, report: Report, begin: Dump, end: Dump, validate: Dump | None
+) -> None:
+    """Score parameters, dataset, collectives, redistributions and local shapes."""
+    compare_parameters(score, case, report, end)
+    compare_mirrors(score, case, report, end)
+    compare_collectives(score, case, report, begin, end)
+    compare_redistributions(score, case, report, begin, end)
+    compare_loss(score, case, report, end)
+    if validate is not None:
+        compare_shapes(score, case, report, validate)
+
+
+def instance(node: Node) -> str:
+    return node.instance_name or ""
+
+
+def all_nodes(dump: Dump) -> Iterator[Node]:
+    for graph in dump.graphs:
+        yield from graph.nodes
+
+
+def ranks_of(node: Node, report: Report) -> tuple[int, ...] | None:
+    """The ranks of a collective, from what MindSpore prints of its group."""
+    text = node.attribute("group_ranks")
+    if not isinstance(text, str):
+        return None
+    if "WORLD" in text:
+        return tuple(range(report.devices))
+    try:
+        return tuple(int(rank) for rank in text.split("-"))
+    except ValueError:
+        return None
+
+
+# -- parameters, mirrors, dataset ---------------------------------------------------------------
+
+
+def compare_parameters(score: Scores, case: str, report: Report, end: Dump) -> None:
+    actual = {item.name: item.type.dimensions if item.type else None for item in end.parameters}
+    for item in report.parameters:
+        if item.name in actual:
+            right = item.slice == actual[item.name]
+            what = f"{item.name} predicted {item.slice} is {actual[item.name]} of {item.shape}"
+            score.add("parameter slices", right, case, f"{what} {item.why}")
+            if item.slice != item.shape:
+                score.add("parameter slices (sliced ones)", right, case, what)
+    for data in report.dataset:
+        if data.input in actual:
+            what = f"{data.input} predicted {data.slice} is {actual[data.input]}"
+            score.add("dataset slices", data.slice == actual[data.input], case, what)
+
+
+def compare_mirrors(score: Scores, case: str, report: Report, end: Dump) -> None:
+    mirrors: dict[str, Any] = {}
+    gathers: dict[str, Any] = {}
+    for node in all_nodes(end):
+        name = node.attribute("mirror_user_id")
+        if not isinstance(name, str):
+            continue
+        if node.op in ("_MirrorOperator", "_MirrorMicroStepOperator"):
+            mirrors.setdefault(name, ranks_of(node, report))
+        elif instance(node).startswith("parallel_optimizer") and node.attribute("group"):
+            gathers.setdefault(name, ranks_of(node, report))
+    for item in report.parameters:
+        what = f"{item.name} predicted {item.mirror_ranks} is {mirrors.get(item.name)}"
+        if item.mirror_ranks is not None or item.name in mirrors:
+            score.add("mirrors", item.mirror_ranks == mirrors.get(item.name), case, what)
+        what = f"{item.name} predicted {item.gather_ranks} is {gathers.get(item.name)}"
+        if item.gather_ranks is not None or item.name in gathers:
+            same = item.gather_ranks == gathers.get(item.name)
+            score.add("optimizer parallel gathers", same, case, what)
+
+
+def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
+    actual = {n.attribute("divisor") for n in all_nodes(end) if n.op == "_VirtualDiv"}
+    predicted = {o.loss_divisor for o in report.operators if o.is_loss and o.loss_divisor > 1}
+    if actual or predicted:
+        score.add("loss divisors", actual == predicted, case, f"{predicted} is {actual}")
+
+
+# -- collectives ---------------------------------------------------------------------------------
+
+
+def compare_collectives(
+    score: Scores, case: str, report: Report, begin: Dump, end: Dump
+) -> None:
+    """Forward collectives of the whole network, each with its ranks."""
+    own = {node.op for node in all_nodes(begin) if node.op in COLLECTIVES}
+    actual: Counter[Any] = Counter()
+    for node in all_nodes(end):
+        name = instance(node)
+        if node.op not in COLLECTIVES or node.op in own:
+            continue
+        if name.startswith(("redistribution", "parallel_optimizer")):
+            continue
+        actual[node.op, str(node.attribute("op") or ""), ranks_of(node, report)] += 1
+    predicted: Counter[Any] = Counter()
+    for operator in report.operators:
+        for item in operator.collectives:
+            ranks = None if item.op == "NeighborExchangeV2" else item.ranks
+            predicted[item.op, item.reduce, ranks] += 1
+    for key in sorted({*actual, *predicted}, key=str):
+        both = min(actual[key], predicted[key])
+        for _ in range(both):
+            score.add("forward collectives", True, case)
+        for _ in range(max(actual[key], predicted[key]) - both):
+            what = f"{key} predicted {predicted[key]} is {actual[key]}"
+            score.add("forward collectives", False, case, what)
+
+
+# -- redistributions -----------------------------------------------------------------------------
+
+
+def matched(begin: Dump, end: Dump) -> dict[Node, Node]:
+    """Nodes of the first dump that are still there in the second: same graph, name and operator."""
+
+    def by_key(dump: Dump) -> dict[Any, list[Node]]:
+        found: dict[Any, list[Node]] = {}
+        for graph in dump.graphs:
+            for node in graph.nodes:
+                found.setdefault((graph.name, node.name, node.op), []).append(node)
+        return found
+
+    later = by_key(end)
+    pairs: dict[Node, Node] = {}
+    for key, nodes in by_key(begin).items():
+        others = later.get(key, [])
+        if len(others) == len(nodes):
+            pairs.update(zip(nodes, others, strict=True))
+    return pairs
+
+
+def is_inserted(node: Node) -> bool:
+    return instance(node).startswith("redistribution")
+
+
+def chain_before(source: object) -> list[Node]:
+    """The inserted operators that end in ``source``, first one first."""
+    found: list[Node] = []
+    while isinstance(source, Node):
+        if source.op == "_VirtualDiv" and not found:
+            source = source.inputs[0]
+            continue
+        if is_inserted(source):
+            found.append(source)
+        elif not (source.op in ("TupleGetItem", "MakeTuple") and found and near(source)):
+            break
+        source = source.inputs[0] if source.inputs else None
+    return list(reversed(found))
+
+
+def near(node: Node) -> bool:
+    """Whether a tuple operator ties inserted ones together."""
+    inner = node.inputs[0] if node.inputs else None
+    while isinstance(inner, Node) and inner.op in ("TupleGetItem", "MakeTuple"):
+        inner = inner.inputs[0] if inner.inputs else None
+    return isinstance(inner, Node) and is_inserted(inner) and inner.op == "Split"
+
+
+def numbers(value: object) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)  # type: ignore[arg-type]
+
+
+def constant(node: Node, index: int) -> object:
+    from irtool.ir.values import python_value
+
+    return python_value(node.operands[index])
+
+
+def shown(node: Node, report: Report) -> tuple[object, ...]:
+    """What is compared of one inserted operator."""
+    if node.op == "AllGather":
+        return ("AllGather", ranks_of(node, report))
+    if node.op == "StridedSlice":
+        return ("StridedSlice", constant(node, 1), constant(node, 2))
+    if node.op == "Split":
+        return ("Split", constant(node, 1), constant(node, 2))
+    if node.op == "Concat":
+        return ("Concat", constant(node, 1))
+    if node.op == "Reshape":
+        return ("Reshape", constant(node, 1))
+    if node.op == "AlltoAll":
+        split, concat = node.attribute("split_dim"), node.attribute("concat_dim")
+        return ("AlltoAll", split, concat, ranks_of(node, report))
+    return (node.op,)
+
+
+def expected(item: RedistributionReport) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for step in item.operators or ():
+        if step.op == "AllGather":
+            found.append(("AllGather", step.ranks))
+        elif step.op == "StridedSlice":
+            found.append(("StridedSlice", step.begin, step.end))
+        elif step.op == "Split":
+            found.append(("Split", step.axis, step.count))
+        elif step.op == "Concat":
+            found.append(("Concat", step.axis))
+        elif step.op == "Reshape":
+            found.append(("Reshape", step.output_shape))
+        elif step.op == "AlltoAll":
+            found.append(("AlltoAll", step.axis, step.concat_axis, step.ranks))
+        elif step.op != "TupleGetItem":
+            found.append((step.op,))
+    return found
+
+
+def compare_redistributions(
+    score: Scores, case: str, report: Report, begin: Dump, end: Dump
+) -> None:
+    pairs = matched(begin, end)
+    for item in report.redistributions:
+        if item.replaces or item.consumer.is_return:
+            continue
+        holder = item.tie or item.consumer
+        position = item.item if item.tie is not None else item.input
+        after = pairs.get(holder)
+        if after is None or position >= len(after.inputs):
+            continue
+        actual = [shown(node, report) for node in chain_before(after.inputs[position])]
+        wanted = expected(item)
+        what = (
+            f"{item.producer.id} {item.producer.op} -> {item.consumer.id} {item.consumer.op} "
+            f"({item.input}, {item.item}) predicted {wanted} is {actual} {item.why}"
+        )
+        dynamic = item.source is not None and -1 in item.source.tensor_shape
+        name = "redistributions of unknown sizes" if dynamic else "redistributions"
+        known = item.operators is not None
+        if not actual and known and not wanted:
+            score.add("edges without redistribution", True, case)
+        else:
+            score.add(name, known and actual == wanted, case, what)
+
+
+# -- local shapes --------------------------------------------------------------------------------
+
+
+def compare_shapes(score: Scores, case: str, report: Report, validate: Dump) -> None:
+    """Local shapes of operators that are still there when shapes were inferred again."""
+    by_op: dict[str, list[Node]] = {}
+    for node in all_nodes(validate):
+        if node.signature is not None and not node.is_recomputed:
+            by_op.setdefault(node.op, []).append(node)
+    for operator in report.operators:
+        if operator.verdict != "legal" or operator.call.call.is_dynamic or operator.op == "Reshape":
+            continue
+        nodes = candidates(operator, by_op.get(operator.op, []))
+        if not nodes:
+            continue
+        wanted = (operator.judgement.raw_inputs, operator.judgement.raw_outputs)
+        actual = [local_shapes(node) for node in nodes]
+        what = f"{operator.node.id} {operator.op} {operator.strategy}: {wanted} is {actual[:3]}"
+        score.add("local shapes", wanted in actual, case, what)
+
+
+def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
+    """Nodes with the operator's name and the strategy that it bore, of its scope if there are."""
+    strategy = plain(operator.strategy)
+    same = [node for node in nodes if node.strategy is not None and not node.is_backward]
+    same = [node for node in same if plain(node.in_strategy) == strategy or operator.judgement.parts > 1
+            or node.in_layout is not None]
+    near_by = [node for node in same if node.scope == operator.node.scope]
+    return near_by or same
+
+
+def plain(value: object) -> object:
+    if isinstance(value, (tuple, list)):
+        rows: list[object] = []
+        for row in value:
+            if isinstance(row, (tuple, list)) and row and isinstance(row[0], (tuple, list)):
+                rows.extend(tuple(item) for item in row)
+            else:
+                rows.append(tuple(row) if isinstance(row, (tuple, list)) else row)
+        return tuple(rows)
+    return value
+
+
+def local_shapes(node: Node) -> Any:
+    inputs: list[tuple[int, ...]] = []
+    for abstract, source in zip(node.input_types, node.inputs, strict=False):
+        if abstract is None:
+            continue
+        if abstract.tensors:
+            inputs.extend(shape for _, shape in abstract.tensors)
+        elif isinstance(source, (Node, GraphParameter)) and "Monad" not in (abstract.dtype or ""):
+            inputs.append(())
+    output = node.output_type
+    outputs = tuple(shape for _, shape in output.tensors) if output else ()
+    return tuple(inputs), outputs

@@ -1,0 +1,174 @@
+"""A dump as a table: one row a node, for data frames, csv and the like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node, nested_references
+from irtool.ir.ties import phases
+from irtool.ir.values import (
+    ForeignNode,
+    ForeignParameter,
+    GraphReference,
+    NodeReference,
+    ParameterReference,
+    Reference,
+    Value,
+)
+
+COLUMNS: dict[str, str] = {
+    "graph": "string",
+    "id": "string",
+    "name": "string",
+    "op": "string",
+    "instance_name": "string",
+    "scope": "string",
+    "phase": "string",
+    "inputs": "strings",
+    "input_types": "strings",
+    "output_type": "string",
+    "dtype": "string",
+    "shape": "integers",
+    "output_bytes": "integer",
+    "in_strategy": "string",
+    "user_strategy": "string",
+    "out_strategy": "string",
+    "micro": "integer",
+    "stage": "integer",
+    "unique_id": "string",
+    "forward_unique_id": "string",
+    "collective": "string",
+    "group": "string",
+    "ranks": "integers",
+    "peer": "integer",
+    "communicated_bytes": "integer",
+    "origin": "string",
+    "parameter": "string",
+    "callees": "strings",
+    "line": "integer",
+    "source_file": "string",
+    "source_line": "integer",
+}
+"""Columns in order, each with the kind of its values; any value may be missing (None).
+
+``inputs`` are ``%4`` for nodes, ``%para2`` for parameters, ``@G`` for graphs and ``@G:out`` or
+``@G:%para3`` for what belongs to another graph; constants are left out.  Strategies are JSON text.  Columns keep their names and meaning from version to
+version; new ones are added at the end.
+"""
+
+
+class ArrowMissingError(ImportError):
+    """pyarrow is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("to_arrow() needs pyarrow: pip install irtool[arrow]", name="pyarrow")
+
+
+def rows(dump: Dump) -> Iterator[dict[str, Any]]:
+    """One dictionary a node, in printed order, with the keys of :data:`COLUMNS`."""
+    stages = phases(dump)
+    for graph in dump.graphs:
+        for node in graph.nodes:
+            yield _row(node, graph.name, stages[node])
+
+
+def to_arrow(dump: Dump) -> Any:
+    """The rows as a pyarrow table; its schema is the same for every dump.
+
+    Raises:
+        ArrowMissingError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ArrowMissingError from None
+    arrow: Any = pa
+    kinds = {
+        "string": arrow.string(),
+        "integer": arrow.int64(),
+        "strings": arrow.list_(arrow.string()),
+        "integers": arrow.list_(arrow.int64()),
+    }
+    schema = arrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for row in rows(dump):
+        for name, value in row.items():
+            columns[name].append(_clean(value))
+    return arrow.table(columns, schema=schema)
+
+
+def _row(node: Node, graph: str, stage: str) -> dict[str, Any]:
+    output = node.output_type
+    found = collective(node)
+    place = node.location
+    return {
+        "graph": graph,
+        "id": node.id,
+        "name": node.name,
+        "op": node.op,
+        "instance_name": node.instance_name,
+        "scope": node.scope,
+        "phase": stage,
+        "inputs": [text for operand in node.operands for text in _references(operand)],
+        "input_types": [item.short() if item else None for item in node.input_types],
+        "output_type": output.short() if output else None,
+        "dtype": output.dtype if output else None,
+        "shape": list(output.dimensions) if output and output.dimensions is not None else None,
+        "output_bytes": node.output_bytes,
+        "in_strategy": _json(node.in_strategy),
+        "user_strategy": _json(node.user_strategy),
+        "out_strategy": _json(node.out_strategy),
+        "micro": node.micro,
+        "stage": node.stage,
+        "unique_id": node.unique_id,
+        "forward_unique_id": node.forward_unique_id,
+        "collective": found.op if found else None,
+        "group": found.group if found else None,
+        "ranks": list(found.ranks) if found and found.ranks is not None else None,
+        "peer": found.peer if found else None,
+        "communicated_bytes": found.bytes if found else None,
+        "origin": found.origin if found else None,
+        "parameter": found.parameter if found else None,
+        "callees": list(node.callees),
+        "line": node.line,
+        "source_file": place.path if place else None,
+        "source_line": place.line if place else None,
+    }
+
+
+def _references(operand: Value) -> Iterator[str]:
+    for reference in nested_references(operand):
+        if isinstance(reference, NodeReference):
+            yield f"%{reference.number}"
+        elif isinstance(reference, ParameterReference):
+            yield f"%para{'' if reference.number is None else reference.number}"
+        else:
+            yield _outside(reference)
+
+
+def _outside(reference: Reference) -> str:
+    """A graph, or a node or parameter of another graph: ``@G``, ``@G:out``, ``@G:%para3``."""
+    if isinstance(reference, ForeignParameter):
+        return f"@{reference.graph}:%para{'' if reference.number is None else reference.number}"
+    if isinstance(reference, ForeignNode):
+        return f"@{reference.graph}:{reference.name}"
+    return f"@{reference.name}" if isinstance(reference, GraphReference) else ""
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else json.dumps(value, default=str)
+
+
+def _clean(value: Any) -> Any:
+    """A value that a column can hold; bytes that are not UTF-8 are shown by their code."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [_clean(item) for item in cast("list[Any]", value)]
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return None  # a number that no column can hold
+    return value

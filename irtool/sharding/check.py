@@ -1,0 +1,151 @@
+"""``check``: what MindSpore's parallel compiler will say of a network before anyone asks it."""
+
+from __future__ import annotations
+
+from irtool.ir.dump import Dump
+from irtool.ir.types import BITS
+from irtool.sharding.judgement import Collective
+from irtool.sharding.network.analysis import Analysis, Judged, Problem, analysis_of
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.data import dataset_slices
+from irtool.sharding.network.edges import Redistribution, redistribute
+from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.judged import judge_operators
+from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.report import (
+    CheckFinding,
+    CollectiveReport,
+    DatasetReport,
+    OperatorReport,
+    ParameterReport,
+    RedistributionReport,
+    Report,
+    Severity,
+)
+from irtool.sharding.network.reshape import judge_reshapes
+from irtool.sharding.network.weights import Weight, check_users, weights
+
+
+def check(dump: Dump, context: ParallelContext) -> Report:
+    """Check the strategies of a whole network, and predict what follows from them.
+
+    Args:
+        dump: a dump taken before MindSpore's parallel pass (``step_parallel_begin``).
+        context: devices and options, as given to ``set_auto_parallel_context``.
+
+    Returns:
+        Whether MindSpore accepts the network, why not, and what becomes of operators, edges,
+        parameters and the dataset, seen from ``context.rank``. Where it refuses the network there
+        is no prediction of edges and parameters beyond the refusal.
+    """
+    if not context.is_parallel:
+        return Report(True, context, ())
+    analysis = analysis_of(network_of(dump), context)
+    judge_operators(analysis)
+    judge_reshapes(analysis)
+    check_users(analysis)
+    parameters = weights(analysis)
+    redistributions = redistribute(analysis)
+    operators = _operators(analysis)
+    return Report(
+        accepted=_accepted(analysis),
+        context=context,
+        findings=tuple(_finding(problem, dump.path) for problem in analysis.problems),
+        operators=operators,
+        redistributions=tuple(_redistribution(item) for item in redistributions),
+        parameters=tuple(_parameter(weight) for weight in parameters),
+        dataset=tuple(
+            DatasetReport(
+                item.input, item.parameter, item.layout.tensor_shape, item.slice, item.offset
+            )
+            for item in dataset_slices(analysis)
+        ),
+        by_node={operator.node: operator for operator in operators},
+    )
+
+
+_SEVERITIES: dict[str, Severity] = {"error": "error", "unknown": "warning", "info": "info"}
+
+
+def _accepted(analysis: Analysis) -> bool | None:
+    """MindSpore's answer; a refusal holds whatever else is unknown."""
+    severities = {problem.severity for problem in analysis.problems}
+    if "error" in severities:
+        return False
+    return None if "unknown" in severities else True
+
+
+def _finding(problem: Problem, path: str) -> CheckFinding:
+    return CheckFinding(
+        code=problem.code,
+        severity=_SEVERITIES[problem.severity],
+        message=problem.message,
+        check=problem.check,
+        op=problem.op,
+        node=problem.node,
+        file=path,
+    )
+
+
+def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
+    losses = loss_nodes(analysis)
+    return tuple(
+        OperatorReport(
+            node=node,
+            op=judged.call.call.op,
+            verdict=judged.judgement.verdict,
+            strategy=judged.judgement.strategy,
+            out_strategy=judged.wanted.out_strategy,
+            judgement=judged.judgement,
+            call=judged.call,
+            collectives=tuple(_collective(judged, item) for item in judged.judgement.collectives),
+            is_loss=node in losses,
+        )
+        for node, judged in analysis.judged.items()
+    )
+
+
+def _collective(judged: Judged, item: Collective) -> CollectiveReport:
+    results = judged.call.call.results
+    dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+    size: int | None = None
+    if item.shape is not None and all(size >= 0 for size in item.shape):
+        count = 1
+        for length in item.shape:
+            count *= length
+        size = count * BITS.get(dtype, 32) // 8
+    return CollectiveReport(
+        item.op, item.ranks, item.group, size, item.why, item.reduce, item.output
+    )
+
+
+def _redistribution(item: Redistribution) -> RedistributionReport:
+    edge = item.edge
+    return RedistributionReport(
+        producer=edge.producer,
+        consumer=edge.consumer,
+        input=edge.position,
+        item=edge.item,
+        tie=edge.tie,
+        source=item.source,
+        target=item.target,
+        operators=item.operators,
+        why=item.why,
+        replaces=item.replaces,
+    )
+
+
+def _parameter(weight: Weight) -> ParameterReport:
+    return ParameterReport(
+        name=weight.name,
+        parameter=weight.parameter,
+        shape=weight.shape,
+        slice=weight.slice,
+        base=weight.base,
+        layout=weight.layout,
+        mirror_ranks=weight.mirror_ranks,
+        gather_ranks=weight.gather_ranks,
+        scatter_ranks=weight.scatter_ranks,
+        user=weight.user,
+        why=weight.why,
+    )

@@ -1,0 +1,205 @@
+"""The state of one check: the network, its context, and what was said of each operator so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from irtool.ir.graph import Graph, GraphParameter, Source
+from irtool.ir.node import Node
+from irtool.sharding.judgement import Context, Judgement
+from irtool.sharding.layout import TensorLayout
+from irtool.sharding.network.calls import NodeCall
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.graphs import Network, Port, search_order
+from irtool.sharding.network.strategies import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A node with its call, what was asked of it, and the judgement."""
+
+    node: Node
+    call: NodeCall
+    wanted: Wanted
+    judgement: Judgement
+
+    def input_layout(self, position: int, item: int = 0) -> TensorLayout | None:
+        """The layout wanted of the operand at ``position`` (of one item, if it is a tuple)."""
+        tensor = self.call.slots.tensor(position, item)
+        layouts = self.judgement.input_layouts
+        return layouts[tensor] if tensor is not None and tensor < len(layouts) else None
+
+    def output_layout(self, index: int) -> TensorLayout | None:
+        """The layout of an output."""
+        layouts = self.judgement.output_layouts
+        return layouts[index] if 0 <= index < len(layouts) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that MindSpore refuses (``error``), that is not known (``unknown``), or that is
+    legal but not predicted (``info``).
+    """
+
+    code: str
+    message: str
+    check: str
+    op: str
+    node: Node | None
+    severity: str = "error"
+
+
+@dataclass(slots=True)
+class Analysis:
+    """What is known of a network. ``order``: nodes and parameters as MindSpore looks at them.
+
+    ``trains``: the network is compiled for training; ``differentiates``: it holds a gradient.
+    ``accumulates``: gradients are summed over micro-batches. ``dynamic``: some size is not known.
+    """
+
+    network: Network
+    context: ParallelContext
+    operators: Context
+    order: list[Port]
+    trains: bool
+    differentiates: bool
+    accumulates: bool
+    dynamic: bool
+    judged: dict[Node, Judged] = field(default_factory=lambda: {})
+    problems: list[Problem] = field(default_factory=lambda: [])
+
+    def refuse(self, code: str, message: str, check: str, node: Node | None, op: str = "") -> None:
+        """Add a reason why MindSpore refuses the network."""
+        name = op or (primitive(node) if node is not None else "")
+        self.problems.append(Problem(code, message, check, name, node))
+
+    def doubt(self, message: str, node: Node | None, op: str = "") -> None:
+        """Add something that is not known."""
+        name = op or (primitive(node) if node is not None else "")
+        self.problems.append(Problem("unknown", message, "", name, node, "unknown"))
+
+    def note(self, message: str, node: Node | None, op: str = "") -> None:
+        """Add something that is legal, but of which not everything is predicted."""
+        name = op or (primitive(node) if node is not None else "")
+        self.problems.append(Problem("not-predicted", message, "", name, node, "info"))
+
+    @property
+    def splits_results(self) -> bool:
+        """Whether MindSpore puts a ``_VirtualOutput`` behind each result (evaluation)."""
+        context = self.context
+        return (
+            not self.trains
+            and context.mode == "semi_auto_parallel"
+            and context.dataset is None
+            and context.stage == context.stages - 1
+        )
+
+
+def analysis_of(network: Network, context: ParallelContext) -> Analysis:
+    """Look at a network as a whole; nothing is judged yet."""
+    trains = any(graph.attributes.get("training") == "1" for graph in network.dump.graphs)
+    entry = network.entry
+    differentiates = entry is not None and any(primitive(node) == "J" for node in entry.nodes)
+    accumulates = context.stages > 1 or accumulation_step(network, context) > 1
+    dynamic = any(_is_dynamic(graph) for graph in network.forward_graphs)
+    analysis = Analysis(
+        network=network,
+        context=context,
+        operators=context.for_operators(dynamic=dynamic, accumulates=accumulates),
+        order=[],
+        trains=trains,
+        differentiates=differentiates,
+        accumulates=accumulates,
+        dynamic=dynamic,
+    )
+    analysis.order = search_order(network, scoped=not analysis.splits_results)
+    return analysis
+
+
+def accumulation_step(network: Network, context: ParallelContext) -> int:
+    """Over how many micro-batches gradients are summed: as given, else what the dump shows."""
+    if context.accumulation_step:
+        return context.accumulation_step
+    if any(item.name.startswith("accu_grads") for item in network.dump.parameters):
+        return 2
+    return 1
+
+
+def _is_dynamic(graph: Graph) -> bool:
+    for node in graph.nodes:
+        abstract = node.output_type
+        if abstract is not None and any(-1 in shape for _, shape in abstract.tensors):
+            return True
+    return False
+
+
+SEEN_THROUGH = frozenset(
+    """
+    Depend Load Cast _VirtualDiv Receive _MicroStepAllGather Send InsertGradientOf DumpGradient
+    """.split()
+)
+"""Operators that hand their first operand on, for one who looks for where a value comes from."""
+
+
+def real_source(
+    analysis: Analysis, source: Source, item: int = -1, *, through_items: bool = True
+) -> tuple[Source, int]:
+    """Where a value really comes from, and which item of it (-1: all of it).
+
+    Looks through operators that hand on, tuples, calls and the second branch of a Switch.
+    """
+    network = analysis.network
+    for _ in range(100_000):
+        if not isinstance(source, Node):
+            return source, item
+        name, inputs = primitive(source), network.inputs[source]
+        if name in SEEN_THROUGH and inputs:
+            source = inputs[0]
+            continue
+        if name == "TupleGetItem" and through_items and len(inputs) > 1:
+            item = item_of(source)
+            source = inputs[0]
+            continue
+        if name == "MakeTuple" and 0 <= item < len(inputs):
+            source, item = inputs[item], -1
+            continue
+        graph = network.called(source) or _second_branch(network, source)
+        if graph is None:
+            return source, item
+        result = network.returned(graph)
+        if result is None:
+            return source, item
+        if isinstance(result, GraphParameter):
+            result = _argument_of(network, result) or result
+            if isinstance(result, GraphParameter):
+                return result, item
+        source = result
+    return source, item
+
+
+def _second_branch(network: Network, node: Node) -> Graph | None:
+    callee = network.callee.get(node)
+    if isinstance(callee, Node) and primitive(callee) == "Switch":
+        branches = network.inputs[callee]
+        if len(branches) > 2 and isinstance(branches[2], Graph):
+            return branches[2]
+    return None
+
+
+def _argument_of(network: Network, parameter: GraphParameter) -> Source | None:
+    """What the first call of its graph gives for a parameter."""
+    place = network.index_of(parameter)
+    if place is None:
+        return None
+    graph, index = place
+    calls = network.calls.get(graph.name, ())
+    return network.argument(calls[0], index) if calls else None
+
+
+def item_of(node: Node) -> int:
+    """The index of a TupleGetItem; -1 if it is no constant."""
+    if len(node.operands) < 2:
+        return -1
+    value = getattr(node.operands[1], "value", None)
+    return value if isinstance(value, int) else -1

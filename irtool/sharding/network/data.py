@@ -1,0 +1,119 @@
+"""Where data comes in and results go out: dataset inputs, and results of an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.node import Node
+from irtool.sharding.layout import Shape, TensorLayout
+from irtool.sharding.network.analysis import Analysis, real_source
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Network
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSlice:
+    """The part of a dataset input that one rank reads.
+
+    ``input`` is the parameter's name (of GetNext: its number); ``offset`` in elements a dimension.
+    """
+
+    input: str
+    parameter: GraphParameter | None
+    slice: Shape
+    offset: Shape
+    layout: TensorLayout
+
+
+def dataset_slices(analysis: Analysis) -> list[DatasetSlice]:
+    """What this rank reads of each input of the network."""
+    found: list[DatasetSlice] = []
+    for node, judged in analysis.judged.items():
+        name = primitive(node)
+        if name not in ("_VirtualDataset", "GetNext") or judged.judgement.verdict != "legal":
+            continue
+        layouts = judged.judgement.output_layouts
+        for index, layout in enumerate(layouts):
+            source = _input(analysis, node, judged.call.slots.operand(index))
+            known = [item for item in found if item.parameter is source]
+            if source is not None and known:
+                continue
+            context = analysis.operators
+            piece = layout.piece(context.own_rank - context.devices[0])
+            label = source.name if source is not None else str(index)
+            found.append(DatasetSlice(label, source, piece.shape, piece.offset, layout))
+    return found
+
+
+def _input(analysis: Analysis, node: Node, position: int | None) -> GraphParameter | None:
+    """The input of the whole network that an operand of the virtual dataset is."""
+    inputs = analysis.network.inputs[node]
+    if position is None or position >= len(inputs):
+        return None
+    return outer_parameter(analysis.network, inputs[position])
+
+
+def outer_parameter(network: Network, source: Source | None) -> GraphParameter | None:
+    """The entry's parameter behind a parameter of a called or differentiated graph."""
+    for _ in range(1000):
+        while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+            source = network.inputs[source][0]
+        if not isinstance(source, GraphParameter):
+            return None
+        if source.declaration is not None:
+            return source
+        place = network.index_of(source)
+        if place is None:
+            return None
+        graph, index = place
+        calls = network.calls.get(graph.name) or _indirect_calls(network, graph.name)
+        source = network.argument(calls[0], index) if calls else None
+    return None
+
+
+def _indirect_calls(network: Network, name: str) -> list[Node]:
+    """Calls of the differentiated graph: ``J(@G)`` applied to arguments."""
+    found: list[Node] = []
+    for node, callee in network.callee.items():
+        if isinstance(callee, Node) and primitive(callee) == "J":
+            graph = network.inputs[callee][0]
+            if getattr(graph, "name", None) == name:
+                found.append(node)
+    return found
+
+
+def result_layout(analysis: Analysis, result: Node, item: int) -> TensorLayout | None:
+    """How an evaluation's result ``item`` lies: the batch over all devices where it divides.
+
+    None where MindSpore leaves a result as it comes: a scalar, a batch that does not divide, a
+    parameter.
+    """
+    network = analysis.network
+    if not network.inputs[result]:
+        return None
+    source, _ = real_source(analysis, network.inputs[result][0], through_items=False)
+    if isinstance(source, Node) and primitive(source) == "MakeTuple":
+        inputs = network.inputs[source]
+        if item >= len(inputs):
+            return None
+        source = inputs[item]
+    elif isinstance(source, GraphParameter):
+        return None
+    if not isinstance(source, Node) or source.output_type is None:
+        return None
+    shape = source.output_type.dimensions
+    devices = 1 if analysis.context.full_batch else analysis.context.stage_size
+    if not shape or shape[0] % devices:
+        return None
+    return _batch_layout(analysis, shape, devices)
+
+
+def _batch_layout(analysis: Analysis, shape: Shape, split: int) -> TensorLayout:
+    size = analysis.context.stage_size
+    rank = len(shape)
+    matrix = (split, *(1 for _ in shape[1:]))
+    if split != size:
+        matrix = (*matrix, size // split)
+    shift = len(matrix) - rank
+    return TensorLayout(matrix, tuple(rank - 1 - at + shift for at in range(rank)), shape)

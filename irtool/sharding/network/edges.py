@@ -1,0 +1,286 @@
+"""Edges between operators: who uses what, through tuples and calls, and what is inserted there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from irtool.ir.graph import Graph, GraphParameter
+from irtool.ir.node import Node
+from irtool.sharding import checks
+from irtool.sharding.judgement import Refused
+from irtool.sharding.layout import DYNAMIC, TensorLayout, ranks_along
+from irtool.sharding.network.analysis import Analysis, item_of
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.data import result_layout
+from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.redistribution import (
+    RedistributionError,
+    RedistributionStep,
+    created_groups,
+    infer,
+)
+
+NO_EDGE = frozenset({"UpdateState", "Switch", "Shape", "TensorShape", "DType"})
+"""Operators that look at a tensor without wanting it in a layout."""
+
+SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", "DtypeToEnum"})
+"""Operators behind which nothing is redistributed."""
+
+INIT = "parallel_processer.cc:Redistribution"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A use of a producer's result that wants a layout.
+
+    ``output``: which output of the producer; ``position`` and ``item``: operand of the consumer
+    and, if that is a tuple, which of its items. ``tie``: the MakeTuple before the consumer.
+    """
+
+    producer: Node
+    output: int
+    consumer: Node
+    position: int
+    item: int = 0
+    tie: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redistribution:
+    """What is inserted on an edge. ``operators`` is None where it is not known (``why`` says it).
+
+    For a Reshape, which is replaced by such a chain, producer and consumer are the Reshape itself.
+    """
+
+    edge: Edge
+    source: TensorLayout | None
+    target: TensorLayout | None
+    operators: tuple[RedistributionStep, ...] | None
+    why: str = ""
+    replaces: bool = False
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The state of one search for the users of a producer."""
+
+    found: list[Edge] = field(default_factory=lambda: [])
+    seen: set[tuple[int, int, int]] = field(default_factory=lambda: set[tuple[int, int, int]]())
+    through: dict[int, GraphParameter] = field(default_factory=lambda: {})
+
+
+@dataclass(slots=True)
+class EdgeFinder:
+    """Finds the edges behind producers.
+
+    ``owners``: parameters of graphs that are called several times; the first caller's producer
+    decides how they lie.
+    """
+
+    analysis: Analysis
+    owners: dict[int, Node] = field(default_factory=lambda: {})
+
+    def edges(self, producer: Node) -> list[Edge]:
+        """All edges behind a node, in MindSpore's order, each once."""
+        walk = _Walk()
+        self._follow(walk, producer, producer, -1, -1)
+        return walk.found
+
+    def _follow(
+        self, walk: _Walk, producer: Node, port: Port, output: int, tuple_index: int
+    ) -> None:
+        key = (id(port), output, tuple_index)
+        if key in walk.seen:
+            return
+        walk.seen.add(key)
+        network = self.analysis.network
+        for use in network.users_of(port):
+            node, name = use.node, primitive(use.node)
+            graph = network.called(node)
+            if graph is not None:
+                self._enter(walk, producer, use, graph, output, tuple_index)
+                continue
+            if name in ("MakeTuple", "make_tuple"):
+                # What follows among the users is seen as behind this tuple, too.
+                tuple_index = use.position
+                self._follow(walk, producer, node, output, tuple_index)
+                continue
+            if name in ("TupleGetItem", "list_getitem"):
+                index = item_of(node)
+                if tuple_index != -1 and index != tuple_index:
+                    continue
+                self._follow(walk, producer, node, -1 if tuple_index != -1 else index, -1)
+                continue
+            if node.is_return:
+                self._leave(walk, producer, node, output, tuple_index)
+                continue
+            if (name == "Depend" and use.position != 0) or node in network.callee:
+                continue
+            if name in NO_EDGE:
+                continue
+            if node in self.analysis.judged:
+                self._add(walk, producer, use, output, tuple_index)
+                continue
+            self._follow(walk, producer, node, output, tuple_index)
+
+    def _enter(
+        self,
+        walk: _Walk,
+        producer: Node,
+        call: Use,
+        graph: Graph,
+        output: int,
+        tuple_index: int,
+    ) -> None:
+        """Follow a value into a graph that is called with it."""
+        network = self.analysis.network
+        own = call.node.graph
+        if own is None or _repeats(network, own, graph):
+            return
+        parameter = network.parameter(graph, call.position)
+        if parameter is None:
+            return
+        if id(parameter) in self.owners:
+            walk.found.append(Edge(producer, max(output, 0), call.node, call.position))
+            return
+        before = len(walk.found)
+        self._follow(walk, producer, parameter, output, tuple_index)
+        if len(walk.found) > before and producer.graph is not graph:
+            walk.through[id(parameter)] = parameter
+
+    def _leave(
+        self, walk: _Walk, producer: Node, result: Node, output: int, tuple_index: int
+    ) -> None:
+        """Follow a value out of the graph that returns it."""
+        network = self.analysis.network
+        graph = result.graph
+        if graph is None:
+            return
+        if self.analysis.splits_results and graph is network.entry:
+            self._append(walk, Edge(producer, max(output, 0), result, 0, max(tuple_index, 0)))
+        for call in network.calls.get(graph.name, ()):
+            self._follow(walk, producer, call, output, tuple_index)
+
+    def _add(
+        self, walk: _Walk, producer: Node, use: Use, output: int, tuple_index: int
+    ) -> None:
+        tie = None
+        item = 0
+        if tuple_index != -1:
+            operand = self.analysis.network.inputs[use.node][use.position]
+            if isinstance(operand, Node) and primitive(operand) == "MakeTuple":
+                tie, item = operand, tuple_index
+        self._append(walk, Edge(producer, max(output, 0), use.node, use.position, item, tie))
+
+    def _append(self, walk: _Walk, edge: Edge) -> None:
+        for other in walk.found:
+            if edge.tie is not None:
+                same = other.tie is edge.tie and other.item == edge.item
+            else:
+                same = other.consumer is edge.consumer and other.position == edge.position
+                same = same and other.item == edge.item
+            if same and other.output == edge.output:
+                return
+        walk.found.append(edge)
+
+
+def _repeats(network: Network, caller: Graph, graph: Graph) -> bool:
+    """Whether the called graph calls its caller: the body of a loop."""
+    return any(call.graph is graph for call in network.calls.get(caller.name, ()))
+
+
+def redistribute(analysis: Analysis) -> list[Redistribution]:
+    """What is inserted on every edge, in MindSpore's order; refusals go to the analysis."""
+    found = [_reshape(analysis, node) for node in analysis.judged if primitive(node) == "Reshape"]
+    finder = EdgeFinder(analysis)
+    for port in analysis.order:
+        if not isinstance(port, Node) or primitive(port) in SILENT:
+            continue
+        if port in analysis.judged:
+            found.extend(_on_edge(analysis, edge) for edge in finder.edges(port))
+    return found
+
+
+def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
+    source = analysis.judged[edge.producer].output_layout(edge.output)
+    target = _target(analysis, edge)
+    if source is None or target is None:
+        return Redistribution(edge, source, target, None, _why(analysis, edge))
+    return _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
+
+
+def _target(analysis: Analysis, edge: Edge) -> TensorLayout | None:
+    if edge.consumer.is_return:
+        return result_layout(analysis, edge.consumer, edge.item)
+    judged = analysis.judged.get(edge.consumer)
+    return None if judged is None else judged.input_layout(edge.position, edge.item)
+
+
+def _why(analysis: Analysis, edge: Edge) -> str:
+    for node in (edge.producer, edge.consumer):
+        judged = analysis.judged.get(node)
+        if judged is not None and judged.judgement.verdict != "legal":
+            return f"the layouts of {node.id} {primitive(node)} are not known"
+    return ""
+
+
+def _reshape(analysis: Analysis, node: Node) -> Redistribution:
+    """The chain that a Reshape is replaced by."""
+    judged = analysis.judged[node]
+    edge = Edge(node, 0, node, 0)
+    source, target = judged.input_layout(0), judged.output_layout(0)
+    if source is None or target is None:
+        return Redistribution(edge, source, target, None, _why(analysis, edge), replaces=True)
+    if node.attribute("skip_redistribution") is True or (source.is_whole and target.is_whole):
+        return Redistribution(edge, source, target, (), replaces=True)
+    return _inferred(analysis, edge, source, target, node, keep_reshape=True)
+
+
+def _inferred(
+    analysis: Analysis,
+    edge: Edge,
+    source: TensorLayout,
+    target: TensorLayout,
+    node: Node,
+    *,
+    keep_reshape: bool,
+) -> Redistribution:
+    context = analysis.operators
+    alltoall = analysis.context.enable_alltoall
+    ranks, rank = context.devices, context.own_rank
+    try:
+        if source.same_as(target) and not keep_reshape:
+            return Redistribution(edge, source, target, ())
+        groups = created_groups(source, target, ranks, rank, enable_alltoall=alltoall)
+        for group in groups:
+            checks.check_group(group, "group of a redistribution", context)
+        steps = infer(
+            source, target, ranks, rank, enable_alltoall=alltoall, keep_reshape=keep_reshape
+        )
+    except Refused as refused:
+        finding = refused.finding
+        analysis.refuse(finding.code, finding.message, finding.check, node)
+        return Redistribution(edge, source, target, None, finding.message, replaces=keep_reshape)
+    except RedistributionError as error:
+        if keep_reshape and _groups_fit(analysis, source, target):
+            # MindSpore gathers dimension by dimension where it can't do better.
+            analysis.note(f"redistribution: {error}", node)
+        else:
+            analysis.doubt(f"redistribution: {error}", node)
+        return Redistribution(edge, source, target, None, str(error), replaces=keep_reshape)
+    return Redistribution(edge, source, target, steps, replaces=keep_reshape)
+
+
+def _groups_fit(analysis: Analysis, *layouts: TensorLayout) -> bool:
+    """Whether sizes are unknown, and groups along every axis that splits could be made."""
+    if all(DYNAMIC not in layout.tensor_shape for layout in layouts):
+        return False
+    context = analysis.operators
+    return all(
+        checks.group_problem(
+            ranks_along(layout.device_matrix, (axis,), context.devices, context.own_rank), context
+        )
+        is None
+        for layout in layouts
+        for axis in layout.used_axes
+    )

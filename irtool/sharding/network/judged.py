@@ -1,0 +1,118 @@
+"""Judge every operator of a network, in MindSpore's order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irtool.ir.node import Node
+from irtool.sharding.judge import judge
+from irtool.sharding.judgement import Context, Finding, Judgement
+from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.calls import NodeCall, call_of
+from irtool.sharding.network.care import has_strategy, is_nested, primitive
+from irtool.sharding.network.graphs import where
+from irtool.sharding.network.layouts import layout_problem
+from irtool.sharding.network.strategies import StrategyFormatError, Wanted, padded, wanted
+
+COLLECTIVES = frozenset(
+    """
+    AllReduce AllGather AlltoAll ReduceScatter Broadcast NeighborExchange NeighborExchangeV2
+    SyncBatchNorm CollectiveScatter CollectiveGather BatchISendIRecv AlltoAllV
+    """.split()
+)
+"""Operators that a network may not hold of its own where MindSpore inserts them."""
+
+SLICES_BATCH = "strided_slice_flag"
+"""Attribute of slices that cut micro-batches out of the input."""
+
+NO_COLLECTIVES = "step_parallel_utils.cc:ExceptionIfHasCommunicationOp"
+FORMAT = "step_parallel_utils.cc:ExtractStrategy"
+
+
+def judge_operators(analysis: Analysis) -> None:
+    """Judge all operators but Reshape, whose layouts come from its neighbours."""
+    network = analysis.network
+    for node in where(analysis.order, lambda node: node in network.forward):
+        if primitive(node) in COLLECTIVES and not _is_own(node):
+            message = f"the network holds {primitive(node)}, where MindSpore inserts collectives"
+            analysis.refuse("communication", message, NO_COLLECTIVES, node)
+    for node in where(analysis.order, lambda node: has_strategy(network, node)):
+        if primitive(node) == "Reshape":
+            continue
+        judged = _judged(analysis, node)
+        analysis.judged[node] = judged
+        _report(analysis, judged)
+
+
+def _is_own(node: Node) -> bool:
+    """Whether MindSpore inserted this collective itself (at the border of a stage)."""
+    return bool(node.instance_name) and "redistribution" in str(node.instance_name)
+
+
+def _judged(analysis: Analysis, node: Node) -> Judged:
+    call = call_of(analysis.network, node)
+    try:
+        asked = wanted(node)
+    except StrategyFormatError as error:
+        finding = Finding("format", str(error), FORMAT)
+        return Judged(node, call, Wanted(), Judgement("illegal", (), (finding,)))
+    if call.missing:
+        finding = Finding("unknown", call.missing, "")
+        return Judged(node, call, asked, Judgement("unknown", asked.strategy or (), (finding,)))
+    if primitive(node) in ("_VirtualDataset", "GetNext"):
+        return _dataset(analysis, node, call, asked)
+    if node.attribute(SLICES_BATCH) is not None:
+        # MindSpore's own slices of micro-batches take everything whole, whatever is asked.
+        whole = tuple((1,) * len(tensor.shape or ()) for tensor in call.call.tensors)
+        asked = Wanted(whole)
+    nested = is_nested(analysis.network, node)
+    if nested and asked.strategy is not None:
+        asked = replace(asked, strategy=padded(asked.strategy, call.call))
+    finding = layout_problem(call.call, asked, analysis.context, nested=nested)
+    if finding is not None:
+        return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
+    return Judged(node, call, asked, judgement_of(call, asked, analysis.operators))
+
+
+def judgement_of(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
+    """Judge one call under what is asked of it."""
+    if asked.in_layout is not None or asked.out_layout is not None:
+        return judge(
+            call.call,
+            None,
+            context,
+            in_layout=asked.in_layout or (),
+            out_layout=asked.out_layout,
+        )
+    return judge(call.call, asked.strategy, context, out_strategy=asked.out_strategy)
+
+
+def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> Judged:
+    """The dataset: its strategy is the context's, whatever stands in the dump.
+
+    Only where the context's is lost, what a search left behind the statement helps.
+    """
+    context = analysis.context
+    if isinstance(context.dataset, str):
+        if asked.is_nothing:
+            reason = "the dataset strategy was given as layouts, which are not known"
+            finding = Finding("unknown", reason, "")
+            return Judged(node, call, asked, Judgement("unknown", (), (finding,)))
+        return Judged(node, call, asked, judgement_of(call, asked, analysis.operators))
+    rows = context.dataset
+    layouts = tuple(row for row in rows or () if not isinstance(row, tuple))
+    if layouts:
+        given = Wanted(in_layout=layouts)
+        return Judged(node, call, given, judgement_of(call, given, analysis.operators))
+    return Judged(node, call, Wanted(), judge(call.call, None, analysis.operators))
+
+
+def _report(analysis: Analysis, judged: Judged) -> None:
+    judgement, node = judged.judgement, judged.node
+    for finding in judgement.findings:
+        if judgement.verdict == "illegal":
+            analysis.refuse(finding.code, finding.message, finding.check, node)
+        else:
+            analysis.doubt(finding.message, node)
+    if judgement.verdict == "legal" and judgement.unsure:
+        analysis.note(judgement.unsure, node)

@@ -1,0 +1,44 @@
+"""The loss: the operator whose result is differentiated, and where its gradient is divided."""
+
+from __future__ import annotations
+
+from irtool.ir.graph import Graph
+from irtool.ir.node import Node
+from irtool.sharding.network.analysis import Analysis, real_source
+from irtool.sharding.network.care import primitive
+
+NO_LOSS = frozenset({"GetNext", "VirtualLoss", "Load", "UpdateState"})
+"""Operators that may stand where a loss does, but are none."""
+
+
+def loss_nodes(analysis: Analysis) -> set[Node]:
+    """The nodes that give the value that is differentiated and handed a gradient."""
+    context, network = analysis.context, analysis.network
+    if not context.loss_repeated_mean or context.stage != context.stages - 1:
+        return set()
+    found: set[Node] = set()
+    for node in network.entry.nodes if network.entry is not None else ():
+        # A gradient is handed to item 1 of what the differentiated graph gives.
+        item = network.callee.get(node)
+        if not isinstance(item, Node) or primitive(item) != "TupleGetItem":
+            continue
+        applied = network.inputs[item][0]
+        maker = network.callee.get(applied) if isinstance(applied, Node) else None
+        if not isinstance(maker, Node) or primitive(maker) != "J":
+            continue
+        graph = network.inputs[maker][0]
+        if isinstance(graph, Graph):
+            loss = _loss(analysis, graph)
+            if loss is not None:
+                found.add(loss)
+    return found
+
+
+def _loss(analysis: Analysis, graph: Graph) -> Node | None:
+    result = analysis.network.returned(graph)
+    if result is None:
+        return None
+    source, _ = real_source(analysis, result)
+    if not isinstance(source, Node) or primitive(source) in NO_LOSS:
+        return None
+    return source if source in analysis.judged else None

@@ -1,0 +1,183 @@
+"""The answer to ``check``: plain data, of which a renderer makes tables and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.sharding.judgement import Judgement, Verdict
+from irtool.sharding.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
+from irtool.sharding.network.calls import NodeCall
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.operator import Strategy
+from irtool.sharding.redistribution import RedistributionStep
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """One reason, in MindSpore's order.
+
+    ``check`` is the place in MindSpore's log that says it (``file:function``), "" where there is
+    none. ``op``: the primitive that MindSpore names. A ``warning`` with code ``unknown`` is a part
+    of which nothing can be said.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    check: str
+    op: str
+    node: Node | None
+    file: str
+
+    @property
+    def line(self) -> int:
+        """Line in the dump; 0 if it belongs to no statement."""
+        return self.node.line if self.node is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveReport:
+    """A collective that an operator brings with it.
+
+    ``bytes``: what one device puts in, of the element type of the output; None if not known.
+    """
+
+    op: str
+    ranks: tuple[int, ...]
+    group: str
+    bytes: int | None
+    why: str
+    reduce: str = ""
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorReport:
+    """What is said of one operator; keyed by its node in the dump that was checked."""
+
+    node: Node
+    op: str
+    verdict: Verdict
+    strategy: Strategy | None
+    out_strategy: Strategy | None
+    judgement: Judgement
+    call: NodeCall
+    collectives: tuple[CollectiveReport, ...]
+    is_loss: bool = False
+
+    @property
+    def graph(self) -> str:
+        """Name of the graph that holds the node."""
+        return self.node.graph.name if self.node.graph is not None else ""
+
+    @property
+    def device_matrix(self) -> DeviceMatrix:
+        return self.judgement.device_matrix
+
+    @property
+    def input_maps(self) -> tuple[TensorMap, ...]:
+        return self.judgement.input_maps
+
+    @property
+    def output_maps(self) -> tuple[TensorMap, ...]:
+        return self.judgement.output_maps
+
+    @property
+    def input_slices(self) -> tuple[Shape, ...]:
+        return self.judgement.input_slices
+
+    @property
+    def output_slices(self) -> tuple[Shape, ...]:
+        return self.judgement.output_slices
+
+    @property
+    def loss_divisor(self) -> int:
+        """By what the gradient is divided here; 1 for operators that are no loss."""
+        return self.judgement.loss_divisor if self.is_loss else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RedistributionReport:
+    """What is inserted on one edge.
+
+    ``input`` is the consumer's operand, ``item`` which of its items if that is a tuple (``tie`` is
+    the MakeTuple that holds it). ``operators`` is None where it is not known; ``why`` says why.
+    ``replaces``: the chain stands in the place of the consumer, a Reshape.
+    """
+
+    producer: Node
+    consumer: Node
+    input: int
+    item: int
+    tie: Node | None
+    source: TensorLayout | None
+    target: TensorLayout | None
+    operators: tuple[RedistributionStep, ...] | None
+    why: str = ""
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterReport:
+    """A parameter as the rank holds it.
+
+    ``mirror_ranks`` sum its gradient; with optimizer parallel ``gather_ranks`` gather the weight
+    before it is used, and ``scatter_ranks`` reduce and scatter its gradient; ``slice`` is what is
+    stored then, ``base`` what operators see. ``slice`` is None where it is not known.
+    """
+
+    name: str
+    parameter: GraphParameter
+    shape: Shape
+    slice: Shape | None
+    base: Shape | None
+    layout: TensorLayout | None
+    mirror_ranks: tuple[int, ...] | None
+    gather_ranks: tuple[int, ...] | None
+    scatter_ranks: tuple[int, ...] | None
+    user: Node | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReport:
+    """What the rank reads of one dataset input: shape, and where it begins in the whole."""
+
+    input: str
+    parameter: GraphParameter | None
+    shape: Shape
+    slice: Shape
+    offset: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What MindSpore would say of a network, and what it would make of it.
+
+    ``accepted`` is None where a part is unknown; then ``findings`` say which.
+    """
+
+    accepted: bool | None
+    context: ParallelContext
+    findings: tuple[CheckFinding, ...]
+    operators: tuple[OperatorReport, ...] = ()
+    redistributions: tuple[RedistributionReport, ...] = ()
+    parameters: tuple[ParameterReport, ...] = ()
+    dataset: tuple[DatasetReport, ...] = ()
+    by_node: dict[Node, OperatorReport] = field(
+        default_factory=lambda: {}, repr=False, compare=False
+    )
+
+    @property
+    def devices(self) -> int:
+        """Number of devices of the whole run."""
+        return self.context.devices
+
+    def operator(self, node: Node) -> OperatorReport | None:
+        """What is said of one node of the dump, or None: it has no strategy of its own."""
+        return self.by_node.get(node)

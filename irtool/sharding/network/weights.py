@@ -1,0 +1,333 @@
+"""Parameters: how each lies, over whom its gradient is summed, and who shares its optimizer state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.node import Node
+from irtool.ir.types import BITS
+from irtool.sharding.judgement import Refused
+from irtool.sharding.checks import check_group
+from irtool.sharding.layout import Shape, TensorLayout, ranks_along, replicas
+from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Port, Use
+
+DIFFERENT = "step_parallel_utils.cc:IsSameTensorInfo"
+INTERLEAVED = "parallel_preprocessor.cc:SetParallelShape"
+STATES = ("moments.", "moment1.", "moment2.", "lamb_m.", "lamb_v.", "adam_m.", "adam_v.")
+STEP_STATE = "accu_grads."
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter of the network as this rank holds it.
+
+    ``slice`` is what is stored: with optimizer parallel (``gather_ranks``) a part of ``base``, the
+    slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
+    ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
+    decided the layout. ``why``: why something is not known.
+    """
+
+    name: str
+    parameter: GraphParameter
+    shape: Shape
+    slice: Shape | None
+    base: Shape | None
+    layout: TensorLayout | None
+    mirror_ranks: tuple[int, ...] | None = None
+    gather_ranks: tuple[int, ...] | None = None
+    scatter_ranks: tuple[int, ...] | None = None
+    user: Node | None = None
+    why: str = ""
+
+
+def check_users(analysis: Analysis) -> None:
+    """Refuse a parameter whose users want it in different layouts."""
+    for port in analysis.order:
+        if not isinstance(port, GraphParameter) or not is_weight(port):
+            continue
+        users = _users(analysis, port)
+        layouts = [layout for use in users if (layout := _wanted(analysis, use)) is not None]
+        if any(not layouts[0].same_as(layout) for layout in layouts[1:]):
+            message = (
+                f"the parameter {port.name} has several users, and they want it in different layouts"
+            )
+            node = users[0].node if users else None
+            analysis.refuse("parameter-users", message, DIFFERENT, node, "parameter")
+
+
+def is_weight(parameter: GraphParameter) -> bool:
+    """Whether a parameter has a value of its own."""
+    return parameter.declaration is not None and parameter.declaration.has_default
+
+
+def _users(analysis: Analysis, parameter: GraphParameter) -> list[Use]:
+    """Operators that use a parameter: directly, or the first one behind each use of a Load."""
+    network = analysis.network
+    found: list[Use] = []
+    for use in network.users_of(parameter):
+        if primitive(use.node) != "Load":
+            if use.node in analysis.judged:
+                found.append(use)
+            continue
+        if use.position != 0:
+            continue
+        for loaded in network.users_of(use.node):
+            if primitive(loaded.node) == "UpdateState" or loaded.node not in network.forward:
+                continue
+            if loaded.node in analysis.judged:
+                found.append(loaded)
+            elif (first := _first_behind(analysis, loaded.node, loaded.position)) is not None:
+                found.append(first)
+    return list(dict.fromkeys(found))
+
+
+def _first_behind(analysis: Analysis, node: Node, position: int) -> Use | None:
+    """The nearest operator behind a node that hands on its operand."""
+    network = analysis.network
+    todo: list[Use] = list(_forward_uses(analysis, node))
+    if network.called(node) is not None:
+        todo = [Use(node, position)]
+    seen: set[tuple[int, int]] = set()
+    while todo:
+        use = todo.pop(0)
+        if (id(use.node), use.position) in seen:
+            continue
+        seen.add((id(use.node), use.position))
+        if use.node in analysis.judged:
+            return use
+        graph = network.called(use.node)
+        if graph is not None:
+            parameter = network.parameter(graph, use.position)
+            if parameter is not None:
+                uses = network.users_of(parameter)
+                todo += [u for u in uses if primitive(u.node) not in ("MakeTuple", "UpdateState")]
+            continue
+        todo += _forward_uses(analysis, use.node)
+    return None
+
+
+def _forward_uses(analysis: Analysis, node: Node) -> Iterator[Use]:
+    for use in analysis.network.users_of(node):
+        if use.node in analysis.network.forward and primitive(use.node) != "UpdateState":
+            yield use
+
+
+def _wanted(analysis: Analysis, use: Use) -> TensorLayout | None:
+    judged = analysis.judged.get(use.node)
+    return None if judged is None else judged.input_layout(use.position)
+
+
+def weights(analysis: Analysis) -> list[Weight]:
+    """All parameters of the entry that are weights, in the dump's order."""
+    entry = analysis.network.entry
+    if entry is None:
+        return []
+    mirrors = _mirrors(analysis)
+    found: dict[str, Weight] = {}
+    for parameter in entry.parameters:
+        if is_weight(parameter):
+            weight = _weight(analysis, parameter)
+            ranks = mirrors.get(id(parameter))
+            if ranks is not None:
+                weight = _with_mirror(weight, ranks)
+            found[parameter.name] = weight
+    return [_like_original(analysis, weight, found) for weight in found.values()]
+
+
+def _with_mirror(weight: Weight, ranks: tuple[int, ...]) -> Weight:
+    """Optimizer parallel over all replicas makes the mirror needless."""
+    if weight.gather_ranks is None:
+        return replace(weight, mirror_ranks=ranks)
+    return weight
+
+
+def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
+    shape = (parameter.type.dimensions if parameter.type else None) or ()
+    plain = Weight(parameter.name, parameter, shape, shape, shape, None)
+    use = _care_user(analysis, parameter, set())
+    if use is None:
+        return plain
+    judged = analysis.judged[use.node]
+    if judged.judgement.verdict != "legal":
+        why = f"its user {use.node.id} {primitive(use.node)} is {judged.judgement.verdict}"
+        return replace(plain, slice=None, base=None, user=use.node, why=why)
+    layout = judged.input_layout(use.position)
+    _check_interleaving(analysis, parameter, use)
+    tensor = judged.call.slots.tensor(use.position)
+    if layout is None or tensor is None:
+        return replace(plain, slice=None, base=None, user=use.node, why="its layout is not known")
+    local = judged.judgement.input_slices[tensor]
+    weight = replace(plain, slice=local, base=local, layout=layout, user=use.node)
+    return _optimizer_parallel(analysis, weight)
+
+
+def _check_interleaving(analysis: Analysis, parameter: GraphParameter, use: Use) -> None:
+    """Refuse a weight that is cut along the interleaving axis: it can't be computed in turn."""
+    judged = analysis.judged[use.node]
+    tensor = judged.call.slots.tensor(use.position)
+    layouts = judged.wanted.in_layout or ()
+    if tensor is not None and tensor < len(layouts) and layouts[tensor].interleaves:
+        message = f"the parameter {parameter.name} can not be interleaved"
+        analysis.refuse("interleaved-parameter", message, INTERLEAVED, use.node, "parameter")
+
+
+def _care_user(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
+    """The operator that decides a parameter's layout: breadth before depth, calls last."""
+    found = _care_user_here(analysis, port, seen)
+    if found is not None:
+        return found
+    network = analysis.network
+    for use in network.users_of(port):
+        graph = network.called(use.node) or _differentiated(analysis, use.node)
+        if graph is None:
+            continue
+        inner = network.parameter(graph, use.position)
+        if inner is not None and id(inner) not in seen:
+            found = _care_user(analysis, inner, seen | {id(inner)})
+            if found is not None:
+                return found
+    return None
+
+
+def _differentiated(analysis: Analysis, node: Node):
+    callee = analysis.network.callee.get(node)
+    if isinstance(callee, Node) and primitive(callee) == "J":
+        graph = analysis.network.inputs[callee][0]
+        return analysis.network.dump.graph(getattr(graph, "name", ""))
+    return None
+
+
+def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
+    later: list[Node] = []
+    for use in analysis.network.users_of(port):
+        name = primitive(use.node)
+        if not name or (name == "Depend" and use.position != 0) or name in ("Receive", "Send"):
+            continue
+        if name == "UpdateState":
+            continue
+        if name == "Generator":
+            return None
+        if use.node in analysis.judged:
+            return use
+        later.append(use.node)
+    for node in later:
+        if id(node) not in seen:
+            seen.add(id(node))
+            found = _care_user_here(analysis, node, seen)
+            if found is not None:
+                return found
+    return None
+
+
+# -- optimizer parallel ------------------------------------------------------------------------
+
+
+def _optimizer_parallel(analysis: Analysis, weight: Weight) -> Weight:
+    """Cut a replicated weight along its first dimension over those who hold the same slice."""
+    context, layout = analysis.context, weight.layout
+    if not context.parallel_optimizer or layout is None or not weight.base:
+        return weight
+    if _bytes(weight) < context.threshold * 1024:
+        return weight
+    ranks, rank = analysis.operators.devices, analysis.operators.own_rank
+    group = replicas(layout, ranks, rank)
+    size = context.weight_shard_size
+    if len(group) == 1:
+        return weight
+    parts = size if size != -1 and len(group) >= size else len(group)
+    if weight.base[0] % parts:
+        return weight
+    mirror: tuple[int, ...] | None = None
+    if parts < len(group):
+        if len(group) % parts:
+            return weight
+        rest = len(group) // parts
+        block = group.index(rank) // parts
+        matrix = (rest, len(ranks) // rest)
+        mirror = ranks_along(matrix, (0,), ranks, rank)
+        group = group[block * parts : (block + 1) * parts]
+    for members, what in ((group, "gather"), (mirror or (), "mirror")):
+        try:
+            check_group(members, f"optimizer parallel {what} of {weight.name}", analysis.operators)
+        except Refused:
+            # MindSpore only warns, and leaves the weight whole.
+            return weight
+    local = (weight.base[0] // parts, *weight.base[1:])
+    return replace(
+        weight, slice=local, gather_ranks=group, scatter_ranks=group, mirror_ranks=mirror
+    )
+
+
+def _bytes(weight: Weight) -> int:
+    """Bytes of the whole weight, the unsliced one."""
+    count = 1
+    for size in weight.shape:
+        count *= size
+    dtype = weight.parameter.type.dtype if weight.parameter.type else None
+    return count * max(BITS.get(dtype or "", 32), 8) // 8
+
+
+def _like_original(analysis: Analysis, weight: Weight, all_weights: dict[str, Weight]) -> Weight:
+    """Optimizer states lie like the weight that they belong to."""
+    prefix, dot, rest = weight.name.partition(".")
+    original = all_weights.get(rest)
+    if not dot or original is None or original is weight or original.shape != weight.shape:
+        return weight
+    if weight.user is not None and prefix + dot != STEP_STATE:
+        return weight
+    local = original.slice
+    if prefix + dot == STEP_STATE and not analysis.context.accumulation_shard:
+        local = original.base
+    return replace(
+        weight,
+        slice=local,
+        base=original.base,
+        layout=original.layout,
+        why=original.why,
+    )
+
+
+# -- mirrors -----------------------------------------------------------------------------------
+
+
+def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
+    """Per parameter (by identity) the ranks over which its gradient is summed."""
+    found: dict[int, tuple[int, ...]] = {}
+    if not analysis.differentiates:
+        return found
+    for port in analysis.order:
+        judged = analysis.judged.get(port) if isinstance(port, Node) else None
+        if judged is None or judged.judgement.verdict != "legal":
+            continue
+        mirrors = judged.judgement.mirrors
+        for position, source in enumerate(analysis.network.inputs[judged.node]):
+            tensor = judged.call.slots.tensor(position)
+            parameter = behind(analysis, source)
+            if tensor is None or tensor >= len(mirrors) or parameter is None:
+                continue
+            if len(mirrors[tensor]) > 1 and id(parameter) not in found:
+                found[id(parameter)] = mirrors[tensor]
+    return found
+
+
+def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
+    """The weight that an operand is, behind Load, Cast, Depend and calls; else None."""
+    network = analysis.network
+    for _ in range(1000):
+        while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+            source = network.inputs[source][0]
+        if not isinstance(source, GraphParameter):
+            return None
+        if source.declaration is not None:
+            return source if source.declaration.has_default else None
+        place = network.index_of(source)
+        if place is None:
+            return None
+        graph, index = place
+        calls = network.calls.get(graph.name, ())
+        source = network.argument(calls[0], index) if calls else None
+    return None

@@ -1,0 +1,591 @@
+"""Run folders: ranks, compilations, passes, what else a run leaves, and paths of a command line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool import DumpError, load_run
+from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run_context import context_beside, context_value
+from irtool.syntax.run_expand import expand
+from irtool.syntax.run_names import is_dump, parse_base, parse_name, split_number
+
+TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
+
+
+def put(folder: Path, *names: str, text: str = TINY) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "kind"),
+    [
+        ("20_validate_0074.ir", (74, "validate", 20), "stage"),
+        ("21_validate_12345.ir.gz", (12345, "validate", 21), "stage"),
+        ("06_parallel-infer-symbol_0009.ir", (9, "parallel-infer-symbol", 6), "stage"),
+        ("20_validate.ir", (None, "validate", 20), "stage"),
+        ("validate.ir", (None, "validate", None), "stage"),
+        ("step_parallel_begin_0018.ir", (18, "step_parallel_begin", None), "parallel"),
+        ("step_parallel_begin_18.ir", (18, "step_parallel_begin", None), "parallel"),
+        ("step_parallel_begin.ir", (None, "step_parallel_begin", None), "parallel"),
+        ("0018_step_parallel_begin.ir", (18, "step_parallel_begin", None), "parallel"),
+        ("12_step_parallel_begin.ir", (12, "step_parallel_begin", None), "parallel"),
+        ("0031_14_validate.ir", (31, "validate", 14), "stage"),
+        (
+            "opt_pass_40_grouped_pairwise_exchange_alltoall_0498.ir",
+            (498, "grouped_pairwise_exchange_alltoall", None),
+            "pass",
+        ),
+        ("opt_substep_opt_a_r1_j0_14_shard_inline_0096.ir", (96, "shard_inline", None), "substep"),
+        ("opt_a.r1.a_2.inline_12.ir", (12, "a_2.inline", None), "substep"),
+        (
+            "hwopt_pm_7_print_value_type_0302.ir",
+            (302, "hwopt_pm_7_print_value_type", None),
+            "backend",
+        ),
+        ("graph_build_0_0123.ir", (123, "graph_build_0", None), "kernel"),
+        ("graph_build_0.ir", (None, "graph_build_0", None), "kernel"),
+        ("trace_code_graph_0124", (124, "trace_code_graph", None), "kernel"),
+        ("merge_send_receive_0018.ir", (18, "merge_send_receive", None), "pass"),
+        ("analyze_fail.ir", (None, "analyze_fail", None), "failure"),
+        ("gpt_24_layers_validate.ir.xz", (None, "validate", None), "stage"),
+        ("resnet__20_validate_0074.ir", (74, "validate", 20), "stage"),
+        ("net__verbose_ir_files__hwopt_x_0074.ir", (74, "hwopt_x", None), "backend"),
+        ("r2.3.mindir_11.ir", (None, "r2.3.mindir_11", None), "other"),
+    ],
+)
+def test_names(name: str, expected: tuple[int | None, str, int | None], kind: str) -> None:
+    assert parse_name(name) == expected
+    assert parse_base(split_number(name)[1])[2] == kind
+
+
+def test_debug_names_in_pass_names_are_no_prefix() -> None:
+    name = "before_lift_249_13___main___L_construct_1266_0024.ir"
+    assert parse_name(name) == (24, "before_lift_249_13___main___L_construct_1266", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("20_validate_0074.ir", True),
+        ("20_validate_0074.ir.xz", True),
+        ("trace_code_graph_0124", True),
+        ("20_validate_0074.dot", False),
+        ("analyze_fail.dat", False),
+        ("ms_output_trace_code_graph_0.pb", False),
+        ("final_actor_set_kernel_graph_0.ir", False),
+        ("case.json", False),
+    ],
+)
+def test_what_counts_as_a_dump_in_a_folder(name: str, expected: bool) -> None:
+    assert is_dump(name) is expected
+
+
+# -- runs --------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_run(samples: Path) -> None:
+    run = irtool.load_run(samples / "pipeline_run")
+    assert run.ranks == (0, 4)
+    assert not run.problems
+    (compilation,) = run.rank(4).compilations
+    assert [file.name for file in compilation.passes] == ["step_parallel_begin", "validate"]
+    assert [(file.number, file.order, file.rank) for file in compilation.passes] == [
+        (18, 0, 4),
+        (80, 1, 4),
+    ]
+    assert compilation.context is not None
+    assert compilation.context["pipeline_stages"] == 2
+    assert compilation.context["global_rank"] == 4
+    assert compilation.begin is not None
+    assert compilation.begin is compilation.begin
+    assert compilation.validate is not None
+    assert compilation.validate.path.endswith("20_validate_0080.ir")
+    assert compilation.auto_begin is None
+    assert compilation.end is None
+    assert compilation.dump("no such pass") is None
+    assert compilation.is_training
+    assert compilation.chosen == ""
+    assert [item.ranks for item in run.classes()] == [(0,), (4,)]
+    with pytest.raises(LookupError, match="ranks: 0, 4"):
+        run.rank(1)
+
+
+def test_whole_joins_one_rank_a_stage(samples: Path, tmp_path: Path) -> None:
+    whole = load_run(samples / "pipeline_run").whole()
+    assert [Path(dump.path).parent.name for dump in whole.dumps] == ["rank_0", "rank_4"]
+    assert whole.transfers
+    # Without a context, one rank of each class of equal graphs.
+    for rank in (0, 4):
+        folder = tmp_path / f"rank_{rank}"
+        folder.mkdir()
+        shutil.copy(samples / f"pipeline_run/rank_{rank}/20_validate_0080.ir", folder)
+    assert len(load_run(tmp_path).whole().transfers) == len(whole.transfers)
+
+
+def two_compilations(folder: Path, samples: Path) -> None:
+    """Train and eval of one process: one counter, kernel graphs between the stages."""
+    names = ("00_bootstrap", "opt_pass_0_opt_a", "step_parallel_begin", "12_optimize")
+    put(folder, *(f"{name}_{index:04}.ir" for index, name in enumerate(names)))
+    shutil.copy(samples / "gpt/20_validate_0080.ir", folder / "20_validate_0004.ir")
+    put(
+        folder, "verbose_ir_files/hwopt_x_0005.ir", "graph_build_0_0006.ir", "trace_code_graph_0007"
+    )
+    put(folder, "22_task_emit_0008.ir")
+    put(folder, *(f"{name}_{index:04}.ir" for index, name in enumerate(names, 9)))
+    put(folder, "20_validate_0013.ir", "graph_build_1_0014.ir", text=TINY * 10_000)
+    put(folder / "actor_set", "0_actor_set_x.ir")
+    put(folder, "ms_output_optimize.pb", "00_bootstrap_0000.dot")
+
+
+def test_two_compilations_in_one_folder(tmp_path: Path, samples: Path) -> None:
+    two_compilations(tmp_path / "rank_3", samples)
+    run = load_run(tmp_path)
+    train, evaluate = run.rank(3).compilations
+    assert [file.number for file in train.passes] == list(range(9))
+    assert [file.number for file in evaluate.passes] == list(range(9, 15))
+    assert [file.order for file in evaluate.passes] == list(range(9, 15))
+    assert [file.base for file in train.kernel_graphs] == ["graph_build_0", "trace_code_graph"]
+    # The other one is the larger file, but has no backward pass.
+    assert evaluate.main.size > train.main.size
+    picked = run.compilation()
+    assert picked.index == 0
+    assert "compilation 0 of 2 of rank 3: the largest one in training" in picked.chosen
+    assert run.compilation(1).index == 1
+    with pytest.raises(LookupError, match="no compilation 2"):
+        run.compilation(2)
+
+
+def test_compilations_without_stage_files(tmp_path: Path) -> None:
+    put(tmp_path, *(f"step_parallel_begin_{number:04}.ir" for number in (18, 99)))
+    put(tmp_path, *(f"20_validate_{number:04}.ir" for number in (80, 160, 240)))
+    compilations = load_run(tmp_path).compilations
+    assert [[file.number for file in one.passes] for one in compilations] == [
+        [18, 80],
+        [99, 160],
+        [240],
+    ]
+
+
+def test_stages_of_an_unknown_version_restart_too(tmp_path: Path) -> None:
+    put(tmp_path, "00_new_0000.ir", "01_newer_0001.ir", "00_new_0002.ir", "01_newer_0003.ir")
+    assert [len(one.passes) for one in load_run(tmp_path).compilations] == [2, 2]
+
+
+def test_dumps_without_numbers_stand_in_the_order_of_passes(tmp_path: Path) -> None:
+    put(tmp_path, "validate.ir", "step_parallel_begin.ir", "step_auto_parallel_begin.ir")
+    (compilation,) = load_run(tmp_path).compilations
+    assert [file.name for file in compilation.passes] == [
+        "step_auto_parallel_begin",
+        "step_parallel_begin",
+        "validate",
+    ]
+
+
+def test_numbers_that_repeat_are_reported(tmp_path: Path) -> None:
+    put(tmp_path, "00_bootstrap_0000.ir", "01_type_inference_0001.ir", "01_event_method_0001.ir")
+    (problem,) = load_run(tmp_path).problems
+    assert "several processes" in problem.message
+
+
+def test_everything_that_a_run_leaves(tmp_path: Path) -> None:
+    put(tmp_path / "out/graphs/rank_0", "step_parallel_begin_0018.ir", "20_validate_0080.ir")
+    put(tmp_path / "out/graphs/rank_10", "step_parallel_begin_0018.ir")
+    put(tmp_path / "rank_0/om", "analyze_fail.ir")
+    put(tmp_path / "log_output/1/rank.2", "stdout", "stderr")
+    put(tmp_path, "worker_0.log", "scheduler.log", "loss.csv", "strategy_ckpt.json")
+    put(tmp_path / "dump/rank_0/Net/0/3", "statistic.csv")
+    put(tmp_path / "dump/rank_0/Net/0/4", "Add.x_Add-op0.0.0.17.input.0.DefaultFormat.Float32.npy")
+    put(
+        tmp_path / "dump/rank_0/Net/0/constants",
+        "Parameter.d.0.0.1.output.0.DefaultFormat.Bool.npy",
+    )
+    put(tmp_path / "dump/rank_0/execution_order", "ms_execution_order_graph_0.csv")
+    put(tmp_path / "dump/rank_0/graphs", "ms_output_trace_code_graph_0.ir")
+    put(tmp_path / "probe/graph/step2/rank1", "dump.json", "stack.json")
+    put(tmp_path / "probe/step0/proc77", "dump.json")
+    put(tmp_path, "case.json", text='{"context": {"device_num": "16", "full_batch": "True"}}')
+    run = load_run(tmp_path)
+    assert run.ranks == (0, 1, 2, 10)
+    (compilation,) = run.rank(0).compilations
+    assert [file.name for file in compilation.passes] == [
+        "step_parallel_begin",
+        "validate",
+        "ms_output_trace_code_graph_0",
+        "analyze_fail",
+    ]
+    assert compilation.context == {"device_num": 16, "full_batch": True, "global_rank": 0}
+    assert run.rank(10).context == {"device_num": 16, "full_batch": True, "global_rank": 10}
+    assert [(log.kind, log.rank) for log in run.logs] == [
+        ("stderr", 2),
+        ("stdout", 2),
+        ("scheduler", None),
+        ("worker", 0),
+    ]
+    assert [log.kind for log in run.rank(2).logs] == ["stderr", "stdout"]
+    assert [Path(path).name for path in run.losses] == ["loss.csv"]
+    assert [Path(path).name for path in run.strategy_files] == ["strategy_ckpt.json"]
+    dumps = [(dump.net, dump.graph, dump.iteration) for dump in run.rank(0).tensor_dumps]
+    assert dumps == [("Net", 0, 3), ("Net", 0, 4), ("Net", 0, None)]
+    assert [dump.tensors for dump in run.rank(0).tensor_dumps] == [False, True, True]
+    assert len(run.rank(0).execution_order) == 1
+    assert [(m.rank, m.step, m.process, m.part) for m in run.msprobe] == [
+        (0, 0, 77, ""),
+        (1, 2, None, "graph"),
+    ]
+
+
+def test_rank_of_a_flat_folder(tmp_path: Path) -> None:
+    put(tmp_path / "flat", "20_validate_0080.ir")
+    assert load_run(tmp_path / "flat").ranks == (0,)
+    put(tmp_path / "flat", "case.json", text='{"context": {"global_rank": "5"}}')
+    assert load_run(tmp_path / "flat").ranks == (5,)
+    put(tmp_path / "rank_7", "20_validate_0080.ir")
+    assert load_run(tmp_path / "rank_7").ranks == (7,)
+    put(tmp_path / "rank_7", "case.json", text="{oops")
+    (problem,) = load_run(tmp_path / "rank_7").problems
+    assert problem.path.endswith("case.json")
+
+
+def test_graphs_beside_the_only_rank_belong_to_it(tmp_path: Path) -> None:
+    put(tmp_path / "ir", "20_validate_0074.ir")
+    put(tmp_path / "rank_6/Net/0/0", "statistic.csv")
+    run = load_run(tmp_path)
+    assert run.ranks == (6,)
+    assert run.compilation().main.rank == 6
+
+
+def test_an_empty_folder_is_an_empty_run(tmp_path: Path) -> None:
+    run = load_run(tmp_path)
+    assert (run.ranks, run.compilations, run.context, run.problems) == ((), (), None, ())
+    with pytest.raises(LookupError, match="no dumps"):
+        run.compilation()
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DumpError, match="no such folder"):
+        load_run(tmp_path / "missing")
+    put(tmp_path, "20_validate_0080.ir")
+    with pytest.raises(DumpError, match="is no folder"):
+        load_run(tmp_path / "20_validate_0080.ir")
+
+
+def test_closed_folders_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "rank_0", "20_validate_0080.ir")
+    put(tmp_path / "rank_1", "20_validate_0080.ir")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith(closed):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    closed = "rank_1"
+    run = load_run(tmp_path)
+    assert run.ranks == (0,)
+    assert "permission denied" in run.problems[0].message
+    closed = tmp_path.name
+    with pytest.raises(DumpError, match="permission denied"):
+        load_run(tmp_path)
+    (problem,) = expand([str(tmp_path)]).problems
+    assert (problem.code, problem.message) == ("RUN012", "permission denied")
+
+
+def test_loops_of_links_end_and_links_to_dumps_count_once(tmp_path: Path) -> None:
+    put(tmp_path / "rank_0", "20_validate_0080.ir")
+    (tmp_path / "rank_0/loop").symlink_to(tmp_path)
+    (tmp_path / "rank_0/latest.ir").symlink_to("20_validate_0080.ir")
+    (tmp_path / "rank_0/gone.ir").symlink_to("missing")
+    (tmp_path / "again").symlink_to(tmp_path / "rank_0")
+    assert [file.base for one in load_run(tmp_path).compilations for file in one.passes] == [
+        "20_validate"
+    ]
+    found = expand([str(tmp_path / "**" / "*.ir")])
+    assert [Path(file.path).name for file in found.files] == ["20_validate_0080.ir", "latest.ir"]
+
+
+def test_dumps_are_kept_up_to_a_bound(
+    tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = samples / "mlp_semi_auto/step_parallel_begin_0018.ir"
+    for number in range(3):
+        shutil.copy(source, tmp_path / f"step_parallel_begin_{number:04}.ir")
+    monkeypatch.setattr("irtool.syntax.run._MOST_DUMPS", 2)
+    first, second, third = load_run(tmp_path).compilations
+    kept = first.begin
+    assert second.begin is not None
+    assert first.begin is kept
+    assert third.begin is not None
+    assert len(first.shelf.dumps) == 2
+    assert first.begin is kept
+
+
+def test_context_values() -> None:
+    assert context_value("8") == 8
+    assert context_value("[[1, 2], [3]]") == ((1, 2), (3,))
+    assert context_value("[]") == ()
+    assert context_value("False") is False
+    assert context_value("full_batch") == "full_batch"
+    assert context_value("(oops") == "(oops"
+    assert context_value(3) == 3
+
+
+def test_context_beside_a_dump(samples: Path, tmp_path: Path) -> None:
+    context = context_beside(str(samples / "mlp_semi_auto/20_validate_0080.ir"))
+    assert context is not None
+    assert context["device_num"] == 8
+    assert context_beside(str(tmp_path / "x.ir")) is None
+
+
+# -- classes of ranks --------------------------------------------------------------------------
+
+
+def as_rank(text: str, own: int, other: int) -> str:
+    """A dump as the same stage's rank ``other`` would have it: groups and peers move along."""
+    shift = other - own
+    text = re.sub(
+        r"(rank_list|group_rank_ids): \(([\d, ]+)\)",
+        lambda m: f"{m[1]}: ({', '.join(str(int(r) + shift) for r in m[2].split(', '))})",
+        text,
+    )
+    text = re.sub(r'(group: "\d+-)\d+', rf"\g<1>{10**15 + other}", text)
+    text = re.sub(
+        r"(primitive_attrs: \{[^{}]*(?:src|dest)_rank: I64\()(\d+)",
+        lambda m: m[1] + str(int(m[2]) + shift),
+        text,
+    )
+    return re.sub(r"0x[0-9a-f]{6,}", lambda m: f"0x{int(m[0], 16) + 16 * other:x}", text)
+
+
+def test_equal_ranks_are_folded(tmp_path: Path, samples: Path) -> None:
+    for stage in (0, 4):
+        text = (samples / f"pipeline_run/rank_{stage}/20_validate_0080.ir").read_text()
+        for rank in range(stage, stage + 4):
+            put(tmp_path / f"rank_{rank}", "20_validate_0080.ir", text=as_rank(text, stage, rank))
+    run = load_run(tmp_path)
+    assert [item.ranks for item in run.classes()] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    # One constant of one rank, and it stands alone.
+    path = tmp_path / "rank_2/20_validate_0080.ir"
+    path.write_text(path.read_text().replace("Bool(0)", "Bool(1)", 1))
+    assert [item.ranks for item in load_run(tmp_path).classes()] == [(0, 1, 3), (2,), (4, 5, 6, 7)]
+
+
+def test_an_unreadable_rank_equals_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in range(3):
+        put(tmp_path / f"rank_{rank}", "20_validate_0080.ir")
+    from irtool.syntax import run as module
+
+    real = module.read_content
+
+    def refuse(path: str) -> object:
+        if "rank_1" in path:
+            raise DumpError(path, "permission denied")
+        return real(path)
+
+    monkeypatch.setattr(module, "read_content", refuse)
+    classes = load_run(tmp_path).classes()
+    assert [(item.ranks, bool(item.fingerprint)) for item in classes] == [
+        ((0, 2), True),
+        ((1,), False),
+    ]
+
+
+SLICES = """\
+  %1(a) = PrimFunc_StridedSlice(%0, (I64({0}), I64(0)), (I64({1}), I64(8)), (I64(1), I64(1))) \
+{{instance name: {2}}} cnode_primal_attrs: {{unique_id: "41"}}
+  %2(b) = StridedSliceGrad(%1, (I64(8), I64(8)), (I64({0}), I64(0)), (I64({1}), I64(8)), \
+(I64(1), I64(1))) cnode_primal_attrs: {{forward_unique_id: "41"}}
+"""
+
+
+def test_slices_of_redistribution_may_differ_and_those_of_the_user_may_not() -> None:
+    same = Fingerprints()
+    inserted = "redistribution_op_4422429581742500503StridedSlice_"
+    assert same.of(SLICES.format(0, 4, inserted), 0) == same.of(SLICES.format(4, 8, inserted), 1)
+    assert same.of(SLICES.format(0, 4, inserted), 0) != same.of(SLICES.format(4, 6, inserted), 1)
+    assert same.of(SLICES.format(0, 4, "mine"), 0) != same.of(SLICES.format(4, 8, "mine"), 1)
+    forward, backward = SLICES.splitlines()
+    moved = [text.format(0, 4, "mine") for text in (forward,)] + [backward.format(4, 8)]
+    assert same.of(SLICES.format(0, 4, "mine"), 0) != same.of("\n".join(moved), 0)
+
+
+def test_renumbering_keeps_different_things_different() -> None:
+    same = Fingerprints()
+    two = "  %0(a_1) = call @G_12(%para0_x)\n  %1(a_2) = call @G_{0}(%0, $(@G_12:b_{1}))\n"
+    assert same.of(two.format(13, 5), 0) == same.of(two.replace("12", "40").format(41, 5), 0)
+    assert same.of(two.format(13, 5), 0) != same.of(two.format(12, 5), 0)
+    assert same.of(two.format(13, 5), 0) == same.of(two.format(13, 6), 0)
+    send = (
+        "  %0(a) = Send(%1) primitive_attrs: {{dest_rank: I64({0})}}"
+        " cnode_attrs: {{dest_rank: I64({1})}}"
+    )
+    assert same.of(send.format(4, 1), 0) == same.of(send.format(5, 1), 1)
+    assert same.of(send.format(4, 1), 0) != same.of(send.format(4, 1), 1)
+    assert same.of(send.format(4, 1), 0) != same.of(send.format(4, 2), 0)
+    group = '  %0(a) = AllReduce(%1) primitive_attrs: {{group: "2-{0}", rank_list: ({1}, {2})}}'
+    assert same.of(group.format(10**15, 0, 1), 0) == same.of(group.format(10**16, 2, 3), 2)
+    assert same.of(group.format(10**15, 0, 1), 0) != same.of(group.format(10**15, 0, 2), 0)
+
+
+def test_any_other_change_of_a_dump_changes_its_fingerprint(samples: Path) -> None:
+    text = (samples / "pipeline_run/rank_0/20_validate_0080.ir").read_text()
+    fingerprints = Fingerprints()
+    base = fingerprints.of(text, 0)
+    # What is renumbered or left out may change without notice: debug names, source lines, …
+    ignored = re.compile(
+        r"^ *%\d+\(([^()]*)\) =|^Total number of nodes:.*|^subgraph instance:.*|^ *# In file .*",
+        re.MULTILINE,
+    )
+    spans = [found.span() for found in ignored.finditer(text)]
+    words = list(re.finditer(r"\d+|[A-Za-z_]+", text))
+    for word in random.Random(5).sample(words, 400):
+        if any(begin <= word.start() < end for begin, end in spans):
+            continue
+        new = str(int(word[0]) + 1) if word[0].isdigit() else word[0] + "x"
+        changed = text[: word.start()] + new + text[word.end() :]
+        line = text[text.rfind("\n", 0, word.start()) + 1 : word.end() + 20]
+        assert fingerprints.of(changed, 0) != base, line
+
+
+# -- paths of a command line -------------------------------------------------------------------
+
+
+def test_expand_a_run_folder(samples: Path) -> None:
+    found = expand([str(samples / "pipeline_run")])
+    assert not found.problems
+    assert len(found.runs) == 1
+    assert [(file.rank, file.compilation, file.name) for file in found.files] == [
+        (0, 0, "step_parallel_begin"),
+        (0, 0, "validate"),
+        (4, 0, "step_parallel_begin"),
+        (4, 0, "validate"),
+    ]
+
+
+def test_expand_files_keeps_the_order_given(samples: Path) -> None:
+    begin = str(samples / "mlp_semi_auto/step_parallel_begin_0018.ir")
+    other = str(samples / "pipeline_run/rank_4/20_validate_0080.ir")
+    found = expand([other, "-", begin, other])
+    assert [file.path for file in found.files] == [other, "-", begin]
+    assert [file.rank for file in found.files] == [4, None, 0]
+    assert [file.name for file in found.files] == ["validate", "", "step_parallel_begin"]
+    assert not found.problems
+
+
+def test_expand_reads_what_is_named_itself(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "actor_set/0_actor_set_x.ir",
+        "old.dat",
+        "20_validate_0001.ir",
+        "20_validate_0001.dot",
+    )
+    with gzip.open(tmp_path / "step_parallel_begin_0000.ir.gz", "wt") as file:
+        file.write(TINY)
+    in_folder = [Path(file.path).name for file in expand([str(tmp_path)]).files]
+    assert in_folder == ["step_parallel_begin_0000.ir.gz", "20_validate_0001.ir"]
+    named = [str(tmp_path / "old.dat"), str(tmp_path / "actor_set/0_actor_set_x.ir")]
+    assert [file.path for file in expand(named).files] == named
+    matched = expand([str(tmp_path / "*.dat")])
+    assert [Path(file.path).name for file in matched.files] == ["old.dat"]
+    assert len(expand([str(tmp_path / "*")]).files) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_expand_does_not_open_pipes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    found = expand([str(tmp_path / "pipe")])
+    assert [file.path for file in found.files] == [str(tmp_path / "pipe")]
+
+
+def test_expand_says_what_is_wrong(tmp_path: Path, samples: Path) -> None:
+    empty, losses = tmp_path / "empty", tmp_path / "losses"
+    empty.mkdir()
+    put(losses, "loss.json")
+    (tmp_path / "gone").symlink_to("missing")
+    paths = [str(empty), str(losses), str(tmp_path / "no.ir"), str(tmp_path / "*.ir")]
+    found = expand([*paths, str(tmp_path / "gone"), str(samples / "gpt")])
+    assert [problem.code for problem in found.problems] == [
+        "RUN013",
+        "RUN013",
+        "RUN010",
+        "RUN011",
+        "RUN010",
+    ]
+    assert "MS_DEV_SAVE_GRAPHS" in found.problems[0].hint
+    assert "losses" in found.problems[1].hint
+    assert len(found.files) == 2
+
+
+def test_expand_says_what_cannot_be_read(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: "step_parallel" not in str(path))
+    found = expand([str(samples / "gpt"), str(samples / "gpt/step_parallel_begin_0018.ir")])
+    assert [problem.message for problem in found.problems] == ["permission denied"] * 2
+    assert [file.name for file in found.files] == ["validate"]
+
+
+def test_names_that_look_like_globs(tmp_path: Path) -> None:
+    put(tmp_path, "a[1].ir")
+    assert len(expand([str(tmp_path / "a[1].ir")]).files) == 1
+
+
+def test_a_folder_of_many_files(tmp_path: Path) -> None:
+    for number in range(5_000):
+        (tmp_path / f"opt_pass_1_x_{number:04}.ir").touch()
+    assert len(expand([str(tmp_path)]).files) == 5_000
+
+
+# -- the corpus --------------------------------------------------------------------------------
+
+
+def test_every_case_of_the_corpus_is_one_compilation(corpus: Path) -> None:
+    cases = sorted(path for path in (corpus / "verdicts").iterdir() if path.is_dir())
+    run = load_run(corpus / "verdicts")
+    assert not run.problems
+    assert len(run.compilations) == len(cases)
+    for compilation in run.compilations:
+        assert compilation.context is not None
+        assert compilation.context["global_rank"] == compilation.rank
+        assert compilation.file("step_parallel_begin") is not None
+
+
+def test_precision_runs_of_the_corpus(corpus: Path) -> None:
+    run = load_run(corpus / "precision/mindspore_cpu/reference")
+    (compilation,) = run.compilations
+    assert [file.base for file in compilation.kernel_graphs] == [
+        "graph_build_0",
+        "ms_output_trace_code_graph_0",
+    ]
+    assert [dump.iteration for dump in run.tensor_dumps] == [0]
+    assert [Path(path).name for path in run.losses] == ["loss.json"]
+    assert len(run.rank(0).execution_order) == 2
+    probe = load_run(corpus / "precision/msprobe_pytorch/none")
+    assert [(dump.step, dump.process) for dump in probe.msprobe] == [(0, 3712)]
+    assert len(load_run(corpus / "precision/loss").losses) == 7
+
+
+def test_large_dumps_of_the_corpus_have_names_of_their_own(corpus: Path) -> None:
+    (compilation,) = load_run(corpus / "large").compilations
+    assert [file.name for file in compilation.passes] == ["step_parallel_begin", "validate"]
+
+
+def test_standard_input_stays_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert [file.path for file in expand(["-"]).files] == ["-"]

@@ -1,0 +1,72 @@
+"""What README claims is run: every row of symptom → command, the screenful, the Python lines."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from irtool.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| ([^|]+?) \| `(irtool [^`]+)` \|", README, re.MULTILINE)
+SYMPTOMS = {
+    "hang",
+    "out of memory",
+    "slow step",
+    "slow compile",
+    "compile failure",
+    "wrong group",
+    "stage imbalance",
+    "missing recompute",
+    "unexpected AllGather",
+}
+"""Symptoms that the commands of today answer; the others come with the commands that do."""
+
+
+def run(command: str) -> tuple[int, str]:
+    words = shlex.split(command.replace("\\|", "|"))
+    result = CliRunner().invoke(app, words[1:])
+    return result.exit_code, result.output
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_every_symptom_of_today_has_a_row() -> None:
+    assert {symptom for symptom, _ in ROWS} >= SYMPTOMS
+
+
+@pytest.mark.parametrize(("symptom", "command"), ROWS)
+def test_row_runs_and_finds_something(symptom: str, command: str) -> None:
+    status, output = run(command)
+    assert status == 0, output
+    assert len(output.splitlines()) >= 3, f"{symptom}: nothing to look at"
+
+
+def test_screenful_is_what_the_command_prints() -> None:
+    block = re.search(r"^```\n\$ (irtool .*)\n([\s\S]*?)\n```$", README, re.MULTILINE)
+    assert block is not None
+    status, output = run(block[1])
+    assert status == 0
+    assert output.strip() == block[2].strip()
+
+
+def test_python_lines_run() -> None:
+    block = re.search(r"```python\n([\s\S]*?)```", README)
+    assert block is not None
+    pytest.importorskip("pyarrow", reason="to_arrow() needs the extra irtool[arrow]")
+    exec(compile(block[1], "README.md", "exec"), {})
+
+
+def test_links_lead_to_files() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
