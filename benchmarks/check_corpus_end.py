@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
+from irtool.ir.group_names import decode
 from irtool.ir.node import Node
 from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
-DYNAMIC_CHAIN = ("Split", "TupleGetItem")
+TIES = ("TupleGetItem", "MakeTuple")
 
 
 class Scores(Protocol):
@@ -45,7 +46,9 @@ def ranks_of(node: Node, report: Report) -> tuple[int, ...] | None:
     """The ranks of a collective, from what MindSpore prints of its group."""
     text = node.attribute("group_ranks")
     if not isinstance(text, str):
-        return None
+        group = node.attribute("group")
+        known = [c.ranks for o in report.operators for c in o.collectives]
+        return decode(group, report.devices, known) if isinstance(group, str) else None
     if "WORLD" in text:
         return tuple(range(report.devices))
     try:
@@ -103,9 +106,7 @@ def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
 # -- collectives ---------------------------------------------------------------------------------
 
 
-def compare_collectives(
-    score: Scores, case: str, report: Report, begin: Dump, end: Dump
-) -> None:
+def compare_collectives(score: Scores, case: str, report: Report, begin: Dump, end: Dump) -> None:
     """Forward collectives of the whole network, each with its ranks."""
     own = {node.op for node in all_nodes(begin) if node.op in COLLECTIVES}
     actual: Counter[Any] = Counter()
@@ -115,12 +116,13 @@ def compare_collectives(
             continue
         if name.startswith(("redistribution", "parallel_optimizer")):
             continue
-        actual[node.op, str(node.attribute("op") or ""), ranks_of(node, report)] += 1
+        ranks = None if node.op == "NeighborExchangeV2" else ranks_of(node, report)
+        actual[node.op, str(node.attribute("op") or ""), ranks] += 1
     predicted: Counter[Any] = Counter()
     for operator in report.operators:
         for item in operator.collectives:
             ranks = None if item.op == "NeighborExchangeV2" else item.ranks
-            predicted[item.op, item.reduce, ranks] += 1
+            predicted[item.op, item.reduce, ranks] += item.count
     for key in sorted({*actual, *predicted}, key=str):
         both = min(actual[key], predicted[key])
         for _ in range(both):
@@ -231,6 +233,7 @@ def compare_redistributions(
     score: Scores, case: str, report: Report, begin: Dump, end: Dump
 ) -> None:
     pairs = matched(begin, end)
+    chains = {item.consumer: item for item in report.redistributions if item.replaces}
     for item in report.redistributions:
         if item.replaces or item.consumer.is_return:
             continue
@@ -239,19 +242,48 @@ def compare_redistributions(
         after = pairs.get(holder)
         if after is None or position >= len(after.inputs):
             continue
-        actual = [shown(node, report) for node in chain_before(after.inputs[position])]
-        wanted = expected(item)
+        chain = chain_before(after.inputs[position])
+        actual = [shown(node, report) for node in chain if node.op not in TIES]
+        before = chain_of_reshapes(item.producer, chains)
+        wanted = None if before is None else [*before, *expected(item)]
         what = (
             f"{item.producer.id} {item.producer.op} -> {item.consumer.id} {item.consumer.op} "
             f"({item.input}, {item.item}) predicted {wanted} is {actual} {item.why}"
         )
         dynamic = item.source is not None and -1 in item.source.tensor_shape
         name = "redistributions of unknown sizes" if dynamic else "redistributions"
-        known = item.operators is not None
+        known = item.operators is not None and wanted is not None
         if not actual and known and not wanted:
             score.add("edges without redistribution", True, case)
         else:
-            score.add(name, known and actual == wanted, case, what)
+            score.add(name, known and same_chain(actual, wanted or []), case, what)
+
+
+def chain_of_reshapes(node: Node, chains: dict[Node, RedistributionReport]) -> list[Any] | None:
+    """What stands in the place of a Reshape, and of those before it; None if it is not known."""
+    item = chains.get(node)
+    if item is None:
+        return []
+    if item.operators is None:
+        return None
+    if not item.operators:
+        return []
+    source = node.inputs[0]
+    before = chain_of_reshapes(source, chains) if isinstance(source, Node) else []
+    return None if before is None else [*before, *expected(item)]
+
+
+def same_chain(actual: list[Any], wanted: list[Any]) -> bool:
+    """Equal chains; a Reshape keeps a -1 that the user wrote."""
+
+    def fits(left: Any, right: Any) -> bool:
+        if left[0] != "Reshape" or right[0] != "Reshape":
+            return left == right
+        if not isinstance(left[1], tuple) or len(left[1]) != len(right[1]):
+            return False
+        return all(a in (b, -1) for a, b in zip(left[1], right[1], strict=True))
+
+    return len(actual) == len(wanted) and all(map(fits, actual, wanted))
 
 
 # -- local shapes --------------------------------------------------------------------------------
@@ -279,8 +311,13 @@ def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
     """Nodes with the operator's name and the strategy that it bore, of its scope if there are."""
     strategy = plain(operator.strategy)
     same = [node for node in nodes if node.strategy is not None and not node.is_backward]
-    same = [node for node in same if plain(node.in_strategy) == strategy or operator.judgement.parts > 1
-            or node.in_layout is not None]
+    same = [
+        node
+        for node in same
+        if plain(node.in_strategy) == strategy
+        or operator.judgement.parts > 1
+        or node.in_layout is not None
+    ]
     near_by = [node for node in same if node.scope == operator.node.scope]
     return near_by or same
 

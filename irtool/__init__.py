@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from irtool.ir.node import Node
     from irtool.ir.problem import Problem
     from irtool.syntax.load import dumps, load, loads
+    from irtool.syntax.query import query
     from irtool.syntax.run import Run, load_run
     from irtool.syntax.source import DumpError
 
@@ -27,6 +28,7 @@ _HOMES = {
     "load": "irtool.syntax.load",
     "load_run": "irtool.syntax.run",
     "loads": "irtool.syntax.load",
+    "query": "irtool.syntax.query",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "load",
     "load_run",
     "loads",
+    "query",
 ]
 
 

@@ -25,6 +25,10 @@ PIPE_CLOSED = 141
 _ClickException = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
 
+class PipeClosed(Exception):
+    """The reader of our output went away."""
+
+
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when it is asked for, so that --help is quick."""
 
@@ -51,6 +55,18 @@ class LazyGroup(TyperGroup):
                 known = f"to read a dump: irtool parse {name}"
             ctx.fail(f"there is no command {name!r}; {known}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what it returns is the exit status, also where a test runs the app."""
+        try:
+            status = super().invoke(ctx)
+        except BrokenPipeError:
+            # Not an OSError: those typer would answer with status 1, which means findings here.
+            raise PipeClosed from None
+        except Failure as failure:
+            report_failure(failure)
+            status = 2
+        raise typer.Exit(status if isinstance(status, int) else 0)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -97,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, PipeClosed):
         _forget_output()
         return PIPE_CLOSED
 
@@ -108,13 +124,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         command = typer.main.get_command(app)
         status = command.main(args=given, prog_name="irtool", standalone_mode=False)
         return status if isinstance(status, int) else 0
-    except Failure as failure:
-        report_failure(failure)
     except _ClickException as error:
         report_usage(error)
     except typer.Abort:
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, PipeClosed):
         raise
     except Exception as error:
         if os.environ.get("IRTOOL_DEBUG"):

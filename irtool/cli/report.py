@@ -116,8 +116,8 @@ def report_problems(problems: Iterable[Problem]) -> None:
 
 def _excerpt(text: str, column: int) -> list[str]:
     """The offending line and a caret under the column; long lines are cut around it."""
-    if not text.strip():
-        return []
+    if not text.strip() or column > len(text) + 1:
+        return []  # a very long line, of which the problem keeps only the beginning
     at = min(max(column - 1, 0), len(text))
     start = max(0, at - _LINE_WIDTH // 2) if len(text) > _LINE_WIDTH else 0
     before, after = escape(text[start:at]), escape(text[at : start + _LINE_WIDTH])

@@ -93,22 +93,31 @@ def _in_processes(
     active: deque[tuple[Item, Future[Result]]] = deque()
     try:
         while waiting or active:
-            while waiting and len(active) < 4 * processes:
-                item = waiting.popleft()
-                active.append((item, pool.submit(work, item)))
-            item, future = active.popleft()
             try:
-                yield Outcome(future.result())
+                while waiting and len(active) < 4 * processes:
+                    active.append((waiting[0], pool.submit(work, waiting[0])))
+                    waiting.popleft()
+                outcome = _finished(active[0][1])
+                active.popleft()
             except BrokenProcessPool:
-                lost = [item, *(each for each, _ in active)]
+                lost = [item for item, _ in active] or [waiting.popleft()]
                 active.clear()
                 pool.shutdown(wait=True)
-                yield from (_alone(work, each) for each in lost)
+                yield from (_alone(work, item) for item in lost)
                 pool = _pool(processes)
-            except Exception as error:
-                yield Outcome(None, error)
+            else:
+                yield outcome
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _finished(future: Future[Result]) -> Outcome[Result]:
+    try:
+        return Outcome(future.result())
+    except BrokenProcessPool:
+        raise
+    except Exception as error:
+        return Outcome(None, error)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

@@ -69,7 +69,7 @@ def decode(
 MOST_DEVICES = 4096
 """Largest world that :func:`search` looks into."""
 
-_MOST_HASHED = 4_000_000
+_MOST_HASHED = 1_000_000
 
 
 @lru_cache(maxsize=4096)

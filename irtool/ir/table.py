@@ -56,8 +56,9 @@ COLUMNS: dict[str, str] = {
 """Columns in order, each with the kind of its values; any value may be missing (None).
 
 ``inputs`` are ``%4`` for nodes, ``%para2`` for parameters, ``@G`` for graphs and ``@G:out`` or
-``@G:%para3`` for what belongs to another graph; constants are left out.  Strategies are JSON text.  Columns keep their names and meaning from version to
-version; new ones are added at the end.
+``@G:%para3`` for what belongs to another graph; constants are left out.  Strategies
+are JSON text.  Columns keep their names and meaning from version to version; new ones are added
+at the end.
 """
 
 

@@ -209,8 +209,6 @@ def _from_users(node: Node, late: bool, users: set[Phase]) -> Phase:
         return "other" if passes else "backward"
     if users and users <= {"optimizer"}:
         return "optimizer"
-    if users and users <= {"backward"} and not passes:
-        return "backward"
     if passes:
         return "forward" if users & {"forward", "backward", "recompute"} else "other"
     return "forward"
@@ -481,7 +479,9 @@ class _Side:
             self.operands.append(places)
             self.micro.append(self._micro_of(item, places))
             passes = _passes(item.node)
-            self._base.append(self._passed(item, places) if passes else item)
+            # Redistributions take the place of a Reshape: neighbours are sought beyond it.
+            reached = places[0] if item.op == "Reshape" and places else item
+            self._base.append(self._passed(item, places) if passes else reached)
             if passes:
                 continue
             if self._is_candidate(item, stages[item.node]):
@@ -616,8 +616,12 @@ class _Matcher:
             for index, other in zip(members, others, strict=True):
                 certain = not in_order and rule != "scope"
                 if rule == "scope":
-                    certain = self.left.nodes[index].node.instance_name is not None
+                    certain = self._same_instance(index, other)
                 self._tie(index, other, rule, certain)
+
+    def _same_instance(self, index: int, other: int) -> bool:
+        left, right = self.left.nodes[index].node, self.right.nodes[other].node
+        return left.instance_name is not None and left.instance_name == right.instance_name
 
     def _tie(self, index: int, other: int, rule: Rule, certain: bool) -> None:
         if not self._compatible(index, other):
@@ -635,6 +639,9 @@ class _Matcher:
         ours, theirs = self.left.parameters(index), self.right.parameters(other)
         if ours and theirs and not set(ours) & set(theirs):
             return False
+        ours_at, theirs_at = _innermost(left), _innermost(right)
+        if ours_at is not None and theirs_at is not None and ours_at != theirs_at:
+            return False  # equal nodes were merged, and another line's one stayed
         names = _own_name(left), _own_name(right)
         if names[0] and names[1] and names[0] != names[1]:
             return False
@@ -661,26 +668,29 @@ class _Matcher:
         for mine, yours in zip(self.left.operands[index], self.right.operands[other], strict=False):
             if not isinstance(mine, WholeNode) or not isinstance(yours, WholeNode):
                 continue
-            if _kin(self.left, mine.index) == _kin(self.right, yours.index):
+            if _home(self.left, mine.index) == _home(self.right, yours.index):
                 self._tie_open(mine.index, yours.index, certain)
 
     def _spread_to_readers(self, index: int, other: int, certain: bool) -> None:
-        mine = self._readers(self.left, index)
-        yours = self._readers(self.right, other)
-        for key, members in mine.items():
-            others = yours.get(key, [])
-            if len(members) == 1 and len(others) == 1:
-                self._tie_open(members[0], others[0], certain)
+        for kinship in (_kin, _home):
+            mine = self._readers(self.left, index, kinship)
+            yours = self._readers(self.right, other, kinship)
+            for key, members in mine.items():
+                others = yours.get(key, [])
+                if len(members) == 1 and len(others) == 1:
+                    self._tie_open(members[0], others[0], certain)
 
     def _tie_open(self, index: int, other: int, certain: bool) -> None:
         if index in self.left.open and other in self.right.open:
             self._tie(index, other, "neighbours", certain)
 
     @staticmethod
-    def _readers(side: _Side, index: int) -> dict[Hashable, list[int]]:
+    def _readers(
+        side: _Side, index: int, kinship: Callable[[_Side, int], Hashable]
+    ) -> dict[Hashable, list[int]]:
         found: dict[Hashable, list[int]] = {}
         for reader, position in side.readers.get(index, ()):
-            found.setdefault((position, _kin(side, reader)), []).append(reader)
+            found.setdefault((position, kinship(side, reader)), []).append(reader)
         return found
 
 
@@ -700,6 +710,17 @@ def _kin(side: _Side, index: int) -> tuple[str, str | None, str | None]:
     """Operator, instance name and scope."""
     node = side.nodes[index].node
     return node.op, node.instance_name, node.scope
+
+
+def _home(side: _Side, index: int) -> tuple[str, str | None]:
+    """Operator and scope: equal primitives of a scope end up with one instance name."""
+    node = side.nodes[index].node
+    return node.op, node.scope
+
+
+def _by_variable(side: _Side, index: int) -> _Key:
+    name = _own_name(side.nodes[index].node)
+    return (name, side.micro[index], *_home(side, index)) if name else None
 
 
 def _by_debug_name(side: _Side, index: int) -> _Key:
@@ -734,6 +755,11 @@ def _by_scope(side: _Side, index: int) -> _Key:
     return (side.micro[index], *kin) if kin[2] is not None else None
 
 
+def _by_home(side: _Side, index: int) -> _Key:
+    home = _home(side, index)
+    return (side.micro[index], *home) if home[1] is not None else None
+
+
 def _by_instance(side: _Side, index: int) -> _Key:
     kin = _kin(side, index)
     return (side.micro[index], *kin[:2]) if kin[1] is not None else None
@@ -759,11 +785,18 @@ _STRICT: tuple[tuple[Rule, Callable[[_Side, int], _Key]], ...] = (
     ("debug_name", _by_debug_name),
     ("parameter", _by_parameter),
     ("location", _by_location),
+    ("debug_name", _by_variable),
     ("scope", _by_scope),
     ("parameter", _by_parameter_alone),
     ("instance_name", _by_instance),
+    ("scope", _by_home),
 )
 _EQUAL = (_by_everything, _by_location, _by_scope, _by_all_but_micro)
+
+
+def _innermost(node: Node) -> tuple[str, str] | None:
+    lines = node.comments.locations
+    return (lines[-1].path, lines[-1].span) if lines else None
 
 
 def _stem(node: Node) -> str:

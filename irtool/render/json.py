@@ -18,7 +18,7 @@ from irtool.syntax.query_fields import plain_value
 
 def json_text(value: object) -> str:
     """One line of JSON for plain data (what :func:`json_value` gives)."""
-    return _ENCODER.encode(value)
+    return _ENCODER.encode(value).replace("\x7f", "\\u007f")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(", ", ": "))

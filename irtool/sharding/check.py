@@ -52,7 +52,11 @@ def check(dump: Dump, context: ParallelContext) -> Report:
         context=context,
         findings=tuple(_finding(problem, dump.path) for problem in analysis.problems),
         operators=operators,
-        redistributions=tuple(_redistribution(item) for item in redistributions),
+        redistributions=tuple(
+            _redistribution(item)
+            for item in redistributions
+            if item.edge.consumer not in analysis.foreign
+        ),
         parameters=tuple(_parameter(weight) for weight in parameters),
         dataset=tuple(
             DatasetReport(
@@ -102,6 +106,7 @@ def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
             is_loss=node in losses,
         )
         for node, judged in analysis.judged.items()
+        if node not in analysis.foreign
     )
 
 
@@ -115,7 +120,14 @@ def _collective(judged: Judged, item: Collective) -> CollectiveReport:
             count *= length
         size = count * BITS.get(dtype, 32) // 8
     return CollectiveReport(
-        item.op, item.ranks, item.group, size, item.why, item.reduce, item.output
+        op=item.op,
+        ranks=item.ranks,
+        group=item.group,
+        bytes=size,
+        why=item.why,
+        reduce=item.reduce,
+        output=item.output,
+        count=judged.judgement.parts,
     )
 
 

@@ -14,6 +14,7 @@ from irtool.ir.group_names import group_name
 from irtool.sharding import checks
 from irtool.sharding.case import Case
 from irtool.sharding.defaults import batch_strategy, is_stand_alone
+from irtool.sharding.interleave import in_parts, parts_of
 from irtool.sharding.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.sharding.judgement import (
     Collective,
@@ -31,9 +32,7 @@ from irtool.sharding.layout import (
     Repeated,
     Shape,
     TensorLayout,
-    TensorMap,
     UserLayout,
-    map_without_last_axis,
     ranks_along,
     repeated_calculation,
     replicas,
@@ -49,7 +48,7 @@ NO_LAYOUT_CHECKS = {
         ("Gather", "SparseGatherV2", "IndexSelect", "EmbeddingLookup", "Embedding"),
         "operator_info.cc:InitWithAutoRepeatCalc",
     ),
-    "Dropout": "operator_info.cc:InitWithTensorLayout",
+    **dict.fromkeys(("Dropout", "Sort"), "operator_info.cc:InitWithTensorLayout"),
     **dict.fromkeys(("Lerp", "AddcmulExt", "MaskedFill"), "arithmetic_info.cc:CheckInputLayout"),
 }
 """Where MindSpore notices that an operator takes no layouts, if not at the general check."""
@@ -81,61 +80,15 @@ def judge(
         used = case.strategy
         made = strategy is None and in_layout is None
         sharding = _sharding(case)
-        parts = _parts(in_layout)
+        parts = parts_of(in_layout)
         if parts > 1:
-            case, sharding = _in_parts(case, sharding)
+            case, sharding = in_parts(case, sharding)
         return replace(_complete(case, sharding), generated=made, parts=parts)
     except Refused as refused:
         return Judgement("illegal", used, (refused.finding,), devices=context.devices)
     except Unsure as unsure:
         finding = Finding("unknown", unsure.reason, "")
         return Judgement("unknown", used, (finding,), devices=context.devices)
-
-
-def _parts(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
-    """How many parts interleaved layouts make of the calculation."""
-    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaved]
-    return cut[0].device_matrix[-1] if cut else 1
-
-
-def _in_parts(case: Case, sharding: Sharding) -> tuple[Case, Sharding]:
-    """Take the interleaving axis away again; local shapes stay those of one part."""
-    matrix = sharding.output_matrix or sharding.device_matrix
-
-    def local(tensor_map: TensorMap, operand: Operand, matrix: DeviceMatrix) -> Shape:
-        return TensorLayout(matrix, tensor_map, operand.shape or ()).slice_shape
-
-    raw = dict(sharding.raw_inputs)
-    raw_inputs = tuple(
-        (index, raw.get(index) or local(tensor_map, operand, sharding.device_matrix))
-        for index, (tensor_map, operand) in enumerate(
-            zip(sharding.input_maps, case.tensors, strict=True)
-        )
-    )
-    raw_outputs = tuple(
-        (index, local(tensor_map, operand, matrix))
-        for index, (tensor_map, operand) in enumerate(
-            zip(sharding.output_maps, case.call.results, strict=False)
-        )
-    )
-    last = len(sharding.device_matrix) - 1
-    reductions = tuple(
-        replace(reduction, axes=tuple(axis for axis in reduction.axes if axis != last))
-        for reduction in sharding.reductions
-    )
-    stripped = replace(
-        sharding,
-        device_matrix=sharding.device_matrix[:-1],
-        input_maps=tuple(map_without_last_axis(m) for m in sharding.input_maps),
-        output_maps=tuple(map_without_last_axis(m) for m in sharding.output_maps),
-        output_matrix=sharding.output_matrix and sharding.output_matrix[:-1],
-        reductions=reductions,
-        raw_inputs=raw_inputs,
-        raw_outputs=raw_outputs,
-    )
-    layouts = case.layouts and tuple(layout.without_last_axis() for layout in case.layouts)
-    strategy = tuple(layout.splits for layout in layouts or ())
-    return replace(case, layouts=layouts, strategy=strategy), stripped
 
 
 def _rule(call: OperatorCall) -> Rule | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from lark import Lark, Token, Transformer, v_args
+from lark import Lark, Token, Transformer, v_args  # pyright: ignore[reportUnknownVariableType]
 from lark.exceptions import LarkError
 
 from irtool.syntax.grammar import grammar_text
@@ -130,7 +130,7 @@ def _parser() -> Lark:
 def read_rules(text: str, source: str = "") -> list[Rule]:
     """Read a rules text. ``source`` names it in errors and in listings."""
     try:
-        tree = _parser().parse(text)
+        tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
         rules: list[Rule] = _Reader(text, source).transform(tree)
     except LarkError as error:
         where = f"{source}: " if source else ""

@@ -143,7 +143,7 @@ class TypeRules(Leaves):
         return TypeList(
             items=gather([self.text(i) if isinstance(i, Token) else i for i in items]),
             kind=TEXT_KINDS.get(min(kinds), "objects") if kinds else None,
-            is_path=any(isinstance(i, Token) and "/" in i for i in items),
+            is_path=any(isinstance(i, Token) and i.type == "OBJECT" and "/" in i for i in items),
         )
 
     def signature(self, *items: Any) -> SignatureParts:
@@ -195,4 +195,7 @@ def _signature(inputs: _Items, outputs: _Items | None, lead: str, arrow: str) ->
 
 
 def _texts(items: tuple[str | None, ...]) -> tuple[str, ...]:
-    return tuple("<null>" if item is None else item for item in items)
+    texts = tuple("<null>" if item is None else item for item in items)
+    if not all(isinstance(item, str) for item in texts):
+        raise ValueError("types and other entries in one line")
+    return texts

@@ -17,14 +17,13 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from irtool.ir.node import Node
 from irtool.syntax.grammar import grammar_text
+from irtool.syntax.query_compare import COMPARISONS, compared, contains, length, matches
 from irtool.syntax.query_fields import BLOCKS, FIELDS, block_value
 
 MAX_QUERY = 4096
 """Characters of the longest query."""
 MAX_PATTERN = 200
 """Characters of the longest regular expression, so that no query runs for ever by accident."""
-MAX_SUBJECT = 4096
-"""Characters of a text that a regular expression looks at."""
 _MAX_DEPTH = 50
 
 Predicate: TypeAlias = Callable[[Node], bool]
@@ -106,11 +105,11 @@ def _parse(text: str) -> _Syntax:
 
 _WORDS = {
     "COMPARE": "a comparison (==, !=, <, <=, >, >=, in, not in, =~)",
-    "AND": "and",
-    "OR": "or",
-    "RPAR": ")",
-    "RSQB": "]",
-    "COMMA": ",",
+    "AND": "'and'",
+    "OR": "'or'",
+    "RPAR": "')'",
+    "RSQB": "']'",
+    "COMMA": "','",
     "KEY": "a name",
     "INDEX": "a number",
     "$END": "the end",
@@ -137,9 +136,10 @@ def _syntax_error(text: str, error: UnexpectedInput) -> QueryError:
         wanted = set(error.accepts or error.expected)
         if cast("Token", cast("Any", error).token).type == "$END":
             column = len(text)
-    for bracket, close in (("(", "RPAR"), ("[", "RSQB")):
+    for brackets, close in (("()", "RPAR"), ("[]", "RSQB")):
         # The lexer names all that it could take, even where no bracket is open.
-        if text.count(bracket, 0, column) <= text.count(_WORDS[close], 0, column):
+        opened, closed = (text.count(bracket, 0, column) for bracket in brackets)
+        if opened <= closed:
             wanted.discard(close)
     if not wanted & {"RPAR", "RSQB"}:
         wanted.discard("COMMA")
@@ -199,11 +199,11 @@ class _Compiler:
     ) -> Predicate:
         if sign in ("=~", "!~"):
             pattern = self._pattern(tree)
-            return lambda node: _matches(pattern, left(node), sign == "=~")
+            return lambda node: matches(pattern, left(node), sign == "=~")
         if sign in ("in", "not in"):
-            return lambda node: _contains(left(node), right(node), scoped, sign == "in")
-        compare = _COMPARISONS[sign]
-        return lambda node: _compared(compare, left(node), right(node))
+            return lambda node: contains(left(node), right(node), scoped, sign == "in")
+        compare = COMPARISONS[sign]
+        return lambda node: compared(compare, left(node), right(node))
 
     def _pattern(self, tree: _Syntax | Token) -> re.Pattern[str]:
         if not (isinstance(tree, Tree) and tree.data == "text"):
@@ -255,7 +255,7 @@ class _Compiler:
         if name == "has":
             return lambda node: argument(node) is not None
         if name == "len":
-            return lambda node: _length(argument(node))
+            return lambda node: length(argument(node))
         message = f"there is no function {name!r}"
         raise QueryError(message, self.source, _column(tree), "the functions are has() and len()")
 
@@ -360,67 +360,3 @@ def _number(text: str) -> int | float:
     digits = text.rstrip("KMGTiB ")
     value = float(digits) if any(mark in digits for mark in ".eE") else int(digits)
     return value * _UNITS[text[len(digits) :].strip()]
-
-
-# -- comparing ---------------------------------------------------------------------------------
-
-_COMPARISONS: dict[str, Callable[[object, object], bool]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,  # type: ignore[operator]
-    "<=": lambda left, right: left <= right,  # type: ignore[operator]
-    ">": lambda left, right: left > right,  # type: ignore[operator]
-    ">=": lambda left, right: left >= right,  # type: ignore[operator]
-}
-
-
-def _compared(compare: Callable[[object, object], bool], left: object, right: object) -> bool:
-    if left is None or right is None:
-        return False
-    try:
-        return compare(_plain(left), _plain(right))
-    except TypeError:  # a text with a number, say
-        return False
-
-
-def _plain(value: object) -> object:
-    """Lists as tuples, so that both spellings compare equal."""
-    if isinstance(value, list | tuple):
-        return tuple(_plain(item) for item in cast("list[object]", value))
-    return value
-
-
-def _contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
-    if item is None or holder is None:
-        return False
-    if isinstance(holder, str):
-        if not isinstance(item, str):
-            return False
-        return (scope_contains(holder, item) if scoped else item in holder) == wanted
-    if isinstance(holder, list | tuple | dict):
-        items = cast("list[object]", holder)
-        return (_plain(item) in [_plain(each) for each in items]) == wanted
-    return False
-
-
-def scope_contains(scope: str, part: str) -> bool:
-    """Whether ``part`` occurs in ``scope`` at a boundary: layers.1 is not in layers.10."""
-    start = scope.find(part)
-    while start >= 0:
-        end = start + len(part)
-        if not (scope[end : end + 1].isdigit() and part[-1:].isdigit()):
-            return True
-        start = scope.find(part, start + 1)
-    return False
-
-
-def _matches(pattern: re.Pattern[str], value: object, wanted: bool) -> bool:
-    if not isinstance(value, str):
-        return False
-    return (pattern.search(value[:MAX_SUBJECT]) is not None) == wanted
-
-
-def _length(value: object) -> int | None:
-    if isinstance(value, str | list | tuple | dict):
-        return len(cast("str", value))
-    return None

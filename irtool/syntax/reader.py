@@ -363,6 +363,8 @@ class _Reading:
         lines = scanner.TYPE_LINES.findall(text)
         if "\n".join(lines) != text:
             lines = scanner.LOOSE_TYPE_LINES.findall(text)
+        if "\n".join(lines) != text:
+            raise Unreadable("a blank line among the type lines", 0)
         signature: Signature | None = None
         texts: list[TextSignature] = []
         strategy: Attributes | None = None

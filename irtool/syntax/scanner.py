@@ -18,7 +18,7 @@ _ELISION = r"[ \t]*(?:\.\.\.+|…+)[ \t]*(?:\n(?![ \t]*\[)|\Z)"
 _STATEMENT = r"  (?:%[0-9]+\(.*\) = |[Rr]eturn\(|Primitive::Return)"
 _STOP = (
     rf"(?:{_STATEMENT}|      : ?\(|      #| \{{ ?(?:in_)?strategy: .*\}} *: ?\(|\}}|\Z|{_MARKER}"
-    rf"|{_NEXT}|\n(?:{_MARKER}|\}}|{_STATEMENT}|{_NEXT}|\Z)|{_ELISION})"
+    rf"|{_NEXT}|\n(?:{_MARKER}|\}}|{_STATEMENT}|{_NEXT}|      #|\Z)|{_ELISION})"
 )
 STATEMENT = re.compile(
     r"(  (?:%[0-9]+\(|[Rr]eturn\(|Primitive::Return)"

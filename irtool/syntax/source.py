@@ -12,7 +12,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol, Union
 
 MAX_BYTES = 1 << 30
@@ -164,9 +163,3 @@ def _expand(data: bytes, make: Callable[[], _Decompressor]) -> Iterator[bytes]:
                     raise EOFError
                 break
         data = getattr(decompressor, "unused_data", b"").lstrip(b"\0")
-
-
-def is_dump_name(path: Path) -> bool:
-    """Whether a file in a folder is taken for a dump by its name."""
-    name = path.name.removesuffix(".gz").removesuffix(".xz")
-    return name.endswith(".ir") or "trace_code_graph_" in name

@@ -17,7 +17,7 @@ from irtool.sharding.irregular.common import (
     without,
 )
 from irtool.sharding.judgement import Sharding, Unsure
-from irtool.sharding.layout import WHOLE, identity_map
+from irtool.sharding.layout import WHOLE, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
 
@@ -155,7 +155,7 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     first = case.strategy[0]
     if first and first[-1] != 1:
         case.refuse("axis-split", f"the last dimension can not be split, strategy {first}")
-    maps = [(*identity_map(len(first))[:-1], WHOLE)]
+    maps: list[TensorMap] = [(*identity_map(len(first))[:-1], WHOLE)]
     for index, tensor in enumerate(case.tensors[1:], 1):
         shape = tensor.shape or ()
         if len(shape) != len(first):

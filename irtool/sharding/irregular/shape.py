@@ -11,8 +11,8 @@ from irtool.sharding.defaults import adjusted
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import base_maps, whole_sharding
 from irtool.sharding.judgement import Sharding, Unsure
-from irtool.sharding.operator import Strategy
 from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
+from irtool.sharding.operator import Strategy
 
 Base = Callable[[], Sharding]
 

@@ -12,6 +12,7 @@ from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, Port, search_order
+from irtool.sharding.network.stages import foreign_nodes
 from irtool.sharding.network.strategies import Wanted
 
 
@@ -56,6 +57,7 @@ class Analysis:
 
     ``trains``: the network is compiled for training; ``differentiates``: it holds a gradient.
     ``accumulates``: gradients are summed over micro-batches. ``dynamic``: some size is not known.
+    ``foreign``: nodes of other pipeline stages, which are judged but cut away afterwards.
     """
 
     network: Network
@@ -67,6 +69,7 @@ class Analysis:
     accumulates: bool
     dynamic: bool
     judged: dict[Node, Judged] = field(default_factory=lambda: {})
+    foreign: set[Node] = field(default_factory=lambda: set[Node]())
     problems: list[Problem] = field(default_factory=lambda: [])
 
     def refuse(self, code: str, message: str, check: str, node: Node | None, op: str = "") -> None:
@@ -113,6 +116,8 @@ def analysis_of(network: Network, context: ParallelContext) -> Analysis:
         accumulates=accumulates,
         dynamic=dynamic,
     )
+    if context.stages > 1:
+        analysis.foreign = foreign_nodes(network, context.stage)
     analysis.order = search_order(network, scoped=not analysis.splits_results)
     return analysis
 

@@ -49,7 +49,7 @@ class Network:
     forward_graphs: tuple[Graph, ...] = ()
 
     def users_of(self, port: Port) -> Sequence[Use]:
-        """Uses of a node's result or of a parameter, in the order of the dump."""
+        """Uses of a node's result or of a parameter, the first one that MindSpore sees first."""
         return self.users.get(id(port), ())
 
     def called(self, node: Node) -> Graph | None:
@@ -105,6 +105,7 @@ def network_of(dump: Dump) -> Network:
         callee = network.callee.get(node)
         if isinstance(callee, Node):
             network.users.setdefault(id(callee), []).append(Use(node, -1))
+    order_users(network)
     _mark_forward(network)
     return network
 
@@ -254,6 +255,19 @@ def _postorder(network: Network, root: Node) -> list[Port]:
         seen.add(id(port))
         todo.extend(reversed(_children(network, port, owners=False)))
     return found
+
+
+def order_users(network: Network) -> None:
+    """Put the users of everything in the order in which MindSpore comes across them.
+
+    That is a depth-first search from the entry's Return, last inputs first.
+    """
+    if network.entry is None or network.entry.result is None:
+        return
+    place = {id(port): at for at, port in enumerate(_preorder(network, network.entry.result))}
+    last = len(place)
+    for uses in network.users.values():
+        uses.sort(key=lambda use: (place.get(id(use.node), last), use.position))
 
 
 def where(nodes: Sequence[Port], test: Callable[[Node], bool]) -> list[Node]:

@@ -45,6 +45,7 @@ class CollectiveReport:
     """A collective that an operator brings with it.
 
     ``bytes``: what one device puts in, of the element type of the output; None if not known.
+    ``count``: how often it stands there (interleaved layouts compute in parts, in turn).
     """
 
     op: str
@@ -54,6 +55,7 @@ class CollectiveReport:
     why: str
     reduce: str = ""
     output: int | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

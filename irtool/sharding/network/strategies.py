@@ -39,15 +39,12 @@ def wanted(node: Node) -> Wanted:
     """
     in_layout = _layouts("in_layout", node.in_layout)
     out_layout = _layouts("out_layout", node.out_layout)
-    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
     if in_layout is not None or out_layout is not None:
-        if searched is not None and _of(node.strategy, "in_layout") is None:
-            # A search turned the user's layouts into strategies, but keeps to the layouts.
-            return Wanted(in_layout=in_layout, out_layout=out_layout)
+        # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
+    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
     if searched is not None:
-        out = _strategy("out_strategy", _of(node.strategy, "out_strategy"))
-        return Wanted(searched, out)
+        return Wanted(searched, _strategy("out_strategy", node.out_strategy))
     primal = node.primal_attributes
     for block in (primal, node.primitive_attributes):
         strategy = _strategy("in_strategy", _of(block, "in_strategy"))

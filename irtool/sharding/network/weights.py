@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.sharding.judgement import Refused
-from irtool.sharding.checks import check_group
+from irtool.sharding.checks import SERVER, check_group
 from irtool.sharding.layout import Shape, TensorLayout, ranks_along, replicas
-from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Port, Use
+from irtool.sharding.network.states import Weight, like_original, original_of
+
+UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
+"""Operands that are never trained: the running mean and variance."""
+
+ADASUM = "adasum_delta_weight."
+"""What names of parameters begin with that AdaSum adds."""
 
 DIFFERENT = "step_parallel_utils.cc:IsSameTensorInfo"
 INTERLEAVED = "parallel_preprocessor.cc:SetParallelShape"
-STATES = ("moments.", "moment1.", "moment2.", "lamb_m.", "lamb_v.", "adam_m.", "adam_v.")
-STEP_STATE = "accu_grads."
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """A parameter of the network as this rank holds it.
-
-    ``slice`` is what is stored: with optimizer parallel (``gather_ranks``) a part of ``base``, the
-    slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
-    ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
-    decided the layout. ``why``: why something is not known.
-    """
-
-    name: str
-    parameter: GraphParameter
-    shape: Shape
-    slice: Shape | None
-    base: Shape | None
-    layout: TensorLayout | None
-    mirror_ranks: tuple[int, ...] | None = None
-    gather_ranks: tuple[int, ...] | None = None
-    scatter_ranks: tuple[int, ...] | None = None
-    user: Node | None = None
-    why: str = ""
 
 
 def check_users(analysis: Analysis) -> None:
@@ -122,27 +104,36 @@ def _wanted(analysis: Analysis, use: Use) -> TensorLayout | None:
 
 
 def weights(analysis: Analysis) -> list[Weight]:
-    """All parameters of the entry that are weights, in the dump's order."""
+    """All parameters of the entry that are weights and stay in this stage, in the dump's order."""
     entry = analysis.network.entry
     if entry is None:
         return []
     mirrors = _mirrors(analysis)
     found: dict[str, Weight] = {}
     for parameter in entry.parameters:
-        if is_weight(parameter):
-            weight = _weight(analysis, parameter)
-            ranks = mirrors.get(id(parameter))
-            if ranks is not None:
-                weight = _with_mirror(weight, ranks)
-            found[parameter.name] = weight
-    return [_like_original(analysis, weight, found) for weight in found.values()]
+        if not is_weight(parameter):
+            continue
+        weight = _weight(analysis, parameter)
+        ranks = mirrors.get(id(parameter))
+        if ranks is not None and weight.gather_ranks is None:
+            # Optimizer parallel over all replicas makes the mirror needless.
+            weight = replace(weight, mirror_ranks=ranks)
+        found[parameter.name] = weight
+    own = {
+        name: weight for name, weight in found.items() if not _is_foreign(analysis, weight, found)
+    }
+    return [like_original(analysis, weight, own) for weight in own.values()]
 
 
-def _with_mirror(weight: Weight, ranks: tuple[int, ...]) -> Weight:
-    """Optimizer parallel over all replicas makes the mirror needless."""
-    if weight.gather_ranks is None:
-        return replace(weight, mirror_ranks=ranks)
-    return weight
+def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) -> bool:
+    """Whether only operators of other stages use a weight (or that which it is a state of)."""
+    if not analysis.foreign:
+        return False
+    original = original_of(weight.name, found) or weight
+    users = _users(analysis, original.parameter)
+    if not users and original.user is not None:
+        return original.user in analysis.foreign
+    return bool(users) and all(use.node in analysis.foreign for use in users)
 
 
 def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
@@ -271,26 +262,6 @@ def _bytes(weight: Weight) -> int:
     return count * max(BITS.get(dtype or "", 32), 8) // 8
 
 
-def _like_original(analysis: Analysis, weight: Weight, all_weights: dict[str, Weight]) -> Weight:
-    """Optimizer states lie like the weight that they belong to."""
-    prefix, dot, rest = weight.name.partition(".")
-    original = all_weights.get(rest)
-    if not dot or original is None or original is weight or original.shape != weight.shape:
-        return weight
-    if weight.user is not None and prefix + dot != STEP_STATE:
-        return weight
-    local = original.slice
-    if prefix + dot == STEP_STATE and not analysis.context.accumulation_shard:
-        local = original.base
-    return replace(
-        weight,
-        slice=local,
-        base=original.base,
-        layout=original.layout,
-        why=original.why,
-    )
-
-
 # -- mirrors -----------------------------------------------------------------------------------
 
 
@@ -299,19 +270,59 @@ def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     if not analysis.differentiates:
         return found
+    trained = _trained(analysis)
+    # Groups of one rank are kept where micro-batches and optimizer parallel meet.
+    keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
+    adasum = any(item.name.startswith(ADASUM) for item in analysis.network.dump.parameters)
+    own = analysis.operators.own_rank
     for port in analysis.order:
         judged = analysis.judged.get(port) if isinstance(port, Node) else None
         if judged is None or judged.judgement.verdict != "legal":
             continue
         mirrors = judged.judgement.mirrors
-        for position, source in enumerate(analysis.network.inputs[judged.node]):
-            tensor = judged.call.slots.tensor(position)
+        for tensor, position, source in _tensors(analysis, judged):
             parameter = behind(analysis, source)
-            if tensor is None or tensor >= len(mirrors) or parameter is None:
+            if parameter is None or tensor >= len(mirrors) or id(parameter) in found:
                 continue
-            if len(mirrors[tensor]) > 1 and id(parameter) not in found:
-                found[id(parameter)] = mirrors[tensor]
+            if trained is not None and id(parameter) not in trained:
+                continue
+            if (primitive(judged.node), position) in UNTRAINED:
+                continue
+            ranks = _of_server(mirrors[tensor], own) if adasum else mirrors[tensor]
+            if (len(ranks) > 1 or keeps_one) and judged.node not in analysis.foreign:
+                found[id(parameter)] = ranks
     return found
+
+
+def _of_server(ranks: tuple[int, ...], own: int) -> tuple[int, ...]:
+    """The ranks in the server of one rank: AdaSum sums up between servers by itself."""
+    return tuple(rank for rank in ranks if rank // SERVER == own // SERVER)
+
+
+def _tensors(analysis: Analysis, judged: Judged) -> Iterator[tuple[int, int, Source]]:
+    """Each tensor input: its index, its operand's position, and where it comes from."""
+    for position, source in enumerate(analysis.network.inputs[judged.node]):
+        items: tuple[Source, ...] = (source,)
+        if isinstance(source, Node) and primitive(source) in ("MakeTuple", "MakeList"):
+            items = analysis.network.inputs[source]
+        for item, part in enumerate(items):
+            tensor = judged.call.slots.tensor(position, item)
+            if tensor is not None:
+                yield tensor, position, part
+
+
+def _trained(analysis: Analysis) -> set[int] | None:
+    """Parameters (by identity) whose gradient the network takes out; None: it takes out none.
+
+    Then gradients are of inputs, and nothing tells which parameters have one.
+    """
+    found = {
+        id(parameter)
+        for node, inputs in analysis.network.inputs.items()
+        if primitive(node) == "RefToEmbed" and inputs
+        if (parameter := behind(analysis, inputs[0])) is not None
+    }
+    return found or None
 
 
 def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:

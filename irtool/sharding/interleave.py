@@ -1,0 +1,68 @@
+"""Interleaved layouts: a calculation cut into parts that one device computes in turn.
+
+The last axis of such a matrix is no axis of devices; while one part is communicated, the next one
+is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from irtool.sharding.case import Case
+from irtool.sharding.judgement import Sharding
+from irtool.sharding.layout import (
+    DeviceMatrix,
+    Shape,
+    TensorLayout,
+    TensorMap,
+    UserLayout,
+    map_without_last_axis,
+)
+from irtool.sharding.operator import Operand
+
+
+def parts_of(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
+    """How many parts interleaved layouts make of the calculation."""
+    cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaved]
+    return cut[0].device_matrix[-1] if cut else 1
+
+
+def in_parts(case: Case, sharding: Sharding) -> tuple[Case, Sharding]:
+    """Take the interleaving axis away again; local shapes stay those of one part."""
+    matrix = sharding.output_matrix or sharding.device_matrix
+
+    def local(tensor_map: TensorMap, operand: Operand, matrix: DeviceMatrix) -> Shape:
+        return TensorLayout(matrix, tensor_map, operand.shape or ()).slice_shape
+
+    raw = dict(sharding.raw_inputs)
+    raw_inputs = tuple(
+        (index, raw.get(index) or local(tensor_map, operand, sharding.device_matrix))
+        for index, (tensor_map, operand) in enumerate(
+            zip(sharding.input_maps, case.tensors, strict=True)
+        )
+    )
+    raw_outputs = tuple(
+        (index, local(tensor_map, operand, matrix))
+        for index, (tensor_map, operand) in enumerate(
+            zip(sharding.output_maps, case.call.results, strict=False)
+        )
+    )
+    last = len(sharding.device_matrix) - 1
+    reductions = tuple(
+        replace(reduction, axes=tuple(axis for axis in reduction.axes if axis != last))
+        for reduction in sharding.reductions
+    )
+    stripped = replace(
+        sharding,
+        device_matrix=sharding.device_matrix[:-1],
+        input_maps=tuple(map_without_last_axis(m) for m in sharding.input_maps),
+        output_maps=tuple(map_without_last_axis(m) for m in sharding.output_maps),
+        output_matrix=sharding.output_matrix and sharding.output_matrix[:-1],
+        reductions=reductions,
+        raw_inputs=raw_inputs,
+        raw_outputs=raw_outputs,
+    )
+    layouts = case.layouts and tuple(layout.without_last_axis() for layout in case.layouts)
+    strategy = tuple(layout.splits for layout in layouts or ())
+    return replace(case, layouts=layouts, strategy=strategy), stripped

@@ -1,0 +1,83 @@
+"""Which pipeline stage a node belongs to, where one dump holds several.
+
+With shared cells the dump before the parallel pass holds all stages; MindSpore judges all of them
+and cuts the others away afterwards. A node without a stage of its own has that of its inputs, or of
+its users, or of the call of its graph.
+"""
+
+from __future__ import annotations
+
+from irtool.ir.node import Node
+from irtool.sharding.network.care import TRANSFERS, primitive
+from irtool.sharding.network.graphs import Network
+
+Stages = dict[Node, frozenset[int]]
+
+
+def foreign_nodes(network: Network, stage: int) -> set[Node]:
+    """Nodes of other stages than ``stage``; none where the dump holds one stage only."""
+    borders = {
+        node.stage
+        for node in network.inputs
+        if primitive(node) in TRANSFERS and node.stage is not None
+    }
+    if len(borders) < 2:
+        return set()
+    found = _stages(network)
+    return {node for node, stages in found.items() if stages and stage not in stages}
+
+
+def _stages(network: Network) -> Stages:
+    """The stages of each node: one, or several in a graph that several stages call."""
+    found: Stages = {}
+    called: dict[str, frozenset[int]] = {}
+    for graph in network.dump.graphs:
+        _forward(network, graph.nodes, found)
+        _backward(network, graph.nodes, found)
+    # Down the calls, until nothing changes: graphs stand in any order.
+    for _ in network.dump.graphs:
+        before = dict(called)
+        for graph in network.dump.graphs:
+            calls = network.calls.get(graph.name, ())
+            called[graph.name] = frozenset(
+                stage
+                for call in calls
+                for stage in found.get(call) or called.get(_owner(call), frozenset())
+            )
+        if called == before:
+            break
+    for graph in network.dump.graphs:
+        for node in graph.nodes:
+            if not found.get(node):
+                found[node] = called[graph.name]
+    return found
+
+
+def _owner(node: Node) -> str:
+    return node.graph.name if node.graph is not None else ""
+
+
+def _forward(network: Network, nodes: tuple[Node, ...], found: Stages) -> None:
+    for node in nodes:
+        if node.stage is not None:
+            found[node] = frozenset({node.stage})
+            continue
+        before = [
+            stage
+            for source in network.inputs[node]
+            if isinstance(source, Node) and primitive(source) != "UpdateState"
+            for stage in found.get(source, ())
+        ]
+        if before:
+            found[node] = frozenset({max(before)})
+
+
+def _backward(network: Network, nodes: tuple[Node, ...], found: Stages) -> None:
+    for node in reversed(nodes):
+        if found.get(node):
+            continue
+        behind = [
+            stage for use in network.users_of(node) for stage in found.get(use.node, frozenset())
+        ]
+        if behind:
+            found[node] = frozenset({min(behind)})

@@ -1,0 +1,101 @@
+"""Optimizer states: they lie like the weight that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.sharding.layout import Shape, TensorLayout
+from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.care import primitive
+
+ACCUMULATED = "accu_grads"
+"""What the name of a parameter holds that sums gradients of micro-batches."""
+
+FACTORED = ("exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_insta_row", "exp_avg_insta_col")
+"""States that hold sums over the last dimension, or over the last but one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter of the network as this rank holds it.
+
+    ``slice`` is what is stored: with optimizer parallel (``gather_ranks``) a part of ``base``, the
+    slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
+    ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
+    decided the layout. ``why``: why something is not known.
+    """
+
+    name: str
+    parameter: GraphParameter
+    shape: Shape
+    slice: Shape | None
+    base: Shape | None
+    layout: TensorLayout | None
+    mirror_ranks: tuple[int, ...] | None = None
+    gather_ranks: tuple[int, ...] | None = None
+    scatter_ranks: tuple[int, ...] | None = None
+    user: Node | None = None
+    why: str = ""
+
+
+def original_of(name: str, found: Mapping[str, Weight]) -> Weight | None:
+    """The weight that a state's name ends with, at a dot or an underscore; the longest one."""
+    best: Weight | None = None
+    for start, letter in enumerate(name):
+        if letter in "._" and (best := found.get(name[start + 1 :])) is not None:
+            return best
+    return best
+
+
+def like_original(analysis: Analysis, weight: Weight, found: Mapping[str, Weight]) -> Weight:
+    """A state as it lies; any other parameter as it is."""
+    if weight.user is not None and ACCUMULATED not in weight.name:
+        return weight
+    original = original_of(weight.name, found)
+    if original is None:
+        original = _beside(analysis, weight, found)
+    if original is None or original.slice is None or original is weight:
+        return weight
+    if original.shape == weight.shape:
+        local = original.slice
+        if ACCUMULATED in weight.name and not analysis.context.accumulation_shard:
+            local = original.base
+        return replace(
+            weight, slice=local, base=original.base, layout=original.layout, why=original.why
+        )
+    local = _factored(weight, original)
+    return weight if local is None else replace(weight, slice=local, base=local)
+
+
+def _factored(weight: Weight, original: Weight) -> Shape | None:
+    """The slice of a state without one of its weight's last two dimensions, or None."""
+    if not weight.name.startswith(FACTORED) or len(original.shape) < 2 or original.slice is None:
+        return None
+    if weight.shape == original.shape[:-1] and "_row" in weight.name:
+        return original.slice[:-1]
+    if weight.shape == (*original.shape[:-2], original.shape[-1]) and "_col" in weight.name:
+        return (*original.slice[:-2], original.slice[-1])
+    return None
+
+
+def _beside(analysis: Analysis, weight: Weight, found: Mapping[str, Weight]) -> Weight | None:
+    """The weight that an optimizer's operator updates together with this state."""
+    by_parameter = {id(item.parameter): item for item in found.values()}
+    network = analysis.network
+    for use in network.users_of(weight.parameter):
+        if primitive(use.node) in ("Load", "UpdateState", "Depend"):
+            continue
+        beside = [
+            other
+            for source in network.inputs[use.node]
+            if (other := by_parameter.get(id(source))) is not None
+            and other is not weight
+            and other.layout is not None
+            and other.shape == weight.shape
+        ]
+        if len(beside) == 1:
+            return beside[0]
+    return None

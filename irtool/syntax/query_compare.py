@@ -1,0 +1,76 @@
+"""How queries compare values: what is missing, or of another kind, never matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+MAX_SUBJECT = 4096
+"""Characters of a text that a regular expression looks at."""
+
+COMPARISONS: dict[str, Callable[[object, object], bool]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,  # type: ignore[operator]
+    "<=": lambda left, right: left <= right,  # type: ignore[operator]
+    ">": lambda left, right: left > right,  # type: ignore[operator]
+    ">=": lambda left, right: left >= right,  # type: ignore[operator]
+}
+"""The signs of the language."""
+
+
+def compared(compare: Callable[[object, object], bool], left: object, right: object) -> bool:
+    """Compare two values of any kind, None where there is none."""
+    if left is None or right is None:
+        return False
+    try:
+        return compare(_plain(left), _plain(right))
+    except TypeError:  # a text with a number, say
+        return False
+
+
+def _plain(value: object) -> object:
+    """Lists as tuples, so that both spellings compare equal."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in cast("list[object]", value))
+    return value
+
+
+def contains(item: object, holder: object, scoped: bool, wanted: bool) -> bool:
+    """Whether ``item`` is in ``holder`` (or, if not ``wanted``, is not); ``scoped`` for scopes."""
+    if item is None or holder is None:
+        return False
+    if isinstance(holder, str):
+        if not isinstance(item, str):
+            return False
+        return (scope_contains(holder, item) if scoped else item in holder) == wanted
+    if isinstance(holder, list | tuple | dict):
+        items = cast("list[object]", holder)
+        return (_plain(item) in [_plain(each) for each in items]) == wanted
+    return False
+
+
+def scope_contains(scope: str, part: str) -> bool:
+    """Whether ``part`` occurs in ``scope`` at a boundary: layers.1 is not in layers.10."""
+    start = scope.find(part)
+    while start >= 0:
+        end = start + len(part)
+        if not (scope[end : end + 1].isdigit() and part[-1:].isdigit()):
+            return True
+        start = scope.find(part, start + 1)
+    return False
+
+
+def matches(pattern: re.Pattern[str], value: object, wanted: bool) -> bool:
+    """Whether a text has a match (or, if not ``wanted``, has none)."""
+    if not isinstance(value, str):
+        return False
+    return (pattern.search(value[:MAX_SUBJECT]) is not None) == wanted
+
+
+def length(value: object) -> int | None:
+    """Length of a text or sequence; None for anything else."""
+    if isinstance(value, str | list | tuple | dict):
+        return len(cast("str", value))
+    return None

@@ -1,0 +1,96 @@
+"""Operators that move elements about."""
+
+from __future__ import annotations
+
+from irtool.sharding.layout import TensorLayout
+from tests.sharding.calls import call, judged, reason
+
+
+def test_transpose_has_no_gradient_to_sum() -> None:
+    legal = judged(call("Transpose", [16, 8, 4], (2, 0, 1), out=[4, 16, 8]), ((2, 2, 1),))
+    assert legal.device_matrix == (2, 2, 1, 2)
+    assert (legal.input_maps, legal.output_maps) == (((3, 2, 1),), ((1, 3, 2),))
+    assert legal.mirrors == ((0,),)
+
+
+def test_concat_and_split() -> None:
+    concat = call("Concat", [[16, 8], [16, 8]], 1, out=[16, 16])
+    assert judged(concat, ((8, 1), (8, 1))).output_slices == ((2, 16),)
+    assert reason(judged(concat, ((2, 4), (2, 4))))[0] == "axis-split"
+    assert reason(judged(concat, ((8, 1), (4, 1)))) == (
+        "axis-mismatch",
+        "concat_info.cc:CheckStrategy",
+    )
+    skipping = call("Concat", [[16, 8], [16, 8]], 1, out=[16, 16], skip_redistribution=True)
+    assert judged(skipping, ((2, 4), (2, 4))).output_slices == ((8, 4),)
+    split = call("Split", [16, 8], 0, 2, out=([8, 8], [8, 8]))
+    assert judged(split, ((1, 4),)).output_slices == ((8, 2), (8, 2))
+    assert reason(judged(split, ((2, 4),))) == ("axis-split", "split_info.cc:CheckStrategy")
+
+
+def test_stack() -> None:
+    legal = judged(call("Stack", [[16, 8], [16, 8]], out=[16, 2, 8], axis=1), ((2, 4), (2, 4)))
+    assert legal.output_maps == ((1, -1, 0),)
+
+
+def test_slices_of_whole_dimensions_only() -> None:
+    what = call("Slice", [128, 64, 32], (0, 0, 0), (128, 32, 32), out=[128, 32, 32])
+    assert judged(what, ((2, 1, 4),)).output_slices == ((64, 32, 8),)
+    assert reason(judged(what, ((2, 2, 1),))) == ("axis-split", "slice_info.cc:CheckStrategy")
+    along = call("SliceExt", [128, 64, 32], 0, 64, 128, 1, out=[64, 64, 32])
+    assert judged(along, ((1, 8, 1),)).output_slices == ((64, 8, 32),)
+    assert reason(judged(along, ((2, 4, 1),)))[0] == "axis-split"
+
+
+def test_strided_slices_and_their_masks() -> None:
+    def what(begin: object, end: object, strides: object, out: list[int], *masks: int) -> object:
+        return call("StridedSlice", [128, 64, 32], begin, end, strides, *masks, out=out)
+
+    plain = what((0, 0, 0), (128, 32, 32), (1, 1, 1), [128, 32, 32], 0, 0, 0, 0, 0)
+    assert judged(plain, ((4, 1, 2),)).output_slices == ((32, 32, 16),)  # type: ignore[arg-type]
+    assert reason(judged(plain, ((1, 2, 1),)))[0] == "axis-split"  # type: ignore[arg-type]
+    # begin and end of dimension 1 are masked: it is taken whole
+    masked = what((0, 5, 0), (128, 6, 32), (1, 1, 1), [128, 64, 32], 2, 2, 0, 0, 0)
+    assert judged(masked, ((1, 8, 1),)).verdict == "legal"  # type: ignore[arg-type]
+    # dimension 0 is new, then dimension 0 of the input is shrunk
+    shaped = what((0, 0, 0), (1, 1, 64), (1, 1, 1), [1, 64, 32], 0, 0, 0, 1, 2)
+    legal = judged(shaped, ((1, 4, 2),))  # type: ignore[arg-type]
+    assert legal.output_maps == ((-1, 1, 0),)
+    assert reason(judged(shaped, ((2, 1, 1),)))[0] == "axis-split"  # type: ignore[arg-type]
+    strided = what((0, 0, 0), (128, 64, 32), (2, 1, 1), [64, 64, 32], 0, 0, 0, 0, 0)
+    assert reason(judged(strided, ((2, 1, 1),)))[0] == "axis-split"  # type: ignore[arg-type]
+
+
+def test_tile_takes_a_strategy_of_its_output() -> None:
+    legal = judged(call("Tile", [16, 8], (2, 1), out=[32, 8]), ((2, 4),))
+    assert (legal.device_matrix, legal.input_maps, legal.output_maps) == (
+        (2, 4),
+        ((-1, 0),),
+        ((1, 0),),
+    )
+    longer = judged(call("Tile", [16, 8], (4, 1, 2), out=[4, 16, 16]), ((4, 2, 1),))
+    assert longer.input_maps == ((1, -1),)
+    assert reason(judged(call("Tile", [16, 8], (2, 1), out=[32, 8]), ((4, 2),)))[0] == (
+        "not-divisible"
+    )
+
+
+def test_broadcast() -> None:
+    what = call("BroadcastTo", [16, 8], (4, 16, 8), out=[4, 16, 8])
+    assert judged(what, ((2, 4),)).output_maps == ((-1, 1, 0),)
+
+
+def test_reshape_takes_the_layouts_of_its_neighbours() -> None:
+    what = call("Reshape", [16, 8], (4, 32), out=[4, 32])
+    source = TensorLayout((2, 4), (1, -1), (16, 8))
+    target = TensorLayout((8,), (-1, 0), (4, 32))
+    legal = judged(what, None, layouts=(source,), out_layouts=(target,))  # type: ignore[arg-type]
+    assert legal.input_slices == ((8, 8),)
+    assert legal.output_layouts == (target,)
+    assert judged(what, None).output_slices == ((4, 32),)
+
+
+def test_padding() -> None:
+    what = call("PadV3", [16, 8], (1, 1), [], out=[16, 10])
+    assert judged(what, ((4, 1), ())).verdict == "legal"
+    assert reason(judged(what, ((1, 4), ())))[0] == "axis-split"

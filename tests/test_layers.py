@@ -1,0 +1,120 @@
+"""Imports run one way only: cli, then lint and render, planning, cluster and compare, ... to ir."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
+
+LAYERS = [
+    {"cli"},
+    {"lint", "render"},
+    {"planning"},
+    {"cluster", "compare"},
+    {"sharding"},
+    {"syntax"},
+    {"ir"},
+]
+"""From the top; a module imports from its own package and from those below its layer."""
+
+OUTSIDE = {"__init__", "__main__"}
+"""The doors of the package: they may import from everywhere."""
+
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every import, except of those that only the type checker sees."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from imports(ast.Module(body=child.orelse, type_ignores=[]))
+            continue
+        if isinstance(child, ast.Import):
+            yield from ((child.lineno, alias.name) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield child.lineno, child.module or ""
+            yield from ((child.lineno, f"{child.module}.{alias.name}") for alias in child.names)
+        yield from imports(child)
+
+
+def offences(source: str, layer: str) -> list[str]:
+    """What a module of this layer must not import."""
+    found: list[str] = []
+    for line, name in imports(ast.parse(source)):
+        parts = name.split(".")
+        if parts[0] != "irtool" or len(parts) < 2 or parts[1] not in LEVEL:
+            continue
+        if parts[1] != layer and LEVEL[parts[1]] <= LEVEL[layer]:
+            found.append(f"line {line}: {layer} imports {name}")
+    return found
+
+
+def test_every_module_stands_in_a_layer() -> None:
+    unknown = {layer_of(path) for path in modules()} - set(LEVEL) - OUTSIDE
+    assert unknown == set()
+
+
+def test_imports_run_one_way_only() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE.parent)}: {offence}"
+        for path in modules()
+        if layer_of(path) not in OUTSIDE
+        for offence in offences(path.read_text(encoding="utf-8"), layer_of(path))
+    ]
+    assert found == []
+
+
+def test_the_model_imports_nothing_of_ours() -> None:
+    for path in (PACKAGE / "ir").glob("*.py"):
+        names = {name for _, name in imports(ast.parse(path.read_text(encoding="utf-8")))}
+        ours = {name for name in names if name.split(".")[0] == "irtool"}
+        assert {name for name in ours if not name.startswith("irtool.ir")} == set(), path
+
+
+def test_no_import_is_relative() -> None:
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("ir", "import irtool.syntax.load"),
+        ("ir", "from irtool.syntax import load"),
+        ("ir", "from irtool import syntax"),
+        ("syntax", "def f():\n    from irtool.sharding.layout import Layout"),
+        ("cluster", "import irtool.compare"),
+        ("render", "from irtool.lint import rules"),
+        ("sharding", "if True:\n    import irtool.cli.main"),
+        ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
+    ],
+)
+def test_the_check_sees_an_import_upwards(layer: str, source: str) -> None:
+    assert len(offences(source, layer)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("cli", "import irtool.lint, irtool.render, irtool.ir.dump"),
+        ("syntax", "from irtool.ir.dump import Dump"),
+        ("syntax", "from irtool.syntax.part import Part"),
+        ("ir", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),
+        ("ir", "import lark"),
+    ],
+)
+def test_the_check_allows_an_import_downwards(layer: str, source: str) -> None:
+    assert offences(source, layer) == []

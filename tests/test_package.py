@@ -1,0 +1,136 @@
+"""What users install: the wheel works elsewhere, without the repository beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = "Scripts" if os.name == "nt" else "bin"
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[bytes]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUTF8": "1", **more},
+        capture_output=True,
+        check=False,
+    )
+
+
+def checked(*command: str | Path, cwd: Path, **more: str) -> bytes:
+    done = run(*command, cwd=cwd, **more)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built with the backend that pyproject.toml names."""
+    if importlib.util.find_spec("pip") is None:
+        pytest.skip("no pip in this environment to build the wheel with")
+    folder = tmp_path_factory.mktemp("wheel")
+    backend = {}
+    if importlib.util.find_spec("hatchling") is None:
+        target = tmp_path_factory.mktemp("backend")
+        command = (sys.executable, "-m", "pip", "install", "-q", "--target", target, "hatchling")
+        if run(*command, cwd=folder).returncode:
+            pytest.skip("hatchling is neither installed nor to be had (offline): pip install it")
+        backend = {"PYTHONPATH": str(target)}
+    checked(
+        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
+        "-w", folder, ROOT, cwd=folder, **backend,
+    )  # fmt: skip
+    (made,) = folder.glob("irtool-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel, and what it needs from the environment of the tests."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    venv.create(folder, with_pip=False)
+    python = folder / BIN / "python"
+    checked(
+        sys.executable, "-m", "pip", "--python", python,
+        "install", "-q", "--no-deps", "--no-index", wheel, cwd=folder,
+    )  # fmt: skip
+    own = checked(
+        python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
+    )
+    needed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    # Lines of a .pth file come last on the path, so that the wheel is found first.
+    Path(own.decode().strip(), "dependencies.pth").write_text("\n".join(sorted(needed)) + "\n")
+    return folder
+
+
+def names_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_grammars_are_in_the_wheel(wheel: Path) -> None:
+    expected = {f"irtool/grammars/{path.name}" for path in (ROOT / "grammars").glob("*.lark")}
+    assert "irtool/grammars/dump.lark" in expected
+    assert expected <= names_in(wheel)
+
+
+def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "irtool").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert "irtool/py.typed" in files
+    assert files - names_in(wheel) == set()
+
+
+def test_nothing_but_the_package_is_in_the_wheel(wheel: Path) -> None:
+    tops = {name.partition("/")[0] for name in names_in(wheel)}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"irtool"}
+
+
+def test_the_licence_is_in_the_wheel(wheel: Path) -> None:
+    assert any(name.endswith("/licenses/LICENSE") for name in names_in(wheel))
+
+
+def test_the_installed_package_is_the_wheels(installed: Path) -> None:
+    code = "import irtool; print(irtool.__file__)"
+    found = checked(installed / BIN / "python", "-c", code, cwd=installed)
+    assert Path(found.decode().strip()).is_relative_to(installed)
+
+
+def test_the_installed_library_reads_a_dump(installed: Path, samples: Path) -> None:
+    code = (
+        "import irtool, sys\n"
+        "dump = irtool.load(sys.argv[1])\n"
+        "assert dump.problems == ()\n"
+        "print(*[node.op for node in dump.nodes()])\n"
+    )
+    sample = samples / "search_page_step_parallel_begin.ir"
+    printed = checked(installed / BIN / "python", "-c", code, sample, cwd=installed)
+    assert printed.decode().split() == ["Flatten", "Load", "MatMul", "Load", "BiasAdd", "ReLU"]
+
+
+def test_the_installed_command_parses_a_sample(installed: Path, samples: Path) -> None:
+    sample = samples / "search_page_step_parallel_begin.ir"
+    printed = checked(installed / BIN / "irtool", "parse", sample, cwd=installed)
+    assert b"MatMul" in printed
+
+
+def test_the_installed_command_prints_a_sample_back(installed: Path, samples: Path) -> None:
+    sample = samples / "gpt" / "step_parallel_begin_0018.ir"
+    command = (installed / BIN / "irtool", "parse", sample, "--format", "ir")
+    assert checked(*command, cwd=installed) == sample.read_bytes()
