@@ -76,8 +76,8 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 HEAD = ("", "CPU", "MB/s", "statements/s", "irtool's cold read is faster by")
 
 
-def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
-    """The table of the two large dumps; seconds a byte of steady reading, by dump."""
+def large_dumps(options: argparse.Namespace, folder: Path, module: Module | None) -> None:
+    """The tables of the two large dumps, and of MLIR's parser measured between their runs."""
     origin, dumps = large()
     print(f"\nLarge dumps: {origin}")
     paths: dict[str, Path] = {}
@@ -86,7 +86,6 @@ def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
         paths[name].write_bytes(data)
         paths[f"{name}'"] = folder / f"{name}_renumbered.ir"
         paths[f"{name}'"].write_bytes(renumbered(data))
-    steady: dict[str, float] = {}
     for name in dumps:
         other = next((each for each in dumps if each != name), name)
         order = [name, f"{name}'", name, other]
@@ -96,6 +95,7 @@ def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
         plain: list[float] = []
         trees: list[float] = []
         nodes, kept = [0], dict[str, Any]()
+        cpp: list[dict[str, Any]] = []
         for turn in range(options.runs):
             _, bare, _ = run("-c", "pass")
             kept, whole = work("irtool", *(str(paths[each]) for each in order[:1]))
@@ -103,12 +103,13 @@ def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
             kept, _ = work("irtool", *(str(paths[each]) for each in order))
             nodes = kept["nodes"]
             reads.append([kept["cold"], *kept["later"]])
+            if module is not None:
+                cpp.append(module.parse())
             if turn < options.plain_runs:
                 plain.append(work("plain", str(paths[name]))[0]["cpu"])
                 trees.append(work("tree", str(paths[name]))[0]["cpu"])
         columns = list(zip(*reads, strict=True))
         cold = median(columns[0])
-        steady[name] = median(columns[1]) / size[1]
         rows = [
             [
                 "irtool cold, whole process less bare Python",
@@ -149,8 +150,9 @@ def large_dumps(options: argparse.Namespace, folder: Path) -> dict[str, float]:
         table(f"{name}: {size[0] / 1e6:.1f} MB, {nodes[0]:,} statements", HEAD, rows)
         print(f"(importing irtool, not in the cold read: {kept['import'] * 1000:.0f} ms;"
               f" touching every node, in all of them: {kept['touch'] * 1000:.0f} ms)")  # fmt: skip
+        if cpp:
+            beside_mlir(name, [each / size[1] for each in columns[1]], size[1] / nodes[1], cpp)
     memory(paths["validate"], paths["begin"])
-    return steady
 
 
 def memory(validate: Path, begin: Path) -> None:
@@ -240,42 +242,53 @@ def many_dumps(options: argparse.Namespace, folder: Path) -> None:
     )
 
 
-def beside_mlir(options: argparse.Namespace, folder: Path, steady: dict[str, float]) -> None:
-    python, path = options.mlir_python, str(folder / "module.mlir")
-    script = str(HERE / "mlir.py")
-    try:
-        run(script, "make", path, python=python)
-        found = [run(script, "parse", path, python=python)[0] for _ in range(options.runs)]
-    except (RuntimeError, OSError) as error:
-        print(f"\nMLIR was not measured: {error}.  `pip install jax`, or give --mlir-python.")
-        return
+class Module:
+    """A StableHLO module that MLIR's own parser reads."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        self._python = python
+        self._path = str(folder / "module.mlir")
+        run(str(HERE / "mlir.py"), "make", self._path, python=python)
+
+    def parse(self) -> dict[str, Any]:
+        """CPU seconds of parsing and of touching, several times in one process."""
+        return run(str(HERE / "mlir.py"), "parse", self._path, python=self._python)[0]
+
+    @classmethod
+    def made(cls, options: argparse.Namespace, folder: Path) -> Module | None:
+        """The module, or None where jax is missing."""
+        try:
+            return cls(options.mlir_python, folder)
+        except (RuntimeError, OSError) as error:
+            print(f"\nNo MLIR: {error}.  `pip install jax`, or give --mlir-python.")
+            return None
+
+
+def beside_mlir(
+    name: str, steady: Sequence[float], dense: float, found: Sequence[dict[str, Any]]
+) -> None:
+    """MLIR's figures; ``steady`` is irtool's seconds a byte in the runs next to them."""
     size, nodes = found[0]["bytes"], found[0]["nodes"]
     parse = [median(each["parse"]) for each in found]
     both = [median(each["parse"]) + median(each["touch"]) for each in found]
-    share = {name: each * size for name, each in steady.items()}
     rows = [
         ["parse (C++)", *rates(median(parse), size, nodes)],
         ["parse, then touch through its Python bindings", *rates(median(both), size, nodes)],
-        *(
-            [
-                f"irtool steady on as many bytes of {name}",
-                f"{each * 1000:,.0f} ms",
-                f"{size / 1e6 / each:,.1f}",
-                "",
-            ]
-            for name, each in share.items()
-        ),
     ]
     table(
-        f"jaxlib's MLIR parser: StableHLO of a GPT, {size / 1e6:.1f} MB, {nodes:,} operations",
+        f"jaxlib's MLIR parser, run by run beside {name}: StableHLO of a GPT,"
+        f" {size / 1e6:.1f} MB, {nodes:,} operations, {size / nodes:.0f} bytes each",
         (*HEAD[:3], "operations/s"),
         rows,
     )
-    for name, each in share.items():
-        print(
-            f"{name}: irtool takes {each / median(parse):.2f} of the C++ parser's time a byte,"
-            f" {each / median(both):.2f} where both are touched"
-        )
+    ours = [each * size for each in steady]
+    parse_ratio, both_ratio = 1 / paired(ours, parse), 1 / paired(ours, both)
+    factor = dense * nodes / size
+    print(
+        f"A byte: irtool (steady, touched) takes {parse_ratio:.2f} of the C++ parse,"
+        f" {both_ratio:.2f} of parse and touch.  A statement has {dense:,.0f} bytes:"
+        f" {factor * parse_ratio:.1f} and {factor * both_ratio:.1f} of the time an operation."
+    )
 
 
 def start_up(options: argparse.Namespace) -> None:
@@ -302,8 +315,7 @@ def main() -> None:
           f" medians of {options.runs} runs")  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        steady = large_dumps(options, folder)
-        beside_mlir(options, folder, steady)
+        large_dumps(options, folder, Module.made(options, folder))
         many_dumps(options, folder)
         start_up(options)
 

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+?) \| `(irtool [^`]+)` \|", README, re.MULTILINE)
 SYMPTOMS = {
-    "hang",
     "out of memory",
     "slow step",
     "slow compile",

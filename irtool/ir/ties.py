@@ -617,11 +617,17 @@ class _Matcher:
                 certain = not in_order and rule != "scope"
                 if rule == "scope":
                     certain = self._same_instance(index, other)
+                elif key is _by_variable:
+                    certain = self._same_place(index, other)
                 self._tie(index, other, rule, certain)
 
     def _same_instance(self, index: int, other: int) -> bool:
         left, right = self.left.nodes[index].node, self.right.nodes[other].node
         return left.instance_name is not None and left.instance_name == right.instance_name
+
+    def _same_place(self, index: int, other: int) -> bool:
+        place = _innermost(self.left.nodes[index].node)
+        return place is not None and place == _innermost(self.right.nodes[other].node)
 
     def _tie(self, index: int, other: int, rule: Rule, certain: bool) -> None:
         if not self._compatible(index, other):

@@ -261,13 +261,14 @@ def _common_folder(paths: Sequence[str]) -> str:
 
 # -- nodes and groups --------------------------------------------------------------------------
 
-NodeRow = tuple[str, int, str, str, str, str, str]
+NodeRow = tuple[str, int, str, str, str, str, str, str]
 
 
 def node_row(node: Node, path: str) -> NodeRow:
     """What the list of chosen nodes shows of one."""
     kind = node.output_type.short() if node.output_type else ""
     place = node.full_name or node.scope or node.instance_name or ""
+    location = node.location
     return (
         path,
         node.line,
@@ -275,6 +276,7 @@ def node_row(node: Node, path: str) -> NodeRow:
         node.op,
         kind,
         tuple_text(fields.plain_value(node.in_strategy)),
+        f"{location.path}:{location.line}" if location else "",
         place,
     )
 
@@ -295,6 +297,7 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = Fal
         Column("operator"),
         text_column("result"),
         text_column("strategy"),
+        text_column("source"),
         text_column("name or scope"),
     ]
     below = _common_scope([row[-1] for row in rows[:shown]]) if brief else ""
@@ -306,6 +309,10 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = Fal
         cells.append((place, *rest, name[len(below) :]))
     if len(paths) > 1:
         columns[0] = text_column("where")
+    # What no node here has is not worth a column.
+    kept = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
+    columns = [columns[i] for i in kept]
+    cells = [tuple(row[i] for i in kept) for row in cells]
     where = next(iter(paths)) if len(paths) == 1 else plural(len(paths), "dump")
     document = Document([Heading(f"{plural(len(rows), 'node')} in {where}")])
     if folder and len(paths) > 1:

@@ -12,6 +12,7 @@ from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.propagated import propagate_layouts
 from irtool.sharding.network.report import (
     CheckFinding,
     CollectiveReport,
@@ -42,6 +43,7 @@ def check(dump: Dump, context: ParallelContext) -> Report:
         return Report(True, context, ())
     analysis = analysis_of(network_of(dump), context)
     judge_operators(analysis)
+    propagate_layouts(analysis)
     judge_reshapes(analysis)
     check_users(analysis)
     parameters = weights(analysis)

@@ -12,6 +12,7 @@ from typing import Any
 
 from lark import Lark
 from lark.exceptions import LarkError
+from lark.lexer import PatternStr
 
 from irtool.syntax.assemble import Assembler
 
@@ -88,8 +89,7 @@ def parse(
             result: Any = parser.parse(text, start=start)  # pyright: ignore[reportUnknownMemberType]
             return result
         except (LarkError, ValueError, RecursionError) as error:
-            column = getattr(error, "pos_in_stream", None)
-            raise Unreadable(_expectation(error), column or 0) from None
+            raise Unreadable(_expectation(parser, error), _column(error, text)) from None
 
 
 def check_length(text: str) -> None:
@@ -106,12 +106,33 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _expectation(error: Exception) -> str:
-    expected = getattr(error, "accepts", None) or getattr(error, "expected", None)
-    if expected:
-        names = sorted(str(name) for name in expected)[:6]
-        return f"expected {' or '.join(names)}"
-    return str(error).splitlines()[0] if str(error) else "not a statement"
+def _column(error: Exception, text: str) -> int:
+    if getattr(getattr(error, "token", None), "type", "") == "$END":
+        return len(text)
+    return getattr(error, "pos_in_stream", None) or 0
+
+
+def _expectation(parser: Lark, error: Exception) -> str:
+    """What the grammar would have accepted, in the words of a reader."""
+    expected: set[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or set()
+    names = sorted({_terminal(parser, name) for name in expected})
+    if not names:
+        return str(error).partition("\n")[0] or "not a statement"
+    if len(names) > _MOST_EXPECTED:
+        return f"expected {names[0]}, {names[1]}, … here"
+    return f"expected {' or '.join(names)} here"
+
+
+def _terminal(parser: Lark, name: str) -> str:
+    if name == "$END":
+        return "the end of the line"
+    pattern = parser.get_terminal(name).pattern
+    if isinstance(pattern, PatternStr):
+        return f"'{pattern.value}'"
+    return "a " + name.lower().lstrip("_").replace("_", " ")
+
+
+_MOST_EXPECTED = 4
 
 
 Key = tuple[str, ...]

@@ -29,6 +29,9 @@ from irtool.syntax.dialect import dialect_of
 from irtool.syntax.part import Holes
 from irtool.syntax.records import Records, Restore, StatementTemplate, Unreadable
 
+MAX_EXCERPT = 2000
+"""Characters of the offending line that a problem keeps."""
+
 _SHARED = Records()
 
 
@@ -291,7 +294,8 @@ class _Reading:
             items += self._node(found, line, style)
         except (ValueError, RecursionError) as error:
             if style is None or not self._pasted_statement(start, line, found, items):
-                self._unreadable("SYN001", found[1], line, error)
+                inset = len(found[1]) - len(found[1].lstrip(" \t"))
+                self._unreadable("SYN001", found[1], line, error, inset)
                 items.append(Opaque(found.group().removesuffix("\n"), line))
 
     def _pasted_statement(
@@ -405,18 +409,22 @@ class _Reading:
         text: str = "",
         hint: str = "",
     ) -> None:
-        made = Problem(code, message, self.path, max(line, 1), column, severity, text[:200], hint)
+        made = Problem(code, message, self.path, max(line, 1), column, severity, text[:MAX_EXCERPT], hint)
         self.problems.append(made)
 
-    def _unreadable(self, code: str, text: str, line: int, error: Exception) -> None:
-        at = error.column if isinstance(error, Unreadable) else 0
+    def _unreadable(
+        self, code: str, text: str, line: int, error: Exception, inset: int = 0
+    ) -> None:
+        """Report a record; ``inset``: characters before what the error's column counts in."""
+        at = error.column + inset if isinstance(error, Unreadable) else inset
         before = text[:at]
+        row = before.count("\n")
         self._problem(
             code,
             f"cannot read this {'statement' if code == 'SYN001' else 'type line'}: {error}",
-            line + before.count("\n"),
+            line + row,
             at - (before.rfind("\n") + 1) + 1,
-            text=text,
+            text=text.split("\n")[row],
             hint="it is kept as it stands; the rest of the dump was read",
         )
 

@@ -135,6 +135,33 @@ def test_every_suffix_is_read(start: int) -> None:
     load_back(DUMP[start:].encode())
 
 
+# ---- lines that do not belong there --------------------------------------------------------------
+
+
+def test_a_blank_line_after_the_types_is_kept_where_it_is() -> None:
+    text = DUMP.replace("      # Fullname", "\n      # Fullname")
+    read = load_back(text.encode())
+    assert count(read) == NODES
+    assert read.graphs[0].nodes[0].signature is not None
+
+
+def test_a_blank_line_before_the_types_is_kept_where_it_is() -> None:
+    load_back(DUMP.replace("\n      : (", "\n\n      : (").encode())
+
+
+def test_a_type_line_of_two_kinds_is_a_problem() -> None:
+    read = load_back(b"%0(a) = Neg(%1)\n: (<Int8>, V:2) -> (<Float32xNCHW[const vector]{1}>)\n")
+    assert codes(read) == ["SYN002"]
+    assert count(read) == 1
+
+
+def test_a_comment_that_looks_like_a_location_is_a_remark() -> None:
+    read = load_back(b"  %0(a) = Neg(%1)\n      # In file somewhere\n      # SideEffect: { X\n")
+    (node,) = read.nodes()
+    assert node.location is None
+    assert len(node.comments) == 2
+
+
 # ---- put together --------------------------------------------------------------------------------
 
 

@@ -240,9 +240,9 @@ def _both_mode(case: Case, dimensions: int) -> Sharding:
     if case.out_strategy[0] == plain or dimensions == 2:
         return sharding
     local = _local(case.result(0), (matrix[0], 1, 1))
+    # MindSpore notes the scattered rows along the table's axis alone, not along both.
     return replace(
         sharding,
-        output_matrix=(matrix[0] * matrix[1],),
         output_maps=((0, WHOLE, WHOLE),),
         reductions=(Reduction("ReduceScatter", over, "sum", why, 0, local),),
     )

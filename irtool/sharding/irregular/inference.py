@@ -20,6 +20,13 @@ INCREMENTAL = (
     "block_table", "kv_padding_size",
 )  # fmt: skip
 
+SHIFT, MASK = 3, 4
+"""Positions of pse_shift and attn_mask among the inputs of FusedInferAttentionScore."""
+LENGTHS = (5, 6)
+"""Of the actual lengths of the sequences."""
+ANTIQUANT = (12, 13)
+"""Of scale and offset of a quantised cache."""
+
 
 def _whole(case: Case, index: int, dimensions: tuple[int, ...], what: str) -> None:
     strategy = case.strategy[index]
@@ -125,16 +132,52 @@ def _fused(case: Case, axes: str) -> Sharding:
     short = tuple(WHOLE if axis == "s" else entry[axis] for axis in axes)
     first, second = (short, plain) if single else (plain, short)
     lse = (entry["b"], entry["n"], WHOLE, WHOLE)
-    rest = len(case.tensors) - 3
-    unsure = "how optional inputs are split is not worked out" if rest else ""
     reductions = _combined(case, matrix, axes, splits["s"]) if single else ()
-    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[3:])
+    others = _optional_maps(case, entry, single)
     results = case.call.results
     outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
     if len(results) > 1 and len(results[1].shape or ()) not in (1, 4):
         raise Unsure("the second output of the attention has an unknown form")
     maps = (first, second, second, *others)
-    return Sharding(matrix, maps, outputs[: len(results)], reductions, unsure=unsure)
+    return Sharding(matrix, maps, outputs[: len(results)], reductions)
+
+
+def _optional_maps(case: Case, entry: dict[str, int], single: bool) -> tuple[TensorMap, ...]:
+    """Maps of the optional inputs that are there. ``single``: there is one query token only."""
+    found: list[TensorMap] = []
+    for position, operand in enumerate(case.call.inputs[3:], start=3):
+        if operand.shape is None:
+            continue
+        found.append(_optional_map(case, position, operand.shape, entry, single))
+    if len(found) != len(case.tensors) - 3:
+        raise Unsure("lists of tensors among the optional inputs")
+    return tuple(found)
+
+
+def _optional_map(
+    case: Case, position: int, shape: Shape, entry: dict[str, int], single: bool
+) -> TensorMap:
+    whole: TensorMap = (WHOLE,) * len(shape)
+    batch, heads, sequence = entry["b"], entry["n"], entry["s"]
+    if position == SHIFT and len(shape) == 4:
+        last = (WHOLE, sequence) if single else (sequence, WHOLE)
+        return (batch, heads, *last)
+    if position == MASK and single:
+        middle = (WHOLE,) * (len(shape) - 2)
+        return (batch, *middle, sequence) if len(shape) in (2, 3, 4) else whole
+    if position == MASK:
+        rows = sequence if case.number("sparse_mode") == 0 else WHOLE
+        first = {2: (), 3: (WHOLE if shape[0] == 1 else batch,), 4: (batch, WHOLE)}
+        return (*first[len(shape)], rows, WHOLE) if len(shape) in first else whole
+    if position in LENGTHS and len(shape) == 1:
+        return (batch,)
+    if position in ANTIQUANT:
+        if case.number("antiquant_mode") == 1:
+            return (WHOLE, batch, WHOLE) if len(shape) == 3 else whole
+        known = {"BSH": (WHOLE, 0), "BNSD": (WHOLE, 0, WHOLE, WHOLE), "BSND": (WHOLE, WHOLE, 0, WHOLE)}
+        found = known.get(input_layout(case), whole)
+        return found if len(found) == len(shape) else whole
+    return whole
 
 
 def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Reduction, ...]:

@@ -13,6 +13,7 @@ from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.network.unknown_sizes import gather_and_slice
 from irtool.sharding.redistribution import (
     RedistributionError,
     RedistributionStep,
@@ -26,7 +27,8 @@ NO_EDGE = frozenset({"UpdateState", "Switch", "Shape", "TensorShape", "DType"})
 SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", "DtypeToEnum"})
 """Operators behind which nothing is redistributed."""
 
-INIT = "parallel_processer.cc:Redistribution"
+SKIP = "skip_redistribution"
+"""Attribute of a Reshape that is not to redistribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +233,12 @@ def _reshape(analysis: Analysis, node: Node) -> Redistribution:
     source, target = judged.input_layout(0), judged.output_layout(0)
     if source is None or target is None:
         return Redistribution(edge, source, target, None, _why(analysis, edge), replaces=True)
-    if node.attribute("skip_redistribution") is True or (source.is_whole and target.is_whole):
+    if source.is_whole and target.is_whole and not node.attribute(SKIP):
         return Redistribution(edge, source, target, (), replaces=True)
+    if node.attribute(SKIP) is True:
+        # The Reshape stays one, to the local shape; what it needs the user takes care of.
+        step = RedistributionStep("Reshape", source.slice_shape, target.slice_shape)
+        return Redistribution(edge, source, target, (step,), replaces=True)
     return _inferred(analysis, edge, source, target, node, keep_reshape=True)
 
 
@@ -262,6 +268,9 @@ def _inferred(
         analysis.refuse(finding.code, finding.message, finding.check, node)
         return Redistribution(edge, source, target, None, finding.message, replaces=keep_reshape)
     except RedistributionError as error:
+        found = gather_and_slice(source, target, ranks, rank) if keep_reshape else None
+        if found is not None and _groups_fit(analysis, source, target):
+            return Redistribution(edge, source, target, found, replaces=True)
         if keep_reshape and _groups_fit(analysis, source, target):
             # MindSpore gathers dimension by dimension where it can't do better.
             analysis.note(f"redistribution: {error}", node)

@@ -140,6 +140,8 @@ def _mark_forward(network: Network) -> None:
         result = graph.result
         if result is not None:
             network.forward.update(_linked(network, result))
+    # A search left its mark on what it took for forward.
+    network.forward.update(node for node in network.inputs if node.strategy is not None)
     # Calls of graphs count as forward wherever they stand.
     for calls in network.calls.values():
         network.forward.update(calls)

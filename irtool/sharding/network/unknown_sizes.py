@@ -1,0 +1,75 @@
+"""Reshape of tensors with several unknown sizes: MindSpore gathers, reshapes, and slices."""
+
+from __future__ import annotations
+
+from irtool.sharding.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
+from irtool.sharding.redistribution import RedistributionStep
+
+
+def gather_and_slice(
+    source: TensorLayout, target: TensorLayout, devices: tuple[int, ...], rank: int
+) -> tuple[RedistributionStep, ...] | None:
+    """The chain of such a Reshape, or None where another way is taken.
+
+    Every split dimension is gathered, first one first; then the whole tensor is reshaped; then
+    every dimension that is to be split is cut.
+    """
+    if sum(size == DYNAMIC for size in target.tensor_shape) < 2:
+        return None
+    if DYNAMIC not in source.tensor_shape or _keeps_sizes(source, target):
+        return None
+    steps: list[RedistributionStep] = []
+    shape = source.slice_shape
+    for dimension, entry in enumerate(source.tensor_map):
+        axes = axes_of(source.device_matrix, entry)
+        if not axes:
+            continue
+        ranks = ranks_along(source.device_matrix, axes, devices, rank)
+        if len(ranks) == 1:
+            continue
+        steps += _gathered(shape, dimension, source.tensor_shape, ranks)
+        shape = _with(shape, dimension, source.tensor_shape[dimension])
+    steps.append(RedistributionStep("Reshape", shape, target.tensor_shape))
+    shape = target.tensor_shape
+    place = coordinates(target.device_matrix, devices.index(rank))
+    for dimension, entry in enumerate(target.tensor_map):
+        count = target.splits[dimension]
+        if count == 1:
+            continue
+        index = 0
+        for axis in axes_of(target.device_matrix, entry):
+            index = index * target.device_matrix[axis] + place[axis]
+        local = _with(shape, dimension, target.slice_shape[dimension])
+        steps.append(RedistributionStep("Split", shape, local, dimension, None, count))
+        steps.append(RedistributionStep("TupleGetItem", local, local, index=index))
+        shape = local
+    return tuple(steps)
+
+
+def _keeps_sizes(source: TensorLayout, target: TensorLayout) -> bool:
+    """Whether both are split along one dimension only, and its size is known: nothing moves."""
+    split = [
+        [at for at, count in enumerate(layout.splits) if count != 1] for layout in (source, target)
+    ]
+    if len(split[0]) != 1 or len(split[1]) != 1:
+        return False
+    sizes = (source.tensor_shape[split[0][0]], target.tensor_shape[split[1][0]])
+    return DYNAMIC not in sizes
+
+
+def _with(shape: Shape, dimension: int, size: int) -> Shape:
+    return (*shape[:dimension], size, *shape[dimension + 1 :])
+
+
+def _gathered(
+    shape: Shape, dimension: int, whole: Shape, ranks: tuple[int, ...]
+) -> list[RedistributionStep]:
+    count = len(ranks)
+    first = shape[0] if shape[0] == DYNAMIC else shape[0] * count
+    joined = _with(shape, 0, first)
+    steps = [RedistributionStep("AllGather", shape, joined, 0, None, count, None, ranks)]
+    if dimension:
+        after = _with(shape, dimension, whole[dimension])
+        steps.append(RedistributionStep("Split", joined, shape, 0, None, count))
+        steps.append(RedistributionStep("Concat", shape, after, dimension, None, count))
+    return steps
