@@ -611,7 +611,7 @@ def test_nodes_are_found_from_their_uses(fragment: Fragment) -> None:
     ],
 )  # fmt: skip
 def test_spellings_of_a_parameter(printed: str, name: str, number: int | None) -> None:
-    text = f"# IR entry: @g\n{printed}\n"
+    text = f"# IR entry: @g\n{printed}\n\nsubgraph @g() {{\n}}\n"
     read = irtool.loads(text)
     (parameter,) = read.parameters
     assert read.problems == ()

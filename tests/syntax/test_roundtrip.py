@@ -122,7 +122,7 @@ def test_every_dump_of_the_corpus_prints_back(corpus: Path, folder: str) -> None
 # Not real, but with something of everything that the model can hold.
 TEXT = """\
 # IR entry: @main_1
-# Total subgraphs: 2
+# Total subgraphs: 3
 # Total params: 1
 # Params:
 %para1_weight: <Ref[Tensor[Float32]], (2, 3), ref_key=weight, is_parameter> : [2, 3]  :  has_default  :  <Float32xDefaultFormat[const vector]{2, 3}>  :  IsWeight: true

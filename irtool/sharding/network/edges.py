@@ -13,7 +13,7 @@ from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
-from irtool.sharding.network.unknown_sizes import gather_and_slice
+from irtool.sharding.network.unknown_sizes import reshape_chain
 from irtool.sharding.redistribution import (
     RedistributionError,
     RedistributionStep,
@@ -268,7 +268,9 @@ def _inferred(
         analysis.refuse(finding.code, finding.message, finding.check, node)
         return Redistribution(edge, source, target, None, finding.message, replaces=keep_reshape)
     except RedistributionError as error:
-        found = gather_and_slice(source, target, ranks, rank) if keep_reshape else None
+        found = None
+        if keep_reshape:
+            found = reshape_chain(source, target, ranks, rank, enable_alltoall=alltoall)
         if found is not None and _groups_fit(analysis, source, target):
             return Redistribution(edge, source, target, found, replaces=True)
         if keep_reshape and _groups_fit(analysis, source, target):

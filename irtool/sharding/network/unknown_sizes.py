@@ -1,9 +1,68 @@
-"""Reshape of tensors with several unknown sizes: MindSpore gathers, reshapes, and slices."""
+"""Reshape of tensors with unknown sizes.
+
+With one unknown size on both sides MindSpore calculates with a prime in its place; with several it
+gathers everything, reshapes, and slices.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from math import gcd, prod
+
 from irtool.sharding.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
-from irtool.sharding.redistribution import RedistributionStep
+from irtool.sharding.redistribution import RedistributionError, RedistributionStep, infer
+
+STAND_IN = 1000003
+"""A prime that divides no real size: what it divides is unknown."""
+
+
+def reshape_chain(
+    source: TensorLayout,
+    target: TensorLayout,
+    devices: tuple[int, ...],
+    rank: int,
+    *,
+    enable_alltoall: bool,
+) -> tuple[RedistributionStep, ...] | None:
+    """The chain that a Reshape of unknown sizes is replaced by, or None if it is not known."""
+    unknown = [layout.tensor_shape.count(DYNAMIC) for layout in (source, target)]
+    if max(unknown) > 1:
+        return gather_and_slice(source, target, devices, rank)
+    if unknown != [1, 1]:
+        return None
+    rest = [prod(n for n in layout.tensor_shape if n != DYNAMIC) for layout in (source, target)]
+    common = gcd(*rest)
+    base = STAND_IN * len(devices)
+    known = [
+        replace(layout, tensor_shape=_filled(layout.tensor_shape, base * other // common))
+        for layout, other in ((source, rest[1]), (target, rest[0]))
+    ]
+    try:
+        steps = infer(
+            *known, devices, rank, enable_alltoall=enable_alltoall, keep_reshape=True
+        )
+    except RedistributionError:
+        return None
+    return tuple(_forgotten(steps))
+
+
+def _filled(shape: Shape, size: int) -> Shape:
+    return tuple(size if length == DYNAMIC else length for length in shape)
+
+
+def _forgotten(steps: tuple[RedistributionStep, ...]) -> Iterator[RedistributionStep]:
+    """The steps with unknown sizes again; slices are Split and TupleGetItem."""
+    for step in steps:
+        before, after = (
+            tuple(DYNAMIC if size % STAND_IN == 0 else size for size in shape)
+            for shape in (step.input_shape, step.output_shape)
+        )
+        if step.op == "StridedSlice":
+            yield RedistributionStep("Split", before, after, step.axis, None, step.count)
+            yield RedistributionStep("TupleGetItem", after, after, index=step.index)
+        else:
+            yield replace(step, input_shape=before, output_shape=after)
 
 
 def gather_and_slice(
@@ -14,9 +73,7 @@ def gather_and_slice(
     Every split dimension is gathered, first one first; then the whole tensor is reshaped; then
     every dimension that is to be split is cut.
     """
-    if sum(size == DYNAMIC for size in target.tensor_shape) < 2:
-        return None
-    if DYNAMIC not in source.tensor_shape or _keeps_sizes(source, target):
+    if _keeps_sizes(source, target):
         return None
     steps: list[RedistributionStep] = []
     shape = source.slice_shape
