@@ -27,7 +27,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
 
 sys.path.insert(0, str(Path(__file__).parent))
-from check_corpus_end import compare_end  # noqa: E402
+from check_corpus_end import compare_end
 
 ABOUT_STRATEGIES = (
     "init failed",

@@ -194,8 +194,7 @@ def _signature(inputs: _Items, outputs: _Items | None, lead: str, arrow: str) ->
     return Signature(inputs, outputs, lead, arrow, null)
 
 
-def _texts(items: tuple[str | None, ...]) -> tuple[str, ...]:
-    texts = tuple("<null>" if item is None else item for item in items)
-    if not all(isinstance(item, str) for item in texts):
+def _texts(items: _Items) -> tuple[str, ...]:
+    if any(isinstance(item, Abstract) for item in items):
         raise ValueError("types and other entries in one line")
-    return texts
+    return tuple("<null>" if item is None else str(item) for item in items)

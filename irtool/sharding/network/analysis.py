@@ -39,8 +39,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that MindSpore refuses (``error``), that is not known (``unknown``), or that is
-    legal but not predicted (``info``).
+    """A part of the answer.
+
+    ``severity``: ``error`` (MindSpore refuses it), ``unknown``, or ``info`` (legal, not predicted).
     """
 
     code: str
@@ -68,9 +69,9 @@ class Analysis:
     differentiates: bool
     accumulates: bool
     dynamic: bool
-    judged: dict[Node, Judged] = field(default_factory=lambda: {})
-    foreign: set[Node] = field(default_factory=lambda: set[Node]())
-    problems: list[Problem] = field(default_factory=lambda: [])
+    judged: dict[Node, Judged] = field(default_factory=dict[Node, Judged])
+    foreign: set[Node] = field(default_factory=set[Node])
+    problems: list[Problem] = field(default_factory=list[Problem])
 
     def refuse(self, code: str, message: str, check: str, node: Node | None, op: str = "") -> None:
         """Add a reason why MindSpore refuses the network."""
@@ -139,11 +140,10 @@ def _is_dynamic(graph: Graph) -> bool:
     return False
 
 
-SEEN_THROUGH = frozenset(
-    """
-    Depend Load Cast _VirtualDiv Receive _MicroStepAllGather Send InsertGradientOf DumpGradient
-    """.split()
-)
+SEEN_THROUGH = frozenset({
+    "Depend", "Load", "Cast", "_VirtualDiv", "Receive", "_MicroStepAllGather", "Send",
+    "InsertGradientOf", "DumpGradient",
+})  # fmt: skip
 """Operators that hand their first operand on, for one who looks for where a value comes from."""
 
 

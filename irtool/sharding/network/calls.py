@@ -150,12 +150,12 @@ def _constant(value: Value, abstract: Abstract | None) -> Operand:
     if isinstance(value, TensorLiteral):
         return Operand(value.shape, value.dtype, value=value, is_constant=True)
     if isinstance(value, SequenceLiteral) and value.items:
-        if all(isinstance(item, TensorLiteral) for item in value.items):
-            return Operand(items=tuple(_constant(item, None) for item in value.items))
-    if abstract is not None and isinstance(abstract.type, (TensorType, RefType)):
-        if isinstance(abstract.shape, Shape):
-            dtype = abstract.dtype or ""
-            return Operand(abstract.shape.dimensions, dtype, value=value, is_constant=True)
+        parts = tuple(_constant(item, None) for item in value.items)
+        if all(part.shape is not None for part in parts):
+            return Operand(items=parts)
+    dimensions = abstract.dimensions if abstract is not None else None
+    if dimensions is not None and abstract is not None:
+        return Operand(dimensions, abstract.dtype or "", value=value, is_constant=True)
     return Operand(value=python_value(value), is_constant=True)
 
 

@@ -8,31 +8,30 @@ from __future__ import annotations
 from irtool.ir.node import Node, PrimitiveTarget
 from irtool.sharding.network.graphs import Network, is_operator
 
-NOT_SHARDED = frozenset(
-    """
-    TupleGetItem J list_getitem array_getitem tuple_setitem Depend list_setitem array_setitem
-    dict_getitem list_append list_map list_reduce tuple_reversed tile_shape tuple_div
-    tuple_to_array make_dict make_slice string_eq VirtualLoss Return env_getitem TensorShape
-    ScalarToTensor partial env_setitem env_add Shape InsertGradientOf DumpGradient dot im2col
-    col2im im2col_v1 col2im_v1 state_setitem TensorDump TensorReport ImageSummary TensorSummary
-    Debug HistogramSummary resolve BroadcastGradientArgs InvertPermutation DropoutGenMask
-    StatelessDropOutGenMask embed create_instance RefToEmbed StopGradient UpdateState Load Switch
-    Print call_instance TensorMove DType ScalarAdd ScalarSub ScalarMul ScalarDiv ScalarFloorDiv
-    ScalarPow ScalarSummary ScalarCast ScalarMod ScalarGt ScalarGe ScalarLt ScalarLe ScalarEq
-    TensorToTuple TupleToTensor Generator
-    """.split()
-)
+NOT_SHARDED = frozenset({
+    "TupleGetItem", "J", "list_getitem", "array_getitem", "tuple_setitem", "Depend",
+    "list_setitem", "array_setitem", "dict_getitem", "list_append", "list_map",
+    "list_reduce", "tuple_reversed", "tile_shape", "tuple_div", "tuple_to_array",
+    "make_dict", "make_slice", "string_eq", "VirtualLoss", "Return", "env_getitem",
+    "TensorShape", "ScalarToTensor", "partial", "env_setitem", "env_add", "Shape",
+    "InsertGradientOf", "DumpGradient", "dot", "im2col", "col2im", "im2col_v1", "col2im_v1",
+    "state_setitem", "TensorDump", "TensorReport", "ImageSummary", "TensorSummary", "Debug",
+    "HistogramSummary", "resolve", "BroadcastGradientArgs", "InvertPermutation",
+    "DropoutGenMask", "StatelessDropOutGenMask", "embed", "create_instance", "RefToEmbed",
+    "StopGradient", "UpdateState", "Load", "Switch", "Print", "call_instance", "TensorMove",
+    "DType", "ScalarAdd", "ScalarSub", "ScalarMul", "ScalarDiv", "ScalarFloorDiv",
+    "ScalarPow", "ScalarSummary", "ScalarCast", "ScalarMod", "ScalarGt", "ScalarGe",
+    "ScalarLt", "ScalarLe", "ScalarEq", "TensorToTuple", "TupleToTensor", "Generator",
+})  # fmt: skip
 """Operators that never get a strategy."""
 
 TIES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
 """Operators that tie tensors together; they have the layouts of who uses them."""
 
-TUPLE_INPUTS = frozenset(
-    """
-    Concat Stack AddN IncreFlashAttention Meshgrid FusedInferAttentionScore GroupedMatmul Index
-    StackExt Custom
-    """.split()
-)
+TUPLE_INPUTS = frozenset({
+    "Concat", "Stack", "AddN", "IncreFlashAttention", "Meshgrid",
+    "FusedInferAttentionScore", "GroupedMatmul", "Index", "StackExt", "Custom",
+})  # fmt: skip
 """Operators that take tuples of tensors besides other operands."""
 
 NESTED_STRATEGIES = frozenset({"_VirtualDataset", "FusedInferAttentionScore", "GroupedMatmul"})

@@ -22,12 +22,12 @@ _TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 @dataclass(frozen=True, slots=True)
 class ParallelContext:
-    """Devices and options under which a network is compiled.
+    """Devices and options under which a network is compiled; defaults are MindSpore's own.
 
-    ``rank`` is the global rank from which slices and groups are seen; None for ``dataset`` means
-    that ``full_batch`` decides. ``dataset`` may be ``unknown``: it was given, but in a form that was
-    lost. Defaults are MindSpore's own. ``threshold`` is in KB; ``weight_shard_size`` of -1 means
-    all replicas. ``accumulation_step`` of 0: taken from the dump.
+    ``rank``: the global rank from which slices and groups are seen. ``dataset``: how the dataset is
+    split; None: ``full_batch`` decides; ``"unknown"``: it was given in a form that was lost.
+    ``threshold``: in KB. ``weight_shard_size``: -1 means all replicas. ``accumulation_step``: 0
+    means that the dump shows it.
     """
 
     devices: int = 1
@@ -54,9 +54,7 @@ class ParallelContext:
         _check(self)
 
     @classmethod
-    def from_mapping(
-        cls, values: Mapping[str, object], **overrides: object
-    ) -> ParallelContext:
+    def from_mapping(cls, values: Mapping[str, object], **overrides: object) -> ParallelContext:
         """Read the keys of ``set_auto_parallel_context``; values may be strings.
 
         Keys that say nothing about sharding are passed over. ``overrides`` are fields of this

@@ -66,9 +66,9 @@ class Redistribution:
 class _Walk:
     """The state of one search for the users of a producer."""
 
-    found: list[Edge] = field(default_factory=lambda: [])
-    seen: set[tuple[int, int, int]] = field(default_factory=lambda: set[tuple[int, int, int]]())
-    through: dict[int, GraphParameter] = field(default_factory=lambda: {})
+    found: list[Edge] = field(default_factory=list[Edge])
+    seen: set[tuple[int, int, int]] = field(default_factory=set[tuple[int, int, int]])
+    through: dict[int, GraphParameter] = field(default_factory=dict[int, GraphParameter])
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class EdgeFinder:
     """
 
     analysis: Analysis
-    owners: dict[int, Node] = field(default_factory=lambda: {})
+    owners: dict[int, Node] = field(default_factory=dict[int, Node])
 
     def edges(self, producer: Node) -> list[Edge]:
         """All edges behind a node, in MindSpore's order, each once."""
@@ -163,9 +163,7 @@ class EdgeFinder:
         for call in network.calls.get(graph.name, ()):
             self._follow(walk, producer, call, output, tuple_index)
 
-    def _add(
-        self, walk: _Walk, producer: Node, use: Use, output: int, tuple_index: int
-    ) -> None:
+    def _add(self, walk: _Walk, producer: Node, use: Use, output: int, tuple_index: int) -> None:
         tie = None
         item = 0
         if tuple_index != -1:

@@ -41,11 +41,11 @@ class Network:
 
     dump: Dump
     entry: Graph | None
-    inputs: dict[Node, tuple[Source, ...]] = field(default_factory=lambda: {})
-    callee: dict[Node, Source] = field(default_factory=lambda: {})
-    users: dict[int, list[Use]] = field(default_factory=lambda: {})
-    calls: dict[str, list[Node]] = field(default_factory=lambda: {})
-    forward: set[Node] = field(default_factory=lambda: set[Node]())
+    inputs: dict[Node, tuple[Source, ...]] = field(default_factory=dict[Node, tuple[Source, ...]])
+    callee: dict[Node, Source] = field(default_factory=dict[Node, Source])
+    users: dict[int, list[Use]] = field(default_factory=dict[int, list[Use]])
+    calls: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
+    forward: set[Node] = field(default_factory=set[Node])
     forward_graphs: tuple[Graph, ...] = ()
 
     def users_of(self, port: Port) -> Sequence[Use]:

@@ -14,12 +14,11 @@ from irtool.sharding.network.graphs import where
 from irtool.sharding.network.layouts import layout_problem
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, padded, wanted
 
-COLLECTIVES = frozenset(
-    """
-    AllReduce AllGather AlltoAll ReduceScatter Broadcast NeighborExchange NeighborExchangeV2
-    SyncBatchNorm CollectiveScatter CollectiveGather BatchISendIRecv AlltoAllV
-    """.split()
-)
+COLLECTIVES = frozenset({
+    "AllReduce", "AllGather", "AlltoAll", "ReduceScatter", "Broadcast", "NeighborExchange",
+    "NeighborExchangeV2", "SyncBatchNorm", "CollectiveScatter", "CollectiveGather",
+    "BatchISendIRecv", "AlltoAllV",
+})  # fmt: skip
 """Operators that a network may not hold of its own where MindSpore inserts them."""
 
 SLICES_BATCH = "strided_slice_flag"

@@ -27,9 +27,10 @@ def propagate_layouts(analysis: Analysis) -> None:
     for _ in analysis.judged:
         before = len(fixed)
         for node in list(analysis.judged):
-            if node not in fixed and primitive(node) not in ("_VirtualDataset", "Reshape"):
-                if _adopts(analysis, node, edges, fixed):
-                    fixed.add(node)
+            if node in fixed or primitive(node) in ("_VirtualDataset", "Reshape"):
+                continue
+            if _adopts(analysis, node, edges, fixed):
+                fixed.add(node)
         if len(fixed) == before:
             return
 

@@ -172,7 +172,7 @@ class Report:
     parameters: tuple[ParameterReport, ...] = ()
     dataset: tuple[DatasetReport, ...] = ()
     by_node: dict[Node, OperatorReport] = field(
-        default_factory=lambda: {}, repr=False, compare=False
+        default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )
 
     @property

@@ -260,7 +260,7 @@ class _Search:
     def _special(
         self, use: Use, source: TensorLayout | None, tuple_index: int, item: int
     ) -> tuple[TensorLayout | None, bool]:
-        """Calls, returns and tuples: what stands behind them, and whether the use is of no matter."""
+        """Calls, returns, tuples: what stands behind them, and whether to pass the use over."""
         node, name = use.node, primitive(use.node)
         graph = self.network.called(node)
         if graph is not None:

@@ -34,13 +34,16 @@ def reshape_chain(
     rest = [prod(n for n in layout.tensor_shape if n != DYNAMIC) for layout in (source, target)]
     common = gcd(*rest)
     base = STAND_IN * len(devices)
-    known = [
-        replace(layout, tensor_shape=_filled(layout.tensor_shape, base * other // common))
-        for layout, other in ((source, rest[1]), (target, rest[0]))
-    ]
+    first = _filled(source.tensor_shape, base * rest[1] // common)
+    last = _filled(target.tensor_shape, base * rest[0] // common)
     try:
         steps = infer(
-            *known, devices, rank, enable_alltoall=enable_alltoall, keep_reshape=True
+            replace(source, tensor_shape=first),
+            replace(target, tensor_shape=last),
+            devices,
+            rank,
+            enable_alltoall=enable_alltoall,
+            keep_reshape=True,
         )
     except RedistributionError:
         return None

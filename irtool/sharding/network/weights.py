@@ -1,4 +1,4 @@
-"""Parameters: how each lies, over whom its gradient is summed, and who shares its optimizer state."""
+"""Parameters: how each lies, who sums its gradient, and who shares its optimizer state."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
-from irtool.sharding.judgement import Refused
 from irtool.sharding.checks import SERVER, check_group
-from irtool.sharding.layout import Shape, TensorLayout, ranks_along, replicas
+from irtool.sharding.judgement import Refused
+from irtool.sharding.layout import TensorLayout, ranks_along, replicas
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Port, Use
@@ -19,8 +19,8 @@ from irtool.sharding.network.states import Weight, like_original, original_of
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
 """Operands that are never trained: the running mean and variance."""
 
-ADASUM = "adasum_delta_weight."
-"""What names of parameters begin with that AdaSum adds."""
+ADASUM = "AdaSum"
+"""What the scope of an optimizer holds that sums gradients between servers by itself."""
 
 DIFFERENT = "step_parallel_utils.cc:IsSameTensorInfo"
 INTERLEAVED = "parallel_preprocessor.cc:SetParallelShape"
@@ -35,7 +35,7 @@ def check_users(analysis: Analysis) -> None:
         layouts = [layout for use in users if (layout := _wanted(analysis, use)) is not None]
         if any(not layouts[0].same_as(layout) for layout in layouts[1:]):
             message = (
-                f"the parameter {port.name} has several users, and they want it in different layouts"
+                f"the parameter {port.name} has several users that want it in different layouts"
             )
             node = users[0].node if users else None
             analysis.refuse("parameter-users", message, DIFFERENT, node, "parameter")
@@ -273,7 +273,7 @@ def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
     trained = _trained(analysis)
     # Groups of one rank are kept where micro-batches and optimizer parallel meet.
     keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
-    adasum = any(item.name.startswith(ADASUM) for item in analysis.network.dump.parameters)
+    adasum = _sums_by_server(analysis)
     own = analysis.operators.own_rank
     for port in analysis.order:
         judged = analysis.judged.get(port) if isinstance(port, Node) else None
@@ -292,6 +292,14 @@ def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
             if (len(ranks) > 1 or keeps_one) and judged.node not in analysis.foreign:
                 found[id(parameter)] = ranks
     return found
+
+
+def _sums_by_server(analysis: Analysis) -> bool:
+    """Whether gradients are summed within a server only."""
+    entry = analysis.network.entry
+    if entry is None or analysis.context.devices <= SERVER:
+        return False
+    return any(ADASUM in (node.scope or "") for node in entry.nodes)
 
 
 def _of_server(ranks: tuple[int, ...], own: int) -> tuple[int, ...]:

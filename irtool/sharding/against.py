@@ -1,0 +1,93 @@
+"""``check --against``: whether a later dump is what the strategies promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.sharding.network.report import Report
+
+DifferenceKind = Literal[
+    "slice",
+    "group",
+    "missing collective",
+    "extra collective",
+    "redistribution",
+    "parameter slice",
+    "mirror",
+    "optimizer parallel",
+    "loss division",
+    "dataset slice",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is not as predicted.
+
+    ``predicted`` and ``actual`` are texts ("" where there is nothing), ``cause`` says what the
+    difference means. ``begin`` is the node whose strategy promised it, ``node`` what stands in the
+    later dump; ``parameter`` the parameter's name where it is about one.
+    """
+
+    kind: DifferenceKind
+    message: str
+    predicted: str
+    actual: str
+    cause: str
+    begin: Node | None = None
+    node: Node | None = None
+    parameter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """An operator, edge, or collective that could not be compared, and why."""
+
+    what: str
+    why: str
+    begin: Node | None = None
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Collectives that later passes made of predicted ones: no difference."""
+
+    cause: str
+    count: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The answer: ``matched`` of ``total`` operators of the begin dump were found and compared."""
+
+    differences: tuple[Difference, ...]
+    unmatched: tuple[Unmatched, ...]
+    explained: tuple[Explained, ...]
+    matched: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """Operators compared, of all that have a strategy; 1.0 where there are none."""
+        return self.matched / self.total if self.total else 1.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def compare(report: Report, begin: Dump, actual: Dump) -> Comparison:
+    """Compare what ``check`` predicts for ``begin`` with a later dump of the same compilation.
+
+    Args:
+        report: the answer of ``check`` for ``begin``.
+        begin: the dump before the parallel pass.
+        actual: ``step_parallel_end`` or ``validate`` of the same compilation and rank.
+    """
+    raise NotImplementedError
