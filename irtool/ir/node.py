@@ -141,7 +141,7 @@ class Node:
             name = target.name
             for prefix in _PREFIXES:
                 if name.startswith(prefix):
-                    return name[len(prefix) :]
+                    return name[len(prefix) :].partition("{")[0]
             return "Return" if name == "return" else name
         if isinstance(target, ValueTarget):
             value = target.value

@@ -114,7 +114,8 @@ def _column(error: Exception, text: str) -> int:
 
 def _expectation(parser: Lark, error: Exception) -> str:
     """What the grammar would have accepted, in the words of a reader."""
-    expected: set[str] = getattr(error, "accepts", None) or getattr(error, "expected", None) or set()
+    accepts, expects = getattr(error, "accepts", None), getattr(error, "expected", None)
+    expected: set[str] = accepts or expects or set()
     names = sorted({_terminal(parser, name) for name in expected})
     if not names:
         return str(error).partition("\n")[0] or "not a statement"

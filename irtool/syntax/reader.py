@@ -26,6 +26,7 @@ from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes, ParameterReference
 from irtool.syntax import scanner
 from irtool.syntax.dialect import dialect_of
+from irtool.syntax.labels import OddLabels
 from irtool.syntax.part import Holes
 from irtool.syntax.records import Records, Restore, StatementTemplate, Unreadable
 
@@ -108,7 +109,7 @@ class _Reading:
         self.items: list[Item | Graph] = []
         self.prelude: list[Item] = []
         self.has_banner = text.startswith(("# ===", "# 1."))
-        self.odd = scanner.OddLabels(text)
+        self.odd = OddLabels(text)
         self.comments: dict[str, Comments] = {}
 
     # ---- the file
@@ -409,7 +410,8 @@ class _Reading:
         text: str = "",
         hint: str = "",
     ) -> None:
-        made = Problem(code, message, self.path, max(line, 1), column, severity, text[:MAX_EXCERPT], hint)
+        excerpt = text[:MAX_EXCERPT]
+        made = Problem(code, message, self.path, max(line, 1), column, severity, excerpt, hint)
         self.problems.append(made)
 
     def _unreadable(

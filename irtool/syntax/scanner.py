@@ -8,7 +8,6 @@ continuation of the line before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _NEXT = r"# ?IR entry|subgraph (?:@|attr:|instance:)|indirect: 1"
 _MARKER = r"#-{8,}> "
@@ -67,65 +66,3 @@ ACTOR_SET = re.compile(
     r"^(?:%\w+ = .*?(?:Actor|kernel_graph)|Base Block : |\[(?:continuous memory|Device tensor))",
     re.MULTILINE,
 )
-
-SIMPLE_LABEL = re.compile(r"(?:\[\w+\]|[^\s,()\[\]{}\"])*\Z")
-_LABEL_DEFINITION = re.compile(r"%para[0-9]*_(.{0,1000}?) ?: ?<")
-_HEAD_LABELS = re.compile(r"subgraph @[^\n(]*\((.*)\) \{")
-_LABEL_PLACES = r"(%?para[0-9]*_(?:[^\s,()]*_)?|ref_key=:?|\[Parameter\]|, name=)"
-_PRIVATE = 0xF0000
-
-
-class OddLabels:
-    """Parameter names with blanks, quotes or brackets, hidden from the lexer while it reads.
-
-    Names are arbitrary text (``w "q" {x}``), so that only the spellings which the file itself
-    declares tell where one ends.  Each is replaced by one private-use character.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._pattern: re.Pattern[str] | None = None
-        self._marks: dict[str, str] = {}
-        names = {name for name in _declared_labels(text) if not SIMPLE_LABEL.match(name)}
-        if not names or any(ord(char) >= _PRIVATE for char in set(text)):
-            return
-        ordered = sorted(names, key=len, reverse=True)
-        self._marks = {name: chr(_PRIVATE + index) for index, name in enumerate(ordered)}
-        self._names = {mark: name for name, mark in self._marks.items()}
-        alternatives = "|".join(map(re.escape, ordered))
-        self._pattern = re.compile(rf"{_LABEL_PLACES}({alternatives})")
-
-    def hide(self, record: str) -> str:
-        """The record with each odd name replaced by its mark."""
-        if self._pattern is None:
-            return record
-        return self._pattern.sub(lambda found: found[1] + self._marks[found[2]], record)
-
-    def restore(self, text: str) -> str:
-        """Put the names back."""
-        for mark, name in self._names.items():
-            text = text.replace(mark, name)
-        return text
-
-    def __bool__(self) -> bool:
-        return self._pattern is not None
-
-
-def _declared_labels(text: str) -> Iterator[str]:
-    """Parameter names of the ``# Params:`` section, and labels in heads of graphs."""
-    for match in _at_line_starts(text, "%para", _LABEL_DEFINITION):
-        yield match[1]
-    for match in _at_line_starts(text, "subgraph @", _HEAD_LABELS):
-        for label in re.split(r", (?=%para[0-9]*_)", match[1]):
-            yield label.partition("_")[2]
-
-
-def _at_line_starts(text: str, prefix: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    # Searching for the prefix is many times faster than a multi-line pattern.
-    position = 0 if text.startswith(prefix) else text.find(f"\n{prefix}") + 1
-    while position or text.startswith(prefix):
-        match = pattern.match(text, position)
-        if match is not None:
-            yield match
-        position = text.find(f"\n{prefix}", position) + 1
-        if not position:
-            return

@@ -54,11 +54,12 @@ class Problem:
 
 @dataclass(slots=True)
 class Analysis:
-    """What is known of a network. ``order``: nodes and parameters as MindSpore looks at them.
+    """What is known of a network.
 
-    ``trains``: the network is compiled for training; ``differentiates``: it holds a gradient.
-    ``accumulates``: gradients are summed over micro-batches. ``dynamic``: some size is not known.
-    ``foreign``: nodes of other pipeline stages, which are judged but cut away afterwards.
+    ``order``: nodes and parameters as MindSpore looks at them. ``trains``: it is compiled for
+    training; ``differentiates``: it holds a gradient. ``accumulates``: gradients are summed over
+    micro-batches. ``dynamic``: some size is not known. ``judgements``: those made so far, by what
+    was asked. ``foreign``: nodes of other pipeline stages, judged but cut away afterwards.
     """
 
     network: Network
@@ -70,6 +71,7 @@ class Analysis:
     accumulates: bool
     dynamic: bool
     judged: dict[Node, Judged] = field(default_factory=dict[Node, Judged])
+    judgements: dict[object, Judgement] = field(default_factory=dict[object, Judgement])
     foreign: set[Node] = field(default_factory=set[Node])
     problems: list[Problem] = field(default_factory=list[Problem])
 

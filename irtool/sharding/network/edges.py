@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from irtool.ir.graph import Graph, GraphParameter
 from irtool.ir.node import Node
 from irtool.sharding import checks
-from irtool.sharding.judgement import Refused
+from irtool.sharding.judgement import Context, Refused
 from irtool.sharding.layout import DYNAMIC, TensorLayout, ranks_along
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import primitive
@@ -249,29 +250,22 @@ def _inferred(
     *,
     keep_reshape: bool,
 ) -> Redistribution:
-    context = analysis.operators
-    alltoall = analysis.context.enable_alltoall
-    ranks, rank = context.devices, context.own_rank
+    if source.same_as(target) and not keep_reshape:
+        return Redistribution(edge, source, target, ())
     try:
-        if source.same_as(target) and not keep_reshape:
-            return Redistribution(edge, source, target, ())
-        groups = created_groups(source, target, ranks, rank, enable_alltoall=alltoall)
-        for group in groups:
-            checks.check_group(group, "group of a redistribution", context)
-        steps = infer(
-            source, target, ranks, rank, enable_alltoall=alltoall, keep_reshape=keep_reshape
+        steps = _steps(
+            source,
+            target,
+            analysis.operators,
+            alltoall=analysis.context.enable_alltoall,
+            keep_reshape=keep_reshape,
         )
     except Refused as refused:
         finding = refused.finding
         analysis.refuse(finding.code, finding.message, finding.check, node)
         return Redistribution(edge, source, target, None, finding.message, replaces=keep_reshape)
     except RedistributionError as error:
-        found = None
-        if keep_reshape:
-            found = reshape_chain(source, target, ranks, rank, enable_alltoall=alltoall)
-        if found is not None and _groups_fit(analysis, source, target):
-            return Redistribution(edge, source, target, found, replaces=True)
-        if keep_reshape and _groups_fit(analysis, source, target):
+        if keep_reshape and _groups_fit(analysis.operators, source, target):
             # MindSpore gathers dimension by dimension where it can't do better.
             analysis.note(f"redistribution: {error}", node)
         else:
@@ -280,11 +274,42 @@ def _inferred(
     return Redistribution(edge, source, target, steps, replaces=keep_reshape)
 
 
-def _groups_fit(analysis: Analysis, *layouts: TensorLayout) -> bool:
+@lru_cache(maxsize=4096)
+def _steps(
+    source: TensorLayout,
+    target: TensorLayout,
+    context: Context,
+    *,
+    alltoall: bool,
+    keep_reshape: bool,
+) -> tuple[RedistributionStep, ...]:
+    """The chain between two layouts, if its groups can be made.
+
+    Raises:
+        Refused: a group can't be made.
+        RedistributionError: the chain is not known, or there is none.
+    """
+    ranks, rank = context.devices, context.own_rank
+    try:
+        groups = created_groups(source, target, ranks, rank, enable_alltoall=alltoall)
+        for group in groups:
+            checks.check_group(group, "group of a redistribution", context)
+        return infer(
+            source, target, ranks, rank, enable_alltoall=alltoall, keep_reshape=keep_reshape
+        )
+    except RedistributionError:
+        found = None
+        if keep_reshape and _groups_fit(context, source, target):
+            found = reshape_chain(source, target, ranks, rank, enable_alltoall=alltoall)
+        if found is None:
+            raise
+        return found
+
+
+def _groups_fit(context: Context, *layouts: TensorLayout) -> bool:
     """Whether sizes are unknown, and groups along every axis that splits could be made."""
     if all(DYNAMIC not in layout.tensor_shape for layout in layouts):
         return False
-    context = analysis.operators
     return all(
         checks.group_problem(
             ranks_along(layout.device_matrix, (axis,), context.devices, context.own_rank), context

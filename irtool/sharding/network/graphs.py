@@ -36,7 +36,7 @@ class Network:
 
     ``inputs`` and ``callee`` are by node; ``users`` by identity of a port (see ``users_of``);
     ``calls`` are the direct calls of a graph, by its name, and ``references`` all nodes that name
-    a graph.
+    a graph. ``preorder``: nodes and parameters as a search from the entry's Return finds them.
     """
 
     dump: Dump
@@ -45,6 +45,7 @@ class Network:
     callee: dict[Node, Source] = field(default_factory=dict[Node, Source])
     users: dict[int, list[Use]] = field(default_factory=dict[int, list[Use]])
     calls: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
+    preorder: list[Port] = field(default_factory=list[Port])
     forward: set[Node] = field(default_factory=set[Node])
     forward_graphs: tuple[Graph, ...] = ()
 
@@ -195,9 +196,7 @@ def search_order(network: Network, *, scoped: bool = True) -> list[Port]:
     if network.entry is None or network.entry.result is None:
         return [node for graph in network.dump.graphs for node in graph.nodes]
     if scoped:
-        found = _preorder(network, network.entry.result)
-        found.reverse()
-        return found
+        return network.preorder[::-1]
     return _postorder(network, network.entry.result)
 
 
@@ -266,7 +265,8 @@ def order_users(network: Network) -> None:
     """
     if network.entry is None or network.entry.result is None:
         return
-    place = {id(port): at for at, port in enumerate(_preorder(network, network.entry.result))}
+    network.preorder = _preorder(network, network.entry.result)
+    place = {id(port): at for at, port in enumerate(network.preorder)}
     last = len(place)
     for uses in network.users.values():
         uses.sort(key=lambda use: (place.get(id(use.node), last), use.position))

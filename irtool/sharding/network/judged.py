@@ -70,11 +70,25 @@ def _judged(analysis: Analysis, node: Node) -> Judged:
     finding = layout_problem(call.call, asked, analysis.context, nested=nested)
     if finding is not None:
         return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
-    return Judged(node, call, asked, judgement_of(call, asked, analysis.operators))
+    return Judged(node, call, asked, judgement_of(analysis, call, asked))
 
 
-def judgement_of(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
-    """Judge one call under what is asked of it."""
+def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement:
+    """Judge one call under what is asked of it; calls that repeat from layer to layer only once."""
+    # The class too: equal numbers and flags are not the same constant.
+    try:
+        shown = tuple((item, type(item.value)) for item in call.call.inputs)
+        attributes = call.node.primitive_attributes
+        key = (call.call.op, shown, call.call.outputs, attributes, asked)
+        found = analysis.judgements.get(key)
+    except TypeError:
+        return _judgement(call, asked, analysis.operators)
+    if found is None:
+        found = analysis.judgements[key] = _judgement(call, asked, analysis.operators)
+    return found
+
+
+def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
     if asked.in_layout is not None or asked.out_layout is not None:
         return judge(
             call.call,
@@ -97,12 +111,12 @@ def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> J
             reason = "the dataset strategy was given as layouts, which are not known"
             finding = Finding("unknown", reason, "")
             return Judged(node, call, asked, Judgement("unknown", (), (finding,)))
-        return Judged(node, call, asked, judgement_of(call, asked, analysis.operators))
+        return Judged(node, call, asked, judgement_of(analysis, call, asked))
     rows = context.dataset
     layouts = tuple(row for row in rows or () if not isinstance(row, tuple))
     if layouts:
         given = Wanted(in_layout=layouts)
-        return Judged(node, call, given, judgement_of(call, given, analysis.operators))
+        return Judged(node, call, given, judgement_of(analysis, call, given))
     return Judged(node, call, Wanted(), judge(call.call, None, analysis.operators))
 
 
