@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from irtool.ir.collectives import Collective, Devices, collective, devices
+from irtool.ir.collectives import Collective, collective
 from irtool.ir.dump import Dump
+from irtool.ir.groups import Devices, devices
 from irtool.ir.node import Node
+from irtool.ir.operators import PLUMBING
 from irtool.ir.problem import Problem
-from irtool.ir.ties import PLUMBING, ties
+from irtool.ir.ties import ties
 from irtool.syntax import query_fields as fields
 
 

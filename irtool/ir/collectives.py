@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, GraphParameter, Source
-from irtool.ir.group_names import WORLD_GROUPS, search
+from irtool.ir.groups import (
+    RanksFrom,
+    group_ranks,
+    integer_attribute,
+    peer_rank,
+    text_attribute,
+)
 from irtool.ir.node import Node
+from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT, Communication
 from irtool.ir.types import Abstract
 from irtool.ir.values import Attributes
 
-RanksFrom: TypeAlias = Literal[
-    "rank_list", "group_rank_ids", "group_ranks", "same group", "world", "name"
-]
 Origin: TypeAlias = Literal[
     "forward reduction",  # partial sums of a contracted dimension that is split
     "operator",  # inside one operator's own sharded form
@@ -25,64 +27,18 @@ Origin: TypeAlias = Literal[
     "mirror",  # gradients of a replicated parameter
     "optimizer parallel",  # weights sharded over replicas
     "pipeline",  # between stages
-    "ring attention",
+    "ring attention",  # keys and values passed on from rank to rank
     "adasum",
-    "global norm",
+    "global norm",  # of all gradients, for clipping
     "result broadcast",  # of the last stage's result
     "user code",
     "unknown",
 ]
+"""Why a collective is there.
 
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """What a communication operator does.
-
-    ``base`` is the collective that runs.  ``virtual`` operators compute nothing themselves: their
-    gradient, or a later pass, makes the collective.
-    """
-
-    base: str
-    virtual: bool = False
-
-
-OPERATORS: dict[str, Operator] = {
-    **{
-        name: Operator(name)
-        for name in (
-            "AllReduce", "AllGather", "AllGatherV", "ReduceScatter", "ReduceScatterV", "Reduce",
-            "Broadcast", "AlltoAll", "AlltoAllV", "AlltoAllVC", "AllSwap", "NeighborExchange",
-            "NeighborExchangeV2", "NeighborExchangeV2Grad", "CollectiveScatter",
-            "CollectiveGather", "Barrier", "Send", "Receive", "BatchISendIRecv",
-        )
-    },
-    "AllToAll": Operator("AlltoAll"),
-    "AllToAllv": Operator("AlltoAllV"),
-    "AllToAllV": Operator("AlltoAllV"),
-    "MatMulAllReduce": Operator("AllReduce"),
-    "AllGatherMatmul": Operator("AllGather"),
-    "MatmulReduceScatter": Operator("ReduceScatter"),
-    "InnerCommAllReduce": Operator("AllReduce"),
-    "InnerCommAllGather": Operator("AllGather"),
-    "InnerCommReduceScatter": Operator("ReduceScatter"),
-    "InnerCommAllToAllV": Operator("AlltoAllV"),
-    "InnerCommIsend": Operator("Send"),
-    "InnerCommIrecv": Operator("Receive"),
-    "DistCommAllReduce": Operator("AllReduce"),
-    "DistCommAllGather": Operator("AllGather"),
-    "DistCommReduceScatter": Operator("ReduceScatter"),
-    "DistCommBroadcast": Operator("Broadcast"),
-    "DistCommIsend": Operator("Send"),
-    "DistCommIrecv": Operator("Receive"),
-    "_MirrorOperator": Operator("AllReduce", virtual=True),
-    "_MirrorMiniStepOperator": Operator("AllReduce", virtual=True),
-    "_MirrorMicroStepOperator": Operator("AllReduce", virtual=True),
-    "_MiniStepAllGather": Operator("AllGather"),
-    "_MicroStepAllGather": Operator("AllGather"),
-}  # fmt: skip
-"""Every communication operator by name."""
-
-_POINT_TO_POINT = ("Send", "Receive")
+All but ``global norm`` were seen in dumps; its instance names (``PARALLEL_GLOBALNORM…``) are known
+from MindSpore's source and tests only.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +83,9 @@ class Collective:
     parameter: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """The devices that a dump's groups show.
-
-    ``ranks`` are those seen, ``world`` the smallest number of devices that holds them, and
-    ``is_exact`` whether the group of all devices itself was listed.
-    """
-
-    ranks: tuple[int, ...]
-    world: int
-    is_exact: bool
-
-
 def is_collective(node: Node) -> bool:
     """Whether a node communicates, or will once its gradient is made."""
-    return node.op in OPERATORS
+    return node.op in COMMUNICATION
 
 
 def collective(node: Node, device_num: int | None = None) -> Collective | None:
@@ -152,14 +95,14 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
         node: any node.
         device_num: number of devices, if known; otherwise what the dump's groups show.
     """
-    operator = OPERATORS.get(node.op)
+    operator = COMMUNICATION.get(node.op)
     if operator is None:
         return None
     attributes = node.primitive_attributes or Attributes(())
-    group = _text(attributes, "group")
-    ranks, ranks_from = _ranks(node, attributes, group, device_num)
+    group = text_attribute(attributes, "group")
+    ranks, ranks_from = group_ranks(node, attributes, group, device_num)
     dtype, shape, size = _payload(node)
-    is_p2p = operator.base in _POINT_TO_POINT
+    is_p2p = operator.base in POINT_TO_POINT
     origin = _origin(node, attributes, operator)
     return Collective(
         node,
@@ -167,16 +110,16 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
         group,
         ranks,
         ranks_from,
-        _text(attributes, "op"),
-        _integer(attributes, "fusion"),
+        text_attribute(attributes, "op"),
+        integer_attribute(attributes, "fusion"),
         dtype,
         shape,
         size,
         origin,
         node.is_backward or origin == "mirror",
         operator.virtual,
-        _peer(operator.base, attributes, group, ranks) if is_p2p else None,
-        _integer(attributes, "sr_tag") if is_p2p else None,
+        peer_rank(operator.base, attributes, group, ranks) if is_p2p else None,
+        integer_attribute(attributes, "sr_tag") if is_p2p else None,
         _parameter_name(node, attributes),
     )
 
@@ -185,119 +128,6 @@ def collectives(dump: Dump, device_num: int | None = None) -> tuple[Collective, 
     """Every collective of a dump, in printed order."""
     found = (collective(node, device_num) for node in dump.nodes(where=is_collective))
     return tuple(item for item in found if item is not None)
-
-
-# ---- ranks -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTable:
-    """What a dump says of its groups: ranks by name, and the devices seen."""
-
-    listed: Mapping[str, tuple[int, ...]]
-    devices: Devices
-
-
-def group_table(dump: Dump) -> GroupTable:
-    """Collects the groups whose ranks some node lists."""
-    listed: dict[str, tuple[int, ...]] = {}
-    seen: set[int] = set()
-    world: int | None = None
-    for node in dump.nodes(where=is_collective):
-        attributes = node.primitive_attributes or Attributes(())
-        group = _text(attributes, "group")
-        ranks, _ = _listed_ranks(node, attributes)
-        if ranks is not None:
-            seen.update(ranks)
-            if group:
-                listed.setdefault(group, ranks)
-                if group.startswith(WORLD_GROUPS):
-                    world = max(world or 0, len(ranks))
-        for key in ("dst_global_rank", "src_global_rank"):
-            rank = _integer(attributes, key)
-            if rank is not None and rank >= 0:
-                seen.add(rank)
-        if node.op in _POINT_TO_POINT and (group or "").startswith(WORLD_GROUPS):
-            rank = _integer(attributes, "dest_rank" if node.op == "Send" else "src_rank")
-            seen.update([rank] if rank is not None and rank >= 0 else ())
-    smallest = max(seen, default=0) + 1
-    exact = world is not None and world >= smallest
-    devices = Devices(tuple(sorted(seen)), max(world or 1, smallest), exact)
-    return GroupTable(listed, devices)
-
-
-def devices(dump: Dump) -> Devices:
-    """The ranks seen in a dump's groups, and the smallest world that holds them."""
-    return dump.groups.devices
-
-
-def _ranks(
-    node: Node, attributes: Attributes, group: str | None, device_num: int | None
-) -> tuple[tuple[int, ...] | None, RanksFrom | None]:
-    ranks, found_in = _listed_ranks(node, attributes)
-    if ranks is not None:
-        return ranks, found_in
-    table = node.graph.dump.groups if node.graph and node.graph.dump else None
-    is_world = (group or "").startswith(WORLD_GROUPS) or (
-        _text(attributes, "group_ranks") == "WORLD_GROUP"
-    )
-    if is_world:
-        if device_num is None and table is not None and table.devices.is_exact:
-            device_num = table.devices.world
-        return (tuple(range(device_num)), "world") if device_num else (None, None)
-    if not group:
-        return None, None
-    if table is not None and group in table.listed:
-        return table.listed[group], "same group"
-    plain = _plain_name(group)
-    if plain is not None:
-        return plain, "name"
-    least = device_num or (table.devices.world if table is not None else 1)
-    decoded = search(group, least)
-    return (decoded, "name") if decoded is not None else (None, None)
-
-
-def _listed_ranks(
-    node: Node, attributes: Attributes
-) -> tuple[tuple[int, ...] | None, RanksFrom | None]:
-    """Ranks that the node itself lists."""
-    group = _text(attributes, "group") or ""
-    for key in ("rank_list", "group_rank_ids"):
-        if key == "group_rank_ids" and node.op in _POINT_TO_POINT and group in WORLD_GROUPS:
-            continue  # the two ends, not the group
-        found = attributes.get(key)
-        if isinstance(found, tuple | list):
-            ranks = cast("tuple[object, ...] | list[object]", found)
-            whole = [rank for rank in ranks if isinstance(rank, int)]
-            if whole and len(whole) == len(ranks):
-                return tuple(sorted(whole)), "rank_list" if key == "rank_list" else "group_rank_ids"
-    text = attributes.get("group_ranks")
-    if isinstance(text, int) and not isinstance(text, bool):
-        return (text,), "group_ranks"
-    if isinstance(text, str) and re.fullmatch(r"\d+(-\d+)*", text):
-        return tuple(sorted(map(int, text.split("-")))), "group_ranks"
-    return None, None
-
-
-def _plain_name(group: str) -> tuple[int, ...] | None:
-    """The ranks of a group that is called by them (``0-8-16``) rather than by their hash."""
-    if not re.fullmatch(r"\d{1,6}(-\d{1,6})+", group):
-        return None
-    ranks = tuple(map(int, group.split("-")))
-    return ranks if all(a < b for a, b in pairwise(ranks)) else None
-
-
-def _peer(
-    op: str, attributes: Attributes, group: str | None, ranks: tuple[int, ...] | None
-) -> int | None:
-    """The other end's global rank: ``dest_rank`` counts inside the group."""
-    known = _integer(attributes, "dst_global_rank" if op == "Send" else "src_global_rank")
-    if known is not None:
-        return known
-    index = _integer(attributes, "dest_rank" if op == "Send" else "src_rank")
-    if index is None or (group or "").startswith(WORLD_GROUPS):
-        return index
-    return ranks[index] if ranks is not None and 0 <= index < len(ranks) else None
 
 
 # ---- how much --------------------------------------------------------------------------------
@@ -322,7 +152,7 @@ def _payload(node: Node) -> tuple[str | None, tuple[int, ...] | None, int | None
 
 def _parameter_name(node: Node, attributes: Attributes) -> str | None:
     for key in ("parameter", "mirror_user_id", "target_param"):
-        name = _text(attributes, key)
+        name = text_attribute(attributes, key)
         if name:
             return name
     name = node.attribute("mirror_user_id")
@@ -331,7 +161,7 @@ def _parameter_name(node: Node, attributes: Attributes) -> str | None:
     return _read_parameter(node) if node.operands and node.op != "Receive" else None
 
 
-_TRANSPARENT = ("Load", "Depend", "Cast", "StopGradient", *OPERATORS)
+_TRANSPARENT = ("Load", "Depend", "Cast", "StopGradient", *COMMUNICATION)
 
 
 def _read_parameter(node: Node) -> str | None:
@@ -371,10 +201,10 @@ _ORIGINS: tuple[tuple[re.Pattern[str], Origin], ...] = tuple(
 )
 
 
-def _origin(node: Node, attributes: Attributes, operator: Operator) -> Origin:
+def _origin(node: Node, attributes: Attributes, operator: Communication) -> Origin:
     if "target_param" in attributes and "origin_fusion" in attributes:
         return "adasum"
-    if operator.base in _POINT_TO_POINT:
+    if operator.base in POINT_TO_POINT:
         ring = ("RING_ATTENTION_INDEX", "RING_ATTENTION_POS", "FLASH_SP_COMM_TYPE", "flash_tag")
         if any(node.attribute(key) is not None for key in ring):
             return "ring attention"
@@ -395,16 +225,3 @@ def _origin(node: Node, attributes: Attributes, operator: Operator) -> Origin:
     if name or (location is not None and "site-packages/mindspore/" not in location.path):
         return "user code"
     return "unknown"
-
-
-# ---- attributes ------------------------------------------------------------------------------
-
-
-def _text(attributes: Attributes, key: str) -> str | None:
-    found = attributes.get(key)
-    return found if isinstance(found, str) else None
-
-
-def _integer(attributes: Attributes, key: str) -> int | None:
-    found = attributes.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -7,20 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from irtool.ir.graph import (
-    AmbiguousReference,
-    Graph,
-    GraphParameter,
-    Item,
-    Parameter,
-    Property,
-)
+from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter
+from irtool.ir.items import Item, Parameter, Property
 from irtool.ir.node import Node
 from irtool.ir.problem import Problem
 from irtool.ir.values import ForeignNode
 
 if TYPE_CHECKING:
-    from irtool.ir.collectives import GroupTable
+    from irtool.ir.groups import GroupTable
     from irtool.ir.whole import Whole
 
 
@@ -193,7 +187,7 @@ class Dump:
     @cached_property
     def groups(self) -> GroupTable:
         """Communication groups whose ranks some node lists, and the devices seen in them."""
-        from irtool.ir.collectives import group_table
+        from irtool.ir.groups import group_table
 
         return group_table(self)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node, nested_references
-from irtool.ir.ties import phases
+from irtool.ir.phases import phases
 from irtool.ir.values import (
     ForeignNode,
     ForeignParameter,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS
 from irtool.sharding.judgement import Collective
-from irtool.sharding.network.analysis import Analysis, Judged, Problem, analysis_of
+from irtool.sharding.network.analysis import (
+    Analysis,
+    Judged,
+    Problem,
+    analysis_of,
+    inserted_node,
+)
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
@@ -37,11 +43,17 @@ def check(dump: Dump, context: ParallelContext) -> Report:
     Returns:
         Whether MindSpore accepts the network, why not, and what becomes of operators, edges,
         parameters and the dataset, seen from ``context.rank``. Where it refuses the network there
-        is no prediction of edges and parameters beyond the refusal.
+        is no prediction of edges and parameters beyond the refusal. A dump taken after the pass
+        gives a report that says so, and nothing else.
     """
     if not context.is_parallel:
         return Report(True, context, ())
     analysis = analysis_of(network_of(dump), context)
+    inserted = inserted_node(analysis.network)
+    if inserted is not None:
+        analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
+        findings = tuple(_finding(problem, dump.path) for problem in analysis.problems)
+        return Report(None, context, findings)
     judge_operators(analysis)
     propagate_layouts(analysis)
     judge_reshapes(analysis)

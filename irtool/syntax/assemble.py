@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lark import v_args
+from lark import v_args  # pyright: ignore[reportUnknownVariableType]  # partly typed in Lark
 
 from irtool.syntax.assemble_lines import LineRules
 from irtool.syntax.assemble_types import TypeRules

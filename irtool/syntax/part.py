@@ -24,11 +24,12 @@ _MEMO_LIMIT = 1 << 16
 class Memo(dict[Any, T], Generic[T]):
     """Values by the text they were decoded from: equal texts share one immutable object."""
 
-    __slots__ = ("_decode",)
+    __slots__ = ("_between", "_decode")
 
     def __init__(self, decode: Callable[[Any], T]) -> None:
         super().__init__()
         self._decode = decode
+        self._between: dict[tuple[str, str], Memo[T]] = {}
 
     def __missing__(self, key: Any) -> T:
         value = self._decode(key)
@@ -36,6 +37,17 @@ class Memo(dict[Any, T], Generic[T]):
             self.clear()
         self[key] = value
         return value
+
+    def between(self, prefix: str, suffix: str) -> Memo[T]:
+        """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
+        if not prefix and not suffix:
+            return self
+        found = self._between.get((prefix, suffix))
+        if found is None:
+            found = Memo[T](lambda hole: self[prefix + hole + suffix])
+            if len(self._between) < _MEMO_LIMIT:
+                self._between[prefix, suffix] = found
+        return found
 
 
 class Part(Generic[T]):
@@ -72,10 +84,8 @@ def leaf(text: str, memo: Memo[T], masked: bool) -> Part[T]:
     start = int(pieces[1])
     stop = start + len(pieces) // 2
     if stop == start + 1:
-        prefix, suffix = pieces[0], pieces[2]
-        if prefix or suffix:
-            return Part(None, lambda holes: memo[prefix + holes[start] + suffix], start, stop)
-        return Part(None, lambda holes: memo[holes[start]], start, stop)
+        known = memo.between(pieces[0], pieces[2])
+        return Part(None, lambda holes: known[holes[start]], start, stop)
     pattern = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
     return Part(None, lambda holes: memo[pattern % holes[start:stop]], start, stop)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from irtool.ir.comments import CommentLine, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.dump import Dump
-from irtool.ir.graph import (
+from irtool.ir.graph import Graph
+from irtool.ir.items import (
     CommentBlock,
-    Graph,
     Head,
     Item,
     Marker,

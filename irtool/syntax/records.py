@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Remark
-from irtool.ir.graph import Head, Parameter, ParameterList, Property
+from irtool.ir.items import Head, Parameter, ParameterList, Property
 from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
@@ -31,37 +32,29 @@ _STANDARD_WORD = "Return"
 class StatementTemplate:
     """Makes nodes of all statements that differ only in runs of digits."""
 
-    __slots__ = (
-        "instance_name", "name", "node_attributes", "number", "operands", "primal_attributes",
-        "primitive_attributes", "prototype", "return_word", "strategy", "target",
-    )  # fmt: skip
+    __slots__ = ("_constant", "_prototype", "_return_word", "_variable")
 
     def __init__(self, parts: StatementParts) -> None:
-        self.number = parts.number
-        self.name = parts.name
-        self.target = parts.target
-        self.operands = parts.operands
-        self.instance_name = parts.tails.instance_name
-        self.prototype = parts.tails.prototype
-        self.return_word = parts.return_word
-        self.primitive_attributes: Part[Attributes] | None = None
-        self.node_attributes: Part[Attributes] | None = None
-        self.primal_attributes: Part[Attributes] | None = None
-        self.strategy: Part[Attributes] | None = None
-        for block in parts.tails.blocks:
-            self._place(block.label, block.attributes)
-
-    def _place(self, label: str, block: Part[Attributes]) -> None:
-        if label == "primitive_attrs":
-            self.primitive_attributes = block
-        elif label == "cnode_attrs":
-            self.node_attributes = block
-        elif label == "cnode_primal_attrs":
-            self.primal_attributes = block
-        elif label == "" and self.primitive_attributes is None and not _is_strategy(block):
-            self.primitive_attributes = block  # 1.0 and 1.1 print no label
-        else:
-            self.strategy = block
+        tails = parts.tails
+        self._return_word = parts.return_word
+        self._prototype = tails.prototype
+        blocks: dict[str, Part[Attributes]] = {}
+        for block in tails.blocks:
+            _place(blocks, block.label, block.attributes)
+        fields: tuple[Part[Any] | None, ...] = (
+            parts.number,
+            parts.name,
+            parts.target,
+            parts.operands,
+            tails.instance_name,
+            *(blocks.get(label) for label in (*_BLOCK_LABELS, "strategy")),
+        )
+        self._constant = [part and part.value for part in fields]
+        self._variable = [
+            (place, part.fill)
+            for place, part in enumerate(fields)
+            if part is not None and part.fill is not None
+        ]
 
     def node(
         self,
@@ -73,31 +66,24 @@ class StatementTemplate:
         style: StatementStyle = STANDARD_STYLE,
     ) -> Node:
         """The node whose statement has these runs of digits."""
-        word = self.return_word
+        word, prototype = self._return_word, self._prototype
         if word is not None and (text := word(holes)) != _STANDARD_WORD:
             style = replace(style, return_word=text)
-        number, name, instance = self.number, self.name, self.instance_name
-        primitive, cnode, primal = (
-            self.primitive_attributes, self.node_attributes, self.primal_attributes,
-        )  # fmt: skip
-        strategy, prototype = self.strategy, self.prototype
-        return Node(
-            number and number(holes),
-            name and name(holes),
-            self.target(holes),
-            self.operands(holes),
-            instance and instance(holes),
-            primitive and primitive(holes),
-            cnode and cnode(holes),
-            primal and primal(holes),
-            strategy and strategy(holes),
-            signature,
-            text_signatures,
-            comments,
-            prototype and prototype(holes),
-            line,
-            style,
-        )
+        values: list[Any] = self._constant.copy()
+        for place, fill in self._variable:
+            values[place] = fill(holes)
+        ending = prototype and prototype(holes)
+        values += (signature, text_signatures, comments, ending, line, style)
+        return Node(*values)
+
+
+_BLOCK_LABELS = ("primitive_attrs", "cnode_attrs", "cnode_primal_attrs")
+
+
+def _place(blocks: dict[str, Part[Attributes]], label: str, block: Part[Attributes]) -> None:
+    if label == "" and "primitive_attrs" not in blocks and not _is_strategy(block):
+        label = "primitive_attrs"  # 1.0 and 1.1 print no label
+    blocks[label if label in _BLOCK_LABELS else "strategy"] = block
 
 
 def _is_strategy(block: Part[Attributes]) -> bool:
@@ -124,6 +110,7 @@ class Form:
         prepare: makes a template from what the grammar gives.
         show: prints what a template makes of some holes.
         plain: parse every record by Lark afresh (the reference that the fast way is held to).
+        many: thousands of records have one form, so that finding the runs of digits matters.
     """
 
     def __init__(
@@ -132,12 +119,15 @@ class Form:
         show: Callable[[Any, Holes], str],
         plain: bool,
         prepare: Callable[[Any], Any] = lambda parts: parts,
+        many: bool = False,
     ) -> None:
+        self._many = many
         self._start = start
         self._show = show
         self._plain = plain
         self._prepare = prepare
         self._templates: dict[Key, Any] = {}
+        self._outlines: dict[bytes, tuple[Any, Callable[[str], Holes]]] = {}
 
     def read(self, text: str, restore: Restore | None = None) -> tuple[Any, Holes]:
         """The template of a record and the holes to fill it with.
@@ -150,6 +140,12 @@ class Form:
             _verify(self._show(template, ()), restore(text) if restore else text)
             return template, ()
         check_length(text)
+        outline = b""
+        if self._many:
+            outline = text.encode("utf-8", "surrogatepass").translate(_ZEROS)
+            known = self._outlines.get(outline)
+            if known is not None:
+                return known[0], known[1](text)
         pieces = DIGITS.split(text)
         literals, holes = tuple(pieces[::2]), tuple(pieces[1::2])
         template = self._templates.get(literals)
@@ -158,6 +154,10 @@ class Form:
         if isinstance(template, Unreadable):
             parse(text, self._start)  # fails at the column of this text, not of the masked one
             raise template
+        if self._many:
+            if len(self._outlines) >= _FORM_LIMIT:
+                self._outlines.clear()
+            self._outlines[outline] = template, _slicer(text)
         return template, holes
 
     def _make(self, literals: Key, holes: Holes, text: str) -> Any:
@@ -173,6 +173,15 @@ class Form:
 
 
 _FORM_LIMIT = 1 << 16
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+
+
+def _slicer(text: str) -> Callable[[str], Holes]:
+    """Takes the runs of digits out of any text that has them in the same places as ``text``."""
+    places = [slice(*found.span()) for found in DIGITS.finditer(text)]
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda text: tuple(text[place] for place in places)
 
 
 class Records:
@@ -180,7 +189,7 @@ class Records:
 
     def __init__(self, plain: bool = False) -> None:
         self._plain = plain
-        self._statements = Form("statement", _show_statement, plain, StatementTemplate)
+        self._statements = Form("statement", _show_statement, plain, StatementTemplate, True)
         self._type_lines = Form("type_line", _show_type_line, plain)
         self._parameters = Form("parameter", lambda t, h: print_parameter(t(h)), plain)
         self._heads = Form("head", lambda t, h: print_head(t(h)), plain)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.ir.collectives import OPERATORS, collective, collectives, devices
+from irtool.ir.collectives import collective, collectives, is_collective
 from irtool.ir.dump import Dump
 from irtool.ir.group_names import group_name
+from irtool.ir.groups import devices
+from irtool.ir.operators import COMMUNICATION
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def test_what_cannot_be_known_is_none() -> None:
 
 def test_other_nodes_are_no_collectives(validate: Dump) -> None:
     assert all(collective(node) is None for node in validate.nodes(op="MatMul"))
-    assert OPERATORS["_MirrorOperator"].virtual
+    assert COMMUNICATION["_MirrorOperator"].virtual
 
 
 @pytest.mark.slow
@@ -134,7 +136,7 @@ def test_corpus_ranks_fit_their_context(corpus: Path) -> None:
         context = json.loads((path.parent / "case.json").read_text())["context"]
         device_num = int(context.get("device_num") or 0)
         dump = irtool.load(path)
-        if not device_num or not any(True for _ in dump.nodes(where=lambda n: n.op in OPERATORS)):
+        if not device_num or not any(True for _ in dump.nodes(where=is_collective)):
             continue
         assert devices(dump).world <= device_num, path
         own = int(context.get("global_rank") or 0)

@@ -11,7 +11,9 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.ir.ties import PLUMBING, Ties, phase, phases, ties, ties_between
+from irtool.ir.operators import PLUMBING
+from irtool.ir.phases import phase, phases
+from irtool.ir.ties import Ties, ties, ties_between
 
 
 def load(samples: Path, name: str) -> Dump:

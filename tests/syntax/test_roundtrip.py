@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import irtool
-from irtool.ir import comments, dump, graph, node, types, values
+from irtool.ir import comments, dump, graph, items, node, types, values
 from irtool.ir.comments import Comments, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.dump import Dump, LineEnds
-from irtool.ir.graph import (
+from irtool.ir.graph import Graph
+from irtool.ir.items import (
     CommentBlock,
-    Graph,
     Head,
     Marker,
     Opaque,
@@ -414,7 +414,7 @@ NOT_PRINTED = {
 NOT_PART_OF_A_DUMP = {"AmbiguousReference", "GraphParameter", "Unresolved"}
 """Answers to questions about a dump."""
 
-MODULES: list[ModuleType] = [comments, dump, graph, node, types, values]
+MODULES: list[ModuleType] = [comments, dump, graph, items, node, types, values]
 
 
 def model_classes() -> list[type]:

@@ -125,6 +125,14 @@ def analysis_of(network: Network, context: ParallelContext) -> Analysis:
     return analysis
 
 
+def inserted_node(network: Network) -> Node | None:
+    """A node that only the parallel pass inserts, or None: the dump was taken before it."""
+    for node in network.inputs:
+        if node.instance_name is not None and node.instance_name.startswith(INSERTED):
+            return node
+    return None
+
+
 def accumulation_step(network: Network, context: ParallelContext) -> int:
     """Over how many micro-batches gradients are summed: as given, else what the dump shows."""
     if context.accumulation_step:
@@ -141,6 +149,9 @@ def _is_dynamic(graph: Graph) -> bool:
             return True
     return False
 
+
+INSERTED = ("forward_op_", "redistribution_op", "_Mirror", "grad_mirror", "parallel_optimizer_")
+"""What instance names begin with that the parallel pass gives to what it inserts."""
 
 SEEN_THROUGH = frozenset({
     "Depend", "Load", "Cast", "_VirtualDiv", "Receive", "_MicroStepAllGather", "Send",

@@ -32,7 +32,7 @@ def judge_operators(analysis: Analysis) -> None:
     """Judge all operators but Reshape, whose layouts come from its neighbours."""
     network = analysis.network
     for node in where(analysis.order, lambda node: node in network.forward):
-        if primitive(node) in COLLECTIVES and not _is_own(node):
+        if primitive(node) in COLLECTIVES:
             message = f"the network holds {primitive(node)}, where MindSpore inserts collectives"
             analysis.refuse("communication", message, NO_COLLECTIVES, node)
     for node in where(analysis.order, lambda node: has_strategy(network, node)):
@@ -41,11 +41,6 @@ def judge_operators(analysis: Analysis) -> None:
         judged = _judged(analysis, node)
         analysis.judged[node] = judged
         _report(analysis, judged)
-
-
-def _is_own(node: Node) -> bool:
-    """Whether MindSpore inserted this collective itself (at the border of a stage)."""
-    return bool(node.instance_name) and "redistribution" in str(node.instance_name)
 
 
 def _judged(analysis: Analysis, node: Node) -> Judged:

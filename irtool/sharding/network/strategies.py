@@ -37,8 +37,9 @@ def wanted(node: Node) -> Wanted:
     Raises:
         StrategyFormatError: what is written there is neither strategy nor layout.
     """
-    in_layout = _layouts("in_layout", node.in_layout)
-    out_layout = _layouts("out_layout", node.out_layout)
+    # Layouts behind the statement are not the user's: MindSpore shows there what it made of all.
+    in_layout = _layouts("in_layout", _of(node.primitive_attributes, "in_layout"))
+    out_layout = _layouts("out_layout", _of(node.primitive_attributes, "out_layout"))
     if in_layout is not None or out_layout is not None:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)

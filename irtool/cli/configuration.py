@@ -1,0 +1,253 @@
+"""Settings: ``irtool.toml`` with its ``[context]`` and its files of rules for custom operators."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, cast
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from irtool.cli.report import Failure
+from irtool.sharding.irregular import FUNCTIONS
+from irtool.sharding.notation import Rule, RuleError, read_rules
+from irtool.sharding.rules import load_rules, operators, unload_rules
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CONFIG_FILE = "irtool.toml"
+REDUCTIONS = ("sum", "max", "min", "prod")
+_MOST_BYTES = 16 << 20
+_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What an ``irtool.toml`` says; ``path`` is empty where there is none.
+
+    ``rules`` are the paths of rules files, as seen from the current folder.
+    """
+
+    path: str = ""
+    context: Mapping[str, object] = field(default_factory=dict[str, object])
+    rules: tuple[str, ...] = ()
+
+
+def read_configuration(path: str | None) -> Configuration:
+    """Read the file of ``--config``, else the ``irtool.toml`` of this folder or one above it.
+
+    Raises:
+        Failure: the file cannot be read, or says something that makes no sense.
+    """
+    found = path or _above(os.getcwd())
+    if not found:
+        return Configuration()
+    table = read_table(found)
+    context = table.get("context", {})
+    if not isinstance(context, dict):
+        raise Failure("context must be a table", found, hint="write [context] above its keys")
+    rules = table.get("rules", [])
+    names = [rules] if isinstance(rules, str) else rules
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) for name in cast("list[object]", names)
+    ):
+        raise Failure("rules must be a list of files", found, hint='rules = ["custom.rules"]')
+    folder = os.path.dirname(found)
+    return Configuration(
+        found,
+        cast("dict[str, object]", context),
+        tuple(os.path.join(folder, name) for name in cast("list[str]", names)),
+    )
+
+
+def _above(folder: str) -> str:
+    """The nearest ``irtool.toml`` from a folder upwards, not beyond a repository's root."""
+    start = folder
+    while True:
+        path = os.path.join(folder, CONFIG_FILE)
+        if os.path.isfile(path):
+            return os.path.relpath(path, start)
+        parent = os.path.dirname(folder)
+        if parent == folder or os.path.exists(os.path.join(folder, ".git")):
+            return ""
+        folder = parent
+
+
+# -- JSON and TOML -----------------------------------------------------------------------------
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """The table that a JSON or TOML file holds; the suffix tells which, else its first letter.
+
+    Raises:
+        Failure: the file cannot be read, or holds no table; names line and column.
+    """
+    text = read_text(path)
+    is_json = path.endswith(".json") or (
+        not path.endswith(".toml") and text.lstrip()[:1] in ("{", "[")
+    )
+    try:
+        table: object = json.loads(text) if is_json else tomllib.loads(text)
+    except json.JSONDecodeError as error:
+        raise _located(path, text, error.lineno, error.colno, f"no JSON: {error.msg}") from None
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line, column = _end_of(text) if not place or not place[1] else map(int, place.groups())
+        message = f"no TOML: {_PLACE.sub('', str(error))}"
+        raise _located(path, text, line, column, message) from None
+    except RecursionError:
+        raise Failure("nested too deeply", path) from None
+    if not isinstance(table, dict):
+        raise Failure("holds no table of keys and values", path)
+    return cast("dict[str, Any]", table)
+
+
+def read_text(path: str) -> str:
+    """A small text file.
+
+    Raises:
+        Failure: it cannot be read.
+    """
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            raise Failure("too large for a file of settings", path)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"cannot be read: {(error.strerror or str(error)).lower()}", path) from None
+    except UnicodeDecodeError:
+        raise Failure("cannot be read: is no text in UTF-8", path) from None
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    lines = text.split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def _located(
+    path: str, text: str, line: int, column: int, message: str, hint: str = "", code: str = "CLI002"
+) -> Failure:
+    lines = text.split("\n")
+    shown = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Failure(message, f"{path}:{line}:{column}", column, shown, hint, code)
+
+
+# -- rules for custom operators ----------------------------------------------------------------
+
+_NOTATION = "docs/custom-operators.md says how rules are written"
+
+
+def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
+    """Add the rules that a configuration names to those of irtool; the operators they are for.
+
+    Raises:
+        Failure: a file cannot be read, or holds no rules; names line and column.
+    """
+    unload_rules()
+    ways = sorted({rule.batch for rule in operators().values() if rule.batch})
+    added: dict[str, str] = {}
+    for path in configuration.rules:
+        text = read_text(path)
+        for rule in _read(path, text):
+            if rule.op in added:
+                line, column = _find(text, rf"\b{rule.op}\b")
+                message = f"there is a rule for {rule.op} already, in {added[rule.op]}"
+                raise _located(path, text, line, column, message, code="RUL003")
+            _check_rule(rule, path, text, ways)
+            added[rule.op] = path
+        load_rules(text, path)
+    return tuple(added)
+
+
+def _read(path: str, text: str) -> list[Rule]:
+    try:
+        return read_rules(text, path)
+    except RuleError as error:
+        cause = error.__cause__
+        if not isinstance(cause, UnexpectedInput):
+            raise Failure(f"no rules: {error}", path, hint=_NOTATION, code="RUL001") from None
+        line, column = cause.line, cause.column
+        message = "a rule cannot go on like this"
+        if isinstance(cause, UnexpectedToken) and cause.token.type == "$END":
+            line, column = _end_of(text)
+            message = "the file ends within a rule"
+        elif isinstance(cause, UnexpectedToken):
+            message = f"a rule cannot go on with {str(cause.token)!r} here"
+        elif isinstance(cause, UnexpectedCharacters):
+            message = f"a rule cannot go on with {cause.char!r} here"
+        raise _located(path, text, line, column, message, _NOTATION, "RUL001") from None
+
+
+def _check_rule(rule: Rule, path: str, text: str, ways: list[str]) -> None:
+    """What the grammar lets through, but nothing can be done with."""
+    for pattern, message, known, name in _mistakes(rule, ways):
+        line, column = _find(text, pattern, rule.op)
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
+        raise _located(path, text, line, column, f"{rule.op}: {message}", hint, "RUL002")
+
+
+def _mistakes(rule: Rule, ways: list[str]) -> Iterator[tuple[str, str, list[str], str]]:
+    """Names that mean nothing: a pattern to find them by, a message, and what there is instead."""
+    if rule.function and rule.function not in FUNCTIONS:
+        pattern = rf"\b(?:via|function)\s+(?={re.escape(rule.function)}\b)"
+        known = sorted(FUNCTIONS)
+        near = get_close_matches(rule.function, known, n=5, cutoff=0.3)
+        yield pattern, f"there is no function {rule.function}", near, rule.function
+    if rule.batch and rule.batch not in ways:
+        pattern = rf"\bbatch\s+(?=\"{re.escape(rule.batch)}\")"
+        yield pattern, f"there is no way {rule.batch!r} to split a batch", ways, rule.batch
+    declared = [attribute.name for attribute in rule.attributes]
+    for name in _attributes_used(rule):
+        if name not in declared:
+            pattern = rf"\b(?:whole|swap|drop|keep|insert|permute|unsplit)\s+(?={re.escape(name)}\b)"
+            yield pattern, f"{name} is no attribute of the rule", declared, name
+    axes = [axis.name for pattern in rule.inputs for axis in pattern.axes if axis.name]
+    for reduce in rule.reduces:
+        name = reduce.over.name
+        if name not in axes and name not in declared:
+            pattern = rf"\breduce\s+[*~!]*(?={re.escape(name)}\b)"
+            yield pattern, f"{name} is no axis of an input", [*axes, *declared], name
+        if reduce.reduce not in REDUCTIONS:
+            pattern = rf"\bwith\s+(?={re.escape(reduce.reduce)}\b)"
+            message = f"there is no reduction {reduce.reduce}"
+            yield pattern, message, list(REDUCTIONS), reduce.reduce
+    for name in rule.order or ():
+        if name not in axes:
+            pattern = rf"\border\s*\([^)]*?\b(?={re.escape(name)}\b)"
+            yield pattern, f"{name} is no axis of an input", axes, name
+    for output in rule.outputs:
+        for axis in output.axes:
+            if axis.name and axis.name not in axes and rule.kind == "notation":
+                pattern = rf"->[^:]*?\b(?={re.escape(axis.name)}\b)"
+                yield pattern, f"{axis.name} is no axis of an input", axes, axis.name
+
+
+def _attributes_used(rule: Rule) -> Iterator[str]:
+    for pattern in rule.inputs:
+        yield from pattern.swaps
+    for output in rule.outputs:
+        for change in output.changes:
+            yield change.attribute
+            if change.keep:
+                yield change.keep
+    for whole in rule.wholes:
+        yield whole.attribute
+
+
+def _find(text: str, pattern: str, after: str = "") -> tuple[int, int]:
+    """Line and column where a pattern's match ends, or begins for plain names."""
+    start = 0
+    if after and (name := re.search(rf"^[^#\n]*?\b{re.escape(after)}\b", text, re.MULTILINE)):
+        start = name.end()
+    found = re.compile(pattern).search(text, start)
+    at = start if found is None else found.end() if "(?=" in pattern else found.start()
+    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1

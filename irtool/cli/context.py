@@ -1,0 +1,345 @@
+"""The parallel context of a dump: options that several commands share, files, and defaults.
+
+What is said on the command line goes before ``--context FILE``, that before ``[context]`` of
+``irtool.toml``, that before a ``case.json`` beside the dump, and that before MindSpore's defaults.
+Each key is looked up on its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Annotated, Any, cast, get_type_hints
+
+import typer
+
+from irtool.cli.configuration import Configuration, read_table
+from irtool.cli.report import Failure, note
+from irtool.sharding.network.context import ParallelContext
+from irtool.syntax.run_context import CASE_FILE, read_case
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOption:
+    """One key of ``set_auto_parallel_context`` as an option of the command line."""
+
+    key: str
+    flags: tuple[str, ...]
+    kind: type
+    help: str
+    metavar: str | None = None
+
+
+OPTIONS = (
+    ContextOption("device_num", ("--devices", "--device-num"), int, "Devices of the run.", "N"),
+    ContextOption("pipeline_stages", ("--stages", "--pipeline-stages"), int, "Stages.", "N"),
+    ContextOption(
+        "global_rank", ("--rank", "--global-rank"), int,
+        "From which rank slices and groups are seen; in a run folder, whose dump.", "N",
+    ),
+    ContextOption(
+        "soc", ("--soc", "--soc-version"), str,
+        "Ascend910 or '' (first generation, whose groups must fit a server's links), Ascend910B …",
+        "NAME",
+    ),
+    ContextOption("device_target", ("--target", "--device-target"), str, "Ascend or GPU.", "NAME"),
+    ContextOption(
+        "parallel_mode", ("--parallel-mode",), str, "semi_auto_parallel, auto_parallel, …", "MODE"
+    ),
+    ContextOption(
+        "search_mode", ("--search-mode", "--auto-parallel-search-mode"), str,
+        "recursive_programming, sharding_propagation, dynamic_programming.", "MODE",
+    ),
+    ContextOption(
+        "dataset_strategy", ("--dataset-strategy",), str,
+        "full_batch, data_parallel, or '((8, 1), (8,))'.", "STRATEGY",
+    ),
+    ContextOption("full_batch", ("--full-batch",), bool, "Every device reads the whole batch."),
+    ContextOption("enable_alltoall", ("--enable-alltoall",), bool, "Redistribute with AlltoAll."),
+    ContextOption(
+        "enable_parallel_optimizer", ("--enable-parallel-optimizer",), bool,
+        "Shard weights and their optimizer states over replicas.",
+    ),
+    ContextOption(
+        "parallel_optimizer_threshold", ("--parallel-optimizer-threshold",), int,
+        "Weights of fewer KB are not sharded (64).", "KB",
+    ),
+    ContextOption(
+        "optimizer_weight_shard_size", ("--optimizer-weight-shard-size",), int,
+        "Over how many replicas (-1: all).", "N",
+    ),
+    ContextOption("gradients_mean", ("--gradients-mean",), bool, "Mean of gradients, not sum."),
+    ContextOption(
+        "grad_accumulation_step", ("--grad-accumulation-step",), int, "Micro-batches.", "N"
+    ),
+)  # fmt: skip
+"""Keys that have an option of their own; ``--set KEY=VALUE`` gives all others."""
+
+_ALIASES = {
+    "devices": "device_num",
+    "rank": "global_rank",
+    "stages": "pipeline_stages",
+    "auto_parallel_search_mode": "search_mode",
+    "target": "device_target",
+    "soc_version": "soc",
+}
+_OPTIMIZER = "parallel_optimizer_config"
+_IN_OPTIMIZER = (
+    "parallel_optimizer_threshold", "optimizer_weight_shard_size", "gradient_accumulation_shard",
+)  # fmt: skip
+_UNSHARDED = frozenset(
+    """
+    parameter_broadcast strategy_ckpt_load_file strategy_ckpt_save_file strategy_ckpt_config
+    group_ckpt_save_file all_reduce_fusion_config communi_parallel_mode comm_fusion
+    optimizer_weight_shard_aggregated_save sharding_propagation auto_pipeline pipeline_segments
+    pipeline_result_broadcast pipeline_interleave pipeline_scheduler dump_local_norm
+    dump_local_norm_path dump_device_local_norm auto_parallel_new_interface init_param_in_compile
+    """.split()
+)
+KEYS = frozenset(
+    {option.key for option in OPTIONS}
+    | {*_ALIASES, *_IN_OPTIMIZER, *_UNSHARDED, _OPTIMIZER}
+    | {"pipeline_config", "gradient_fp32_sync", "loss_repeated_mean"}
+)
+"""Every key that a context may have; some say nothing about sharding."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextArguments:
+    """What the command line says of the context: values by key, and ``--context FILE``."""
+
+    given: Mapping[str, object] = field(default_factory=dict[str, object])
+    file: str | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """``--rank``."""
+        return cast("int | None", self.given.get("global_rank"))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The context of a dump. ``origins``: by key, where its value was said."""
+
+    context: ParallelContext
+    origins: Mapping[str, str]
+
+
+# -- the command line --------------------------------------------------------------------------
+
+
+def context_command(name: str, function: Callable[..., int]) -> typer.Typer:
+    """A command of ``function`` with the options of a context.
+
+    The function's parameter ``context`` gets :class:`ContextArguments`; options may be written with
+    underscores, as MindSpore's keys are.
+    """
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    settings = {"token_normalize_func": lambda token: token.replace("_", "-")}
+    app.command(name, context_settings=settings, help=function.__doc__)(_with_context(function))
+    return app
+
+
+def _with_context(function: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(function)
+    def wrapped(**arguments: Any) -> int:
+        given = {option.key: arguments.pop(option.key) for option in OPTIONS}
+        given = {key: value for key, value in given.items() if value is not None}
+        for item in arguments.pop("settings") or ():
+            key, value = _setting(item)
+            given[key] = value
+        context = ContextArguments(given, arguments.pop("context_file"))
+        return function(**arguments, context=context)
+
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "context"
+    ]
+    parameters += [_parameter(option.key, _annotation(option)) for option in OPTIONS]
+    parameters += [
+        _parameter("settings", Annotated[list[str] | None, _SETTINGS]),
+        _parameter("context_file", Annotated[str | None, _FILE]),
+    ]
+    hints = {parameter.name: parameter.annotation for parameter in parameters}
+    wrapped.__annotations__ = {**hints, "return": int}
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return wrapped
+
+
+_SETTINGS = typer.Option("--set", metavar="KEY=VALUE", help="Any other key of the context.")
+_FILE = typer.Option("--context", metavar="FILE", help="The parallel context, JSON or TOML.")
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
+def _annotation(option: ContextOption) -> Any:
+    flags = list(option.flags)
+    if option.kind is bool:
+        flags = [f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags]
+    made = typer.Option(*flags, metavar=option.metavar, help=option.help, show_default=False)
+    return Annotated[option.kind | None, made]
+
+
+def _setting(item: str) -> tuple[str, object]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise Failure(f"--set takes KEY=VALUE, not {item}", hint="--set gradients_mean=true")
+    key = key.strip().replace("-", "_")
+    _check_keys([key], "--set", {})
+    return _ALIASES.get(key, key), value.strip()
+
+
+# -- layers ------------------------------------------------------------------------------------
+
+
+def resolve(
+    arguments: ContextArguments,
+    configuration: Configuration,
+    beside: str | None,
+    rank: int | None = None,
+    devices: int | None = None,
+) -> Resolved:
+    """The context of a dump.
+
+    Args:
+        arguments: what the command line says.
+        configuration: ``irtool.toml``.
+        beside: the path of the dump; None for standard input.
+        rank: whose dump it is, as its folder says (``--rank`` goes before it).
+        devices: how many there are, as far as dumps tell.
+
+    Raises:
+        Failure: a value makes no sense, a key does not exist, or nobody says how many devices.
+    """
+    merged: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    if devices is not None:
+        merged["device_num"], origins["device_num"] = devices, "the dump's groups"
+    for values, origin in _files(arguments, configuration, beside):
+        _merge(merged, origins, values, origin)
+    if rank is not None:
+        merged["global_rank"], origins["global_rank"] = rank, f"the dump's folder rank_{rank}"
+    _merge(merged, origins, arguments.given, "")
+    if "device_num" not in merged and merged.get("parallel_mode") != "stand_alone":
+        raise Failure(
+            "for how many devices was this compiled? Neither the dump nor its folder says it",
+            hint="--devices 8, or --context FILE with device_num",
+            code="CTX003",
+        )
+    try:
+        return Resolved(ParallelContext.from_mapping(merged), origins)
+    except ValueError as error:
+        raise _bad_value(str(error), merged, origins) from None
+
+
+def _files(
+    arguments: ContextArguments, configuration: Configuration, beside: str | None
+) -> Sequence[tuple[Mapping[str, object], str]]:
+    """Contexts of files, the strongest last."""
+    found: list[tuple[Mapping[str, object], str]] = []
+    if beside is not None:
+        path = os.path.join(os.path.dirname(beside), CASE_FILE)
+        if os.path.exists(path):
+            values, reason = read_case(path)
+            if reason:
+                note(f"{path} {reason}: not used")
+            found.append(({key: v for key, v in (values or {}).items() if key in KEYS}, path))
+    if configuration.context:
+        _check_keys(configuration.context, configuration.path, configuration.context)
+        found.append((configuration.context, configuration.path))
+    if arguments.file is not None:
+        table = read_table(arguments.file)
+        inner = table.get("context", table)
+        if not isinstance(inner, dict):
+            raise Failure("context must be a table", arguments.file)
+        values = cast("dict[str, object]", inner)
+        _check_keys(values, arguments.file, values)
+        found.append((values, arguments.file))
+    return found
+
+
+def _check_keys(keys: Sequence[str] | Mapping[str, object], place: str, values: object) -> None:
+    for key in keys:
+        if key in KEYS:
+            continue
+        near = get_close_matches(key, sorted(KEYS), n=1)
+        hint = f"did you mean {near[0]}?" if near else "docs/check.md lists the keys"
+        raise Failure(f"there is no key {key} in a parallel context", place, hint=hint, code="CTX001")
+
+
+def _merge(
+    merged: dict[str, object], origins: dict[str, str], values: Mapping[str, object], origin: str
+) -> None:
+    """Put a stronger layer over weaker ones, key by key."""
+    layer = {_ALIASES.get(key, key): value for key, value in values.items() if value is not None}
+    if "full_batch" in layer and "dataset_strategy" not in layer:
+        # The two say the same thing in two ways; within one layer dataset_strategy goes first.
+        merged.pop("dataset_strategy", None)
+    config = _optimizer_table(layer.pop(_OPTIMIZER, None), origin)
+    config |= {key: layer.pop(key) for key in _IN_OPTIMIZER if key in layer}
+    if config:
+        below = cast("dict[str, object]", merged.get(_OPTIMIZER, {}))
+        layer[_OPTIMIZER] = {**below, **config}
+    merged.update(layer)
+    origins.update({key: origin for key in [*layer, *config]})
+
+
+def _optimizer_table(value: object, origin: str) -> dict[str, object]:
+    if isinstance(value, str):
+        value = _literal(value)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        message = f"{_OPTIMIZER} must be a table, but is {value!r}"
+        raise Failure(message, origin or "--set", code="CTX002")
+    return dict(cast("dict[str, object]", value))
+
+
+def _literal(text: str) -> object:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return text
+
+
+# -- what is wrong with a value ----------------------------------------------------------------
+
+
+def _bad_value(message: str, merged: Mapping[str, object], origins: Mapping[str, str]) -> Failure:
+    """Say a wrong value by the name under which the user gave it."""
+    key = next((key for key in sorted(origins, key=len, reverse=True) if key in message), "")
+    place = origins.get(key, "")
+    if not place:
+        option = next((option for option in OPTIONS if option.key == key), None)
+        place = option.flags[0] if option else "--set" if key else ""
+    return Failure(message, place, hint=_hint(key, message, merged), code="CTX002")
+
+
+def _hint(key: str, message: str, merged: Mapping[str, object]) -> str:
+    devices = merged.get("device_num")
+    if "divisible by pipeline_stages" in message and str(devices).isdigit():
+        count = int(str(devices))
+        fitting = [str(stages) for stages in range(1, min(count, 64) + 1) if count % stages == 0]
+        return f"{count} devices allow {', '.join(fitting)} stages"
+    if key == "global_rank":
+        return "ranks count from 0, over all stages"
+    if key in ("parallel_mode", "search_mode"):
+        names = message.partition("none of ")[2].split(", ")
+        near = get_close_matches(str(merged.get(key)), names, n=1)
+        return f"did you mean {near[0]}?" if near else ""
+    if key == "dataset_strategy":
+        return "full_batch, data_parallel, or one tuple an input: '((8, 1), (8,))'"
+    return ""

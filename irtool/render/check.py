@@ -1,0 +1,249 @@
+"""What ``irtool check`` shows to people: the verdict, why, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.render.check_counts import collective_rows, parameter_counts, verdict_counts
+from irtool.render.check_tables import (
+    collectives_table,
+    operators_table,
+    parameters_table,
+    redistributions_table,
+    shown,
+)
+from irtool.render.tables import Document, Facts, Heading, Note
+from irtool.render.text import bytes_text, count_text, plural, shortened, tuple_text
+from irtool.sharding.network.report import (
+    CheckFinding,
+    OperatorReport,
+    RedistributionReport,
+    Report,
+)
+from irtool.sharding.operator import Strategy
+from irtool.syntax.printer import print_value
+
+MOST_FINDINGS = 20
+DEVICE_LIST = "device-list"
+_MOST_PLACES = 8
+_STATEMENT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """A report with what was asked of it.
+
+    Attributes:
+        path: the dump.
+        report: the answer of ``check``.
+        operators: those that ``--where`` chose.
+        redistributions: edges to or from those, on which something is inserted.
+        origin: where the context was found.
+        instead: strategies that would be legal, by finding.
+        lists: which lists were asked for: operators, redistributions, parameters.
+        limit: most rows; None for the usual number, 0 for all.
+    """
+
+    path: str
+    report: Report
+    operators: Sequence[OperatorReport]
+    redistributions: Sequence[RedistributionReport]
+    origin: str = ""
+    instead: Mapping[CheckFinding, Sequence[Strategy]] = field(
+        default_factory=dict[CheckFinding, Sequence[Strategy]]
+    )
+    lists: frozenset[str] = frozenset()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings that say the same of operators with the same name; the first speaks for all."""
+
+    first: CheckFinding
+    others: tuple[CheckFinding, ...]
+
+
+def grouped_findings(report: Report) -> list[FindingGroup]:
+    """Findings, errors first, the same mistake of many layers once."""
+    order = {"error": 0, "warning": 1, "info": 2}
+    found: dict[tuple[str, str, str, str], list[CheckFinding]] = {}
+    for item in sorted(report.findings, key=lambda item: order[item.severity]):
+        found.setdefault((item.severity, item.code, item.op, item.message), []).append(item)
+    return [FindingGroup(items[0], tuple(items[1:])) for items in found.values()]
+
+
+def check_document(view: CheckView) -> Document:
+    """The verdict, findings, a summary, and the lists that were asked for."""
+    report = view.report
+    document = Document([Heading(f"{view.path}: {verdict_text(report)}")])
+    document.add(Facts(_facts(view)))
+    groups = grouped_findings(report)
+    count = shown(len(groups), view.limit, MOST_FINDINGS)
+    document.add(*(Facts(_finding(view, group)) for group in groups[:count]))
+    if len(groups) > count:
+        rest = plural(len(groups) - count, "more finding")
+        document.add(Note(f"… {rest} (--limit 0 shows all)"))
+    rows = collective_rows(report) if report.accepted is not False else []
+    if rows and not view.lists:
+        document.add(collectives_table(rows, view.limit))
+    if "operators" in view.lists:
+        document.add(operators_table(view.operators, view.limit))
+    if "redistributions" in view.lists:
+        document.add(redistributions_table(view.redistributions, view.limit))
+    if "parameters" in view.lists:
+        document.add(parameters_table(report.parameters, view.limit))
+    return document
+
+
+def verdict_text(report: Report) -> str:
+    """``accepted``, ``refused``, or of which part nothing can be said."""
+    if not report.context.is_parallel:
+        return f"accepted: strategies mean nothing in mode {report.context.mode}"
+    if report.accepted:
+        return "accepted"
+    if report.accepted is False:
+        errors = sum(finding.severity == "error" for finding in report.findings)
+        return f"refused, for {plural(errors, 'reason')}"
+    parts = sorted({finding.op or "dump" for finding in report.findings if _unknown(finding)})
+    return f"unknown in a part: {', '.join(parts[:_MOST_PLACES])}"
+
+
+def _unknown(finding: CheckFinding) -> bool:
+    return finding.severity == "warning"
+
+
+# -- the summary -------------------------------------------------------------------------------
+
+
+def _facts(view: CheckView) -> list[tuple[str, str]]:
+    report = view.report
+    facts = [("context", _context(view))]
+    verdicts = verdict_counts(report)
+    if verdicts:
+        parts = [
+            f"{count_text(verdicts[name])} {name}"
+            for name in ("legal", "illegal", "unknown")
+            if verdicts[name]
+        ]
+        facts.append(("operators", ", ".join(parts)))
+    if report.accepted is False or not report.context.is_parallel:
+        return facts
+    changed = [edge for edge in report.redistributions if edge.operators]
+    unknown = sum(edge.operators is None for edge in report.redistributions)
+    text = f"on {count_text(len(changed))} of {plural(len(report.redistributions), 'edge')}"
+    facts.append(("redistributions", text + (f", {unknown} not known" if unknown else "")))
+    if report.parameters:
+        facts.append(("parameters", _parameters(report)))
+    facts += [
+        (
+            "dataset",
+            f"{item.input}: {tuple_text(item.slice)} from {tuple_text(item.offset)} "
+            f"of {tuple_text(item.shape)}",
+        )
+        for item in report.dataset
+    ]
+    return facts
+
+
+def _context(view: CheckView) -> str:
+    context = view.report.context
+    parts = [
+        plural(context.devices, "device"),
+        *([plural(context.stages, "stage")] if context.stages > 1 else []),
+        f"seen from rank {context.rank}",
+        context.mode + (f" by {context.search}" if context.searches else ""),
+        context.target + (f" {context.soc}" if context.soc else ""),
+        *(["all-to-all"] if context.enable_alltoall else []),
+        *(["optimizer parallel"] if context.parallel_optimizer else []),
+    ]
+    return ", ".join(parts) + (f" ({view.origin})" if view.origin else "")
+
+
+def _parameters(report: Report) -> str:
+    counts = parameter_counts(report)
+    parts = [
+        f"{count_text(number)} {what}"
+        for number, what in (
+            (counts.sliced, "sliced"),
+            (counts.mirrored, "with mirror (gradient AllReduce)"),
+            (counts.sharded, "sharded by the optimizer"),
+            (counts.unknown, "not known"),
+        )
+        if number
+    ]
+    text = f"{count_text(counts.total)}, {bytes_text(counts.bytes)} on a device"
+    return "; ".join([text, ", ".join(parts)] if parts else [text])
+
+
+# -- findings ----------------------------------------------------------------------------------
+
+
+def _finding(view: CheckView, group: FindingGroup) -> list[tuple[str, str]]:
+    finding = group.first
+    subject = " ".join(part for part in (finding.node and finding.node.id, finding.op) if part)
+    facts = [
+        (finding.severity, f"{subject}: {finding.message}" if subject else finding.message),
+        ("code", finding.code + (f", {finding.check} in MindSpore" if finding.check else "")),
+    ]
+    if finding.line:
+        facts.append(("at", f"{finding.file}:{finding.line}{_others(group)}"))
+    node = finding.node
+    if node is not None:
+        facts.append(("statement", _statement(finding)))
+        if node.scope:
+            facts.append(("scope", node.scope))
+        if source := source_text(finding):
+            facts.append(("source", source))
+    facts += [("instead", text) for text in _instead(view, finding)]
+    return facts
+
+
+def _others(group: FindingGroup) -> str:
+    if not group.others:
+        return ""
+    lines = [str(item.line) for item in group.others]
+    places = ", ".join(lines[:_MOST_PLACES]) + (", …" if len(lines) > _MOST_PLACES else "")
+    return f", and {count_text(len(lines))} more like it: {places}"
+
+
+def _statement(finding: CheckFinding) -> str:
+    node = finding.node
+    assert node is not None
+    operands = ", ".join(print_value(operand) for operand in node.operands)
+    text = shortened(f"{node.id} = {node.op}({operands})", _STATEMENT)
+    shapes = [
+        ", ".join(tuple_text(shape) for _, shape in abstract.tensors)
+        for abstract in node.input_types
+        if abstract is not None and abstract.tensors
+    ]
+    if shapes:
+        text += f" of {', '.join(shapes)}"
+    for name, value in (("in_strategy", node.in_strategy), ("out_strategy", node.out_strategy)):
+        if value is not None:
+            text += f", {name} {tuple_text(value)}"
+    return text
+
+
+def source_text(finding: CheckFinding) -> str:
+    """The user's Python line: ``net.py:33: return self.matmul(x, w)``."""
+    location = finding.node.location if finding.node is not None else None
+    if location is None:
+        return ""
+    code = (location.source or "").strip().strip("/").strip()
+    return f"{location.path}:{location.line}" + (f": {code}" if code else "")
+
+
+def _instead(view: CheckView, finding: CheckFinding) -> list[str]:
+    found: list[str] = []
+    strategies = view.instead.get(finding, ())
+    if strategies:
+        found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)))
+    if finding.code == DEVICE_LIST:
+        soc = view.report.context.soc or "''"
+        found.append(
+            f"the rule holds on first-generation Ascend 910 only (soc {soc}); if yours is another: "
+            "--soc Ascend910B"
+        )
+    return found

@@ -1,0 +1,127 @@
+"""What a report adds up to, for people: collectives by group, parameters, verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from irtool.ir.group_names import group_name
+from irtool.ir.types import BITS
+from irtool.sharding.network.report import ParameterReport, RedistributionReport, Report
+from irtool.sharding.redistribution import RedistributionStep
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRow:
+    """Collectives of one operator among the same ranks for the same reason.
+
+    ``bytes`` is what one device puts into all of them, ``unknown`` of how many that is not known.
+    """
+
+    op: str
+    ranks: tuple[int, ...]
+    group: str
+    why: str
+    count: int
+    bytes: int
+    unknown: int
+
+
+_Entry = tuple[str, tuple[int, ...], str, int, int | None]
+
+
+def collective_rows(report: Report) -> list[CollectiveRow]:
+    """All collectives of a step, gradients included, the largest first."""
+    found: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
+    for op, ranks, why, count, size in _collectives(report):
+        totals = found.setdefault((op, ranks, why), [0, 0, 0])
+        totals[0] += count
+        totals[1] += (size or 0) * count
+        totals[2] += count if size is None else 0
+    context = report.context
+    rows = [
+        CollectiveRow(
+            op, ranks, group_name(ranks, context.devices, context.target), why, *totals
+        )
+        for (op, ranks, why), totals in found.items()
+    ]
+    return sorted(rows, key=lambda row: -row.bytes)
+
+
+def _collectives(report: Report) -> Iterator[_Entry]:
+    for operator in report.operators:
+        for item in operator.collectives:
+            yield item.op, item.ranks, f"forward of {operator.op}", item.count, item.bytes
+    for edge in report.redistributions:
+        for step in edge.operators or ():
+            if step.is_collective:
+                yield step.op, step.ranks, "redistribution", 1, step_bytes(edge, step)
+    for parameter in report.parameters:
+        base, stored = parameter_bytes(parameter)
+        if is_group(parameter.gather_ranks):
+            yield "AllGather", parameter.gather_ranks or (), "optimizer parallel", 1, stored
+        if is_group(parameter.scatter_ranks):
+            yield "ReduceScatter", parameter.scatter_ranks or (), "optimizer parallel", 1, base
+        if is_group(parameter.mirror_ranks):
+            yield "AllReduce", parameter.mirror_ranks or (), "mirror (gradients)", 1, base
+
+
+def is_group(ranks: tuple[int, ...] | None) -> bool:
+    """Whether these ranks communicate: one alone does not."""
+    return ranks is not None and len(ranks) > 1
+
+
+def step_bytes(edge: RedistributionReport, step: RedistributionStep) -> int | None:
+    """What one device puts into a step of a redistribution."""
+    types = edge.consumer.input_types
+    abstract = types[edge.input] if edge.input < len(types) else None
+    if abstract is None or any(size < 0 for size in step.input_shape):
+        return None
+    dtypes = [dtype for dtype, _ in abstract.tensors] or [""]
+    bits = BITS.get(dtypes[min(edge.item, len(dtypes) - 1)])
+    return None if bits is None else prod(step.input_shape) * bits // 8
+
+
+def parameter_bytes(parameter: ParameterReport) -> tuple[int | None, int | None]:
+    """Bytes of the slice that operators see, and of what a device stores."""
+    kind = parameter.parameter.type
+    bits = BITS.get((kind.dtype if kind else None) or "")
+    if bits is None:
+        return None, None
+    sizes = [
+        None if shape is None or any(size < 0 for size in shape) else prod(shape) * bits // 8
+        for shape in (parameter.base, parameter.slice)
+    ]
+    return sizes[0], sizes[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCounts:
+    """How many parameters are what; ``bytes`` is what one device stores of all that are known."""
+
+    total: int
+    sliced: int
+    mirrored: int
+    sharded: int
+    unknown: int
+    bytes: int
+
+
+def parameter_counts(report: Report) -> ParameterCounts:
+    """Count parameters by what becomes of them."""
+    found = report.parameters
+    return ParameterCounts(
+        total=len(found),
+        sliced=sum(item.base is not None and item.base != item.shape for item in found),
+        mirrored=sum(is_group(item.mirror_ranks) for item in found),
+        sharded=sum(is_group(item.gather_ranks) or item.slice != item.base for item in found),
+        unknown=sum(item.slice is None for item in found),
+        bytes=sum(parameter_bytes(item)[1] or 0 for item in found),
+    )
+
+
+def verdict_counts(report: Report) -> Counter[str]:
+    """How many operators are legal, illegal, unknown."""
+    return Counter(operator.verdict for operator in report.operators)

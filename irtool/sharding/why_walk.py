@@ -1,0 +1,232 @@
+"""Around an inserted node: what it follows, what it feeds, and what it repeats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.ir.operators import COMMUNICATION, VIRTUAL
+from irtool.ir.ties import End, Phase, phases, ties, ties_between
+from irtool.ir.whole import Whole, WholeNode
+
+REDISTRIBUTION = re.compile(r"(grad_?)?redistribution_")
+"""Instance names of what stands between two operators' layouts."""
+
+_INSERTED = re.compile(r"(grad_?)?(redistribution_|forward_op_?\d|parallel_optimizer|mirror|\d{6,})")
+_MARKS = (VIRTUAL - {"AShardIdentity"}) | {"_MicroStepAllGather", "_MiniStepAllGather"}
+_PASSING = frozenset((
+    "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
+    "InsertGradientOf", "DumpGradient",
+))  # fmt: skip
+_LAST_STEPS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """What is known around the nodes of one dump.
+
+    ``forward``: of gradient nodes, the forward node or parameter; ``original``: of recompute
+    copies, the node they repeat; ``begin``: the node of the begin dump behind a node.
+    """
+
+    dump: Dump
+    whole: Whole
+    phases: Mapping[Node, Phase]
+    forward: Mapping[Node, End]
+    original: Mapping[Node, Node]
+    begin: Mapping[Node, Node] = field(default_factory=dict[Node, Node])
+    repeated: frozenset[Node] = frozenset()
+
+    def instance(self, node: Node) -> WholeNode | None:
+        """One place where a node runs."""
+        found = self.whole.instances(node)
+        return found[0] if found else None
+
+    def times(self, node: Node) -> int | None:
+        """How often a node runs in a step; None inside control flow."""
+        if node in self.repeated:
+            return None
+        return len(self.whole.instances(node)) or 1
+
+
+def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
+    """Look around in a dump; with the begin dump of the same compilation, also back to it."""
+    whole = dump.whole()
+    forward: dict[Node, End] = {}
+    original: dict[Node, Node] = {}
+    for tie in ties(dump):
+        if tie.kind == "gradient":
+            forward.setdefault(tie.right, tie.left)
+        elif tie.kind == "recompute" and isinstance(tie.left, Node):
+            original.setdefault(tie.right, tie.left)
+    repeated = {
+        node
+        for call in whole.kept_calls
+        if call.reason in ("control flow", "recursion")
+        for graph in call.graphs
+        for node in graph.nodes
+    }
+    back = begin_nodes(begin, dump) if begin is not None else {}
+    return Surroundings(
+        dump, whole, phases(dump), forward, original, back, frozenset(repeated)
+    )
+
+
+def begin_nodes(begin: Dump, later: Dump) -> dict[Node, Node]:
+    """The node of the begin dump behind each node of a later one, where it is known.
+
+    Right after the parallel pass graphs and debug names are still those of before; later ones are
+    tied by everything else that stays.
+    """
+    found: dict[Node, Node] = {}
+    named = _by_name(later)
+    before = _by_name(begin)
+    if set(later.graphs) and {g.name for g in later.graphs} & {g.name for g in begin.graphs}:
+        for key, nodes in before.items():
+            others = named.get(key, [])
+            if len(others) == len(nodes):
+                found.update(zip(others, nodes, strict=True))
+    for tie in ties_between(begin, later):
+        if isinstance(tie.left, Node):
+            found.setdefault(tie.right, tie.left)
+    return found
+
+
+def _by_name(dump: Dump) -> dict[tuple[str, str | None, str], list[Node]]:
+    found: dict[tuple[str, str | None, str], list[Node]] = {}
+    for graph in dump.graphs:
+        for node in graph.nodes:
+            found.setdefault((graph.name, node.name, node.op), []).append(node)
+    return found
+
+
+# -- what passes inserted ------------------------------------------------------------------------
+
+
+def is_inserted(node: Node) -> bool:
+    """Whether a pass of the parallel compiler put this node there."""
+    if node.op in _MARKS or (node.instance_name and _INSERTED.match(node.instance_name)):
+        return True
+    if node.op in ("Send", "Receive"):
+        return False
+    return node.attribute("forward_comm_node_unique_id") is not None
+
+
+def is_redistribution(node: Node) -> bool:
+    """Whether a node is part of a chain between two layouts."""
+    return bool(node.instance_name and REDISTRIBUTION.match(node.instance_name))
+
+
+def hands_on(node: Node) -> bool:
+    """Whether a node only hands its first operand on, for one who looks for operators."""
+    if node.op in _PASSING or is_inserted(node):
+        return True
+    # A cast that type inference made has no strategy of its own.
+    return node.op == "Cast" and node.strategy is None and node.user_strategy is None
+
+
+# -- producers -----------------------------------------------------------------------------------
+
+
+def producer(item: WholeNode) -> WholeNode | GraphParameter | None:
+    """The operator or parameter whose value comes in; None for constants."""
+    place: object = item.inputs[0] if item.inputs else None
+    for _ in range(_LAST_STEPS):
+        if isinstance(place, GraphParameter):
+            return place
+        if not isinstance(place, WholeNode):
+            return None
+        if not hands_on(place.node) or not place.inputs:
+            return place
+        place = place.inputs[0]
+    return None
+
+
+def before(item: WholeNode) -> Iterator[WholeNode]:
+    """The inserted nodes before ``item``, the nearest first, and the operator that they follow."""
+    place: object = item.inputs[0] if item.inputs else None
+    for _ in range(_LAST_STEPS):
+        if not isinstance(place, WholeNode):
+            return
+        yield place
+        if not hands_on(place.node) or not place.inputs:
+            return
+        place = place.inputs[0]
+
+
+# -- consumers -----------------------------------------------------------------------------------
+
+
+def consumers(item: WholeNode, stages: Mapping[Node, Phase]) -> list[WholeNode]:
+    """The operators that take the value, those of the same pass of the step before others.
+
+    A Return stands for the result of a graph.
+    """
+    found: dict[int, WholeNode] = {}
+    todo, seen = [item], {item.index}
+    while todo and len(seen) < _LAST_STEPS:
+        place = todo.pop(0)
+        for user in place.users:
+            if user.index in seen or user.op == "UpdateState" or not _takes(user, place):
+                continue
+            seen.add(user.index)
+            if hands_on(user.node):
+                todo.append(user)
+            else:
+                found[user.index] = user
+    ordered = [found[index] for index in sorted(found)]
+    late = ("backward", "optimizer", "recompute")
+    own = stages.get(item.node, "forward")
+    if own not in late:
+        near = [user for user in ordered if stages.get(user.node) not in late]
+    else:
+        near = [user for user in ordered if stages.get(user.node) in late]
+    near = near or ordered
+    # What is inserted before an operator bears that operator's scope.
+    same = [user for user in near if user.node.scope == item.node.scope and not user.node.is_return]
+    return [*same, *(user for user in near if user not in same)]
+
+
+def _takes(user: WholeNode, place: WholeNode) -> bool:
+    """Whether a user takes the value itself, and does not only wait for it."""
+    if user.op != "Depend":
+        return True
+    return bool(user.inputs) and user.inputs[0] is place
+
+
+# -- the operator that brings a collective with it -------------------------------------------------
+
+_BEFORE_OPERATOR = ("AllGather", "NeighborExchange", "NeighborExchangeV2", "AlltoAll", "AlltoAllV")
+
+
+def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
+    """The operator whose own sharded form holds this node.
+
+    Gathers and exchanges stand before it, reductions and scatters after it.
+    """
+    found = producer(item)
+    after = consumers(item, around.phases)
+    behind = next((user for user in after if not user.node.is_return), None)
+    operator = COMMUNICATION.get(item.op)
+    ahead = operator is not None and operator.base in _BEFORE_OPERATOR
+    if operator is None:
+        ahead = _first_collective_is_behind(item)
+    first, second = (behind, found) if ahead else (found, behind)
+    for place in (first, second):
+        if isinstance(place, WholeNode):
+            return place
+    return None
+
+
+def _first_collective_is_behind(item: WholeNode) -> bool:
+    """Whether a slice, split or concat of an operator's own form comes after its collective."""
+    for place in before(item):
+        origin = collective(place.node)
+        if origin is not None and origin.origin in ("operator", "forward reduction"):
+            return origin.op in _BEFORE_OPERATOR
+    return True

@@ -1,0 +1,202 @@
+"""Reads the statements of one dump: text between two lines to nodes, problems where it fails."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from irtool.ir.comments import NO_COMMENTS, Comments
+from irtool.ir.items import CommentBlock, Item, Opaque
+from irtool.ir.node import StatementStyle
+from irtool.ir.problem import Problem, Severity
+from irtool.ir.types import Signature, TextSignature
+from irtool.ir.values import Attributes
+from irtool.syntax import scanner
+from irtool.syntax.labels import OddLabels
+from irtool.syntax.part import Holes
+from irtool.syntax.records import Records, Restore, StatementTemplate, Unreadable
+
+MAX_EXCERPT = 2000
+"""Characters of the offending line that a problem keeps."""
+
+
+class StatementReader:
+    """Where one pass over a dump's text has come to, and what reads a statement from there."""
+
+    def __init__(self, text: str, path: str, records: Records) -> None:
+        self.text = text
+        self.path = path
+        self.records = records
+        self.problems: list[Problem] = []
+        self.position = 0
+        self.line = 1
+        self.odd = OddLabels(text)
+        self.has_odd = bool(self.odd)
+        self.types: dict[str, tuple[Signature | None, tuple[TextSignature, ...]]] = {}
+        self.known_comments: dict[str, Comments] = {}
+
+    # ---- statements
+
+    def statement(
+        self, found: re.Match[str], items: list[Item], style: StatementStyle | None
+    ) -> None:
+        start, line = self.position, self.line
+        self.advance(found.end())
+        try:
+            items += self._node(found, line, style)
+        except (ValueError, RecursionError) as error:
+            if style is None or not self._pasted_statement(start, line, found, items):
+                inset = len(found[1]) - len(found[1].lstrip(" \t"))
+                self.unreadable("SYN001", found[1], line, error, inset)
+                items.append(Opaque(found.group().removesuffix("\n"), line))
+
+    def _pasted_statement(
+        self, start: int, line: int, found: re.Match[str], items: list[Item]
+    ) -> bool:
+        """Whether a statement at MindSpore's column can be read if the lines after it are not."""
+        loose = scanner.LOOSE_STATEMENT.match(self.text, start)
+        if loose is None or loose[1] == found[1]:
+            return False
+        try:
+            items += self._node(loose, line, None)
+        except (ValueError, RecursionError):
+            return False
+        self.position, self.line = start, line
+        self.advance(loose.end())
+        return True
+
+    def _node(self, found: re.Match[str], line: int, style: StatementStyle | None) -> list[Item]:
+        statement, types, comments = found.group(1, 2, 3)
+        if style is None:
+            stripped = statement.lstrip(" \t")
+            body = stripped.rstrip(" \t")
+            indent = statement[: len(statement) - len(stripped)]
+            style = StatementStyle(indent, stripped[len(body) :])
+        else:
+            body = statement[2:]
+        record, restore = self.hidden(body) if self.has_odd else (body, None)
+        template, holes = self.records.statement(record, restore)
+        known = self.types.get(types)
+        if known is not None:
+            block = self._comments(comments) if comments else NO_COMMENTS
+            return [template.node(holes, known[0], known[1], block, line, style)]
+        return self._with_types(template, holes, types, comments, line, style)
+
+    def _with_types(
+        self,
+        template: StatementTemplate,
+        holes: Holes,
+        types: str,
+        comments: str,
+        line: int,
+        style: StatementStyle,
+    ) -> list[Item]:
+        block = self._comments(comments) if comments else NO_COMMENTS
+        if not types:
+            return [template.node(holes, None, (), block, line, style)]
+        try:
+            signature, texts, strategy = self._type_lines(types)
+        except (ValueError, RecursionError) as error:
+            text = types.removesuffix("\n")
+            at = line + 1
+            self.unreadable("SYN002", text, at, error)
+            items: list[Item] = [template.node(holes, None, (), NO_COMMENTS, line, style)]
+            items.append(Opaque(text, at))
+            if comments:
+                items.append(CommentBlock(block, at + text.count("\n") + 1))
+            return items
+        if strategy is None:
+            self.types[types] = signature, texts
+        else:
+            style = replace(style, strategy_on_type_line=True)
+            node = template.node(holes, signature, texts, block, line, style)
+            return [replace(node, strategy=strategy)]
+        return [template.node(holes, signature, texts, block, line, style)]
+
+    def _type_lines(
+        self, types: str
+    ) -> tuple[Signature | None, tuple[TextSignature, ...], Attributes | None]:
+        text = types.removesuffix("\n")
+        if "\n" not in text:
+            read = self.records.type_line(*self.hidden(text))
+            if isinstance(read.line, Signature):
+                return read.line, (), read.strategy
+            return None, (read.line,), read.strategy
+        lines = scanner.TYPE_LINES.findall(text)
+        if "\n".join(lines) != text:
+            lines = scanner.LOOSE_TYPE_LINES.findall(text)
+        if "\n".join(lines) != text:
+            raise Unreadable("a blank line among the type lines", 0)
+        signature: Signature | None = None
+        texts: list[TextSignature] = []
+        strategy: Attributes | None = None
+        for index, line in enumerate(lines):
+            read = self.records.type_line(*self.hidden(line))
+            strategy = read.strategy or strategy
+            if isinstance(read.line, Signature):
+                if index:
+                    texts.append(_as_text(read.line))
+                else:
+                    signature = read.line
+            else:
+                texts.append(read.line)
+        return signature, tuple(texts), strategy
+
+    def _comments(self, text: str) -> Comments:
+        known = self.known_comments.get(text)
+        if known is None:
+            body = text.removesuffix("\n")
+            known = self.known_comments[text] = self.records.comments(body)
+        return known
+
+    def hidden(self, record: str) -> tuple[str, Restore | None]:
+        if self.has_odd:
+            hidden = self.odd.hide(record)
+            if hidden != record:
+                return hidden, self.odd.restore
+        return record, None
+
+    # ---- bookkeeping
+
+    def advance(self, end: int) -> None:
+        """Go on behind a record, which ends with its line feed or with the text."""
+        self.line += self.text.count("\n", self.position, end)
+        ended = end >= len(self.text) and self.text[end - 1 : end] != "\n"
+        self.position = end + 1 if ended else end
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        line: int,
+        column: int = 1,
+        severity: Severity = "error",
+        text: str = "",
+        hint: str = "",
+    ) -> None:
+        excerpt = text[:MAX_EXCERPT]
+        made = Problem(code, message, self.path, max(line, 1), column, severity, excerpt, hint)
+        self.problems.append(made)
+
+    def unreadable(self, code: str, text: str, line: int, error: Exception, inset: int = 0) -> None:
+        """Report a record; ``inset``: characters before what the error's column counts in."""
+        at = error.column + inset if isinstance(error, Unreadable) else inset
+        before = text[:at]
+        row = before.count("\n")
+        self.problem(
+            code,
+            f"cannot read this {'statement' if code == 'SYN001' else 'type line'}: {error}",
+            line + row,
+            at - (before.rfind("\n") + 1) + 1,
+            text=text.split("\n")[row],
+            hint="it is kept as it stands; the rest of the dump was read",
+        )
+
+
+def _as_text(line: Signature) -> TextSignature:
+    """A second line with only ``<null>`` in it: symbolic, but nothing tells so."""
+    null = line.null
+    outputs = None if line.outputs is None else (null,) * len(line.outputs)
+    if any((*line.inputs, *(line.outputs or ()))):
+        raise Unreadable("a second type line", 0)
+    return TextSignature("symbolic", (null,) * len(line.inputs), outputs, line.lead, line.arrow)

@@ -1,0 +1,167 @@
+"""The check of whole networks, on the samples."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import OperatorReport, Report
+
+
+def report_of(folder: Path, **overrides: object) -> Report:
+    """Check the begin dump of a folder under its own context."""
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    dump = irtool.load(next(folder.glob("step_parallel_begin*")))
+    return check(dump, ParallelContext.from_mapping(case["context"], **overrides))
+
+
+def operator(report: Report, node: str) -> OperatorReport:
+    return next(item for item in report.operators if item.node.id == node)
+
+
+def test_the_excerpt_of_the_documentation(samples: Path) -> None:
+    dump = irtool.load(samples / "search_page_step_parallel_begin.ir")
+    report = check(dump, ParallelContext(devices=8))
+    assert report.accepted
+    matmul = operator(report, "%4")
+    assert matmul.input_slices == ((64, 392), (512, 392))
+    assert matmul.output_slices == ((64, 512),)
+    (reduction,) = matmul.collectives
+    assert (reduction.op, reduction.ranks) == ("AllReduce", (0, 1))
+    assert reduction.group == "2-5004544844489628105"
+    assert reduction.bytes == 64 * 512 * 4
+    assert operator(report, "%6").judgement.repeats == 2
+    assert operator(report, "%7").judgement.repeats == 2
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "mlp_semi_auto",
+        "mlp_semi_auto_2.10",
+        "mlp_recursive_search",
+        "mlp_propagation_layouts",
+        "layout",
+        "gpt",
+        "pipeline_run/rank_0",
+        "pipeline_run/rank_4",
+    ],
+)
+def test_accepted_samples(samples: Path, folder: str) -> None:
+    report = report_of(samples / folder)
+    assert report.accepted
+    assert all(item.verdict == "legal" for item in report.operators)
+    assert not [item for item in report.findings if item.severity != "info"]
+
+
+def test_a_rejected_network_names_operator_and_check(samples: Path) -> None:
+    report = report_of(samples / "mlp_rejected")
+    assert report.accepted is False
+    first = report.findings[0]
+    assert (first.op, first.severity, first.line) == ("MatMul", "error", 75)
+    assert first.check == "matmul_info.cc:CheckInputStrategy"
+
+
+def test_redistribution_before_the_last_layer(samples: Path) -> None:
+    report = report_of(samples / "mlp_semi_auto")
+    (last,) = [item for item in report.redistributions if item.consumer.id == "%13"]
+    assert (last.producer.id, last.input) == ("%11", 0)
+    assert [step.op for step in last.operators or ()] == ["AllGather", "StridedSlice"]
+
+
+def test_parameters_and_mirrors(samples: Path) -> None:
+    report = report_of(samples / "mlp_semi_auto")
+    weights = {item.name: item for item in report.parameters}
+    first = weights["net.w1"] if "net.w1" in weights else next(iter(weights.values()))
+    assert first.slice is not None
+    states = [item for item in report.parameters if item.name.startswith("moments.")]
+    assert states
+    for state in states:
+        weight = weights[state.name.partition(".")[2]]
+        assert state.slice == weight.slice
+    replicated = [item for item in report.parameters if item.slice == item.shape and item.user]
+    assert all(item.mirror_ranks == tuple(range(8)) for item in replicated if item.shape)
+
+
+def test_optimizer_parallel_cuts_large_weights(samples: Path) -> None:
+    plain = report_of(samples / "mlp_semi_auto")
+    cut = report_of(samples / "mlp_semi_auto", parallel_optimizer=True)
+    small = report_of(samples / "mlp_semi_auto", parallel_optimizer=True, threshold=10**6)
+    assert not any(item.gather_ranks for item in (*plain.parameters, *small.parameters))
+    gathered = [item for item in cut.parameters if item.gather_ranks]
+    assert gathered
+    for item in gathered:
+        assert item.base is not None
+        assert item.gather_ranks is not None
+        assert item.slice == (item.base[0] // len(item.gather_ranks), *item.base[1:])
+        assert item.mirror_ranks is None
+
+
+def test_dataset_slices_follow_the_rank(samples: Path) -> None:
+    for rank in (0, 5):
+        report = report_of(
+            samples / "mlp_semi_auto", rank=rank, dataset=((8, 1), (8, 1)), full_batch=False
+        )
+        first = report.dataset[0]
+        assert first.slice == (first.shape[0] // 8, *first.shape[1:])
+        assert first.offset == (rank * first.slice[0], *(0 for _ in first.shape[1:]))
+
+
+def test_a_dataset_split_in_two_dimensions_is_refused(samples: Path) -> None:
+    report = report_of(samples / "mlp_semi_auto", dataset=((2, 2), (1, 1)), full_batch=False)
+    assert report.accepted is False
+    assert report.findings[0].op == "_VirtualDataset"
+
+
+def test_a_lost_dataset_strategy_leaves_the_verdict_open(samples: Path) -> None:
+    report = report_of(samples / "mlp_semi_auto", dataset="unknown")
+    assert report.accepted is None
+    assert report.findings[0].severity == "warning"
+
+
+def test_stages_and_loss(samples: Path) -> None:
+    first = report_of(samples / "pipeline_run" / "rank_0")
+    last = report_of(samples / "pipeline_run" / "rank_4")
+    assert not any(item.is_loss for item in first.operators)
+    assert any(item.is_loss for item in last.operators)
+    ranks = {r for item in last.operators for c in item.collectives for r in c.ranks}
+    assert ranks <= {4, 5, 6, 7}
+
+
+def test_the_operators_of_a_layer_are_judged_alike_from_any_rank(samples: Path) -> None:
+    reports = [report_of(samples / "gpt", rank=rank) for rank in (0, 7)]
+    strategies = [[item.strategy for item in report.operators] for report in reports]
+    assert strategies[0] == strategies[1]
+
+
+def test_modes_without_strategies_check_nothing(samples: Path) -> None:
+    report = report_of(samples / "mlp_rejected", mode="data_parallel")
+    assert report.accepted is True
+    assert not report.operators
+
+
+def test_a_dump_after_the_parallel_pass_is_not_judged(samples: Path) -> None:
+    dump = irtool.load(samples / "mlp_semi_auto" / "20_validate_0080.ir")
+    report = check(dump, ParallelContext(devices=8, full_batch=True))
+    assert report.accepted is None
+    assert not report.operators
+
+
+def test_statements_without_types_are_unknown(samples: Path) -> None:
+    dump = irtool.load(samples / "search_page_pinned.ir")
+    report = check(dump, ParallelContext(devices=8))
+    assert report.accepted is None
+    assert report.operators[0].verdict == "unknown"
+
+
+def test_the_rule_on_device_lists_can_be_lifted(samples: Path) -> None:
+    """A group of three ranks is impossible on the first Ascend 910 only."""
+    dump = irtool.load(samples / "search_page_step_parallel_begin.ir")
+    context = ParallelContext(devices=8)
+    assert check(dump, context).accepted == check(dump, replace(context, soc="Ascend910B")).accepted
