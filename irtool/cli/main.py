@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -110,6 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run(arguments)
         sys.stdout.flush()
+        if arguments is None:
+            # The process ends here: a last collection would only visit every object once more.
+            gc.freeze()
         return status
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -24,7 +24,9 @@ from irtool.sharding.why_walk import (
     Surroundings,
     before,
     consumers,
+    is_part,
     is_redistribution,
+    operator_at,
     owner,
     producer,
     surroundings,
@@ -177,8 +179,8 @@ def _redistribution(around: Surroundings, node: Node, item: WholeNode | None) ->
         return Cause(node, "unknown", "a redistribution", missing=("where it stands",))
     source = producer(item)
     users = consumers(item, around.phases)
-    consumer = users[0].node if users else None
-    producing = source.node if isinstance(source, WholeNode) else None
+    consumer = operator_at(around, users[0]).node if users else None
+    producing = operator_at(around, source).node if isinstance(source, WholeNode) else None
     more = f" and {len(users) - 1} more" if len(users) > 1 else ""
     to = "the result" if consumer is None or consumer.is_return else _named(consumer)
     if isinstance(source, GraphParameter):
@@ -203,7 +205,7 @@ def _forward_reduction(
     around: Surroundings, node: Node, sent: Collective, item: WholeNode | None
 ) -> Cause:
     source = producer(item) if item is not None else None
-    operator = source.node if isinstance(source, WholeNode) else None
+    operator = operator_at(around, source).node if isinstance(source, WholeNode) else None
     if node.is_backward and around.forward.get(node) is None:
         message = f"gradient of a forward reduction in {node.scope}, which is gone"
         return Cause(node, "forward reduction", message, missing=("the forward node: it is gone",))
@@ -227,8 +229,8 @@ def _operator(
 ) -> Cause:
     found = owner(around, item) if item is not None else None
     if found is None:
-        message = "part of the sharded form of an operator"
-        return Cause(node, "unknown", message, missing=("which operator: none is near",))
+        message = f"part of the sharded form of an operator in {node.scope}"
+        return Cause(node, "operator", message, missing=("which operator: it is gone",))
     what = "its sharded form needs data of other devices" if sent else "its sharded form"
     message = f"part of {_named(found.node)}: {what}"
     return Cause(node, "operator", message, operator=found.node)
@@ -350,7 +352,7 @@ def _local(around: Surroundings, node: Node, item: WholeNode | None) -> Cause:
     if node.op == "_GetTensorSlice":
         return Cause(node, "constant", "cuts a constant to this device's slice")
     name = node.instance_name or ""
-    if name[:6].isdigit() or name.startswith("forward_op"):
+    if is_part(node) or name.startswith("forward_op"):
         return _operator(around, node, None, item)
     if item is not None and is_cut(node) and _in_ring(item):
         return Cause(node, "ring attention", "ring attention: joins or cuts keys and values")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irtool.ir.collectives import collective
@@ -17,7 +17,8 @@ from irtool.ir.whole import Whole, WholeNode
 REDISTRIBUTION = re.compile(r"(grad_?)?redistribution_")
 """Instance names of what stands between two operators' layouts."""
 
-_INSERTED = re.compile(r"(grad_?)?(redistribution_|forward_op_?\d|parallel_optimizer|mirror|\d{6,})")
+_INSERTED = re.compile(r"(grad_?)?(redistribution_|forward_op_\d|parallel_optimizer|mirror)")
+_PART = re.compile(r"(grad_?)?(forward_op)?\d{6,}")
 _MARKS = (VIRTUAL - {"AShardIdentity"}) | {"_MicroStepAllGather", "_MiniStepAllGather"}
 _PASSING = frozenset((
     "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
@@ -199,34 +200,85 @@ def _takes(user: WholeNode, place: WholeNode) -> bool:
     return bool(user.inputs) and user.inputs[0] is place
 
 
-# -- the operator that brings a collective with it -------------------------------------------------
+# -- the sharded form of one operator --------------------------------------------------------------
 
 _BEFORE_OPERATOR = ("AllGather", "NeighborExchange", "NeighborExchangeV2", "AlltoAll", "AlltoAllV")
+_HELPERS = frozenset((
+    "Add", "Cast", "Concat", "Div", "Equal", "ExpandDims", "Less", "LogicalAnd", "Maximum",
+    "Minimum", "Mul", "PadV3", "RealDiv", "ReduceMean", "Reshape", "ReLU", "Rsqrt", "Slice",
+    "Split", "Sqrt", "Square", "StridedSlice", "Sub", "TensorShape", "Transpose",
+))  # fmt: skip
+"""Operators of which MindSpore makes the sharded forms of others."""
+
+_LARGEST_FORM = 200
+
+
+def is_part(node: Node) -> bool:
+    """Whether a node belongs to what an operator was replaced by when it was sharded."""
+    return bool(node.instance_name and _PART.match(node.instance_name)) and node.op not in _MARKS
+
+
+def form_of(item: WholeNode) -> list[WholeNode]:
+    """The whole sharded form that a node is part of: all connected parts."""
+    found = {item.index: item}
+    todo = [item]
+    while todo and len(found) < _LARGEST_FORM:
+        place = todo.pop()
+        for near in (*place.producers, *place.users):
+            if near.index in found or not (is_part(near.node) or near.op in _PASSING):
+                continue
+            if near.node.is_backward != item.node.is_backward or near.op in ("Load", "Depend"):
+                continue
+            found[near.index] = near
+            todo.append(near)
+    return [found[index] for index in sorted(found) if is_part(found[index].node)]
 
 
 def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
-    """The operator whose own sharded form holds this node.
+    """The operator whose own sharded form holds this node; None where it left no trace.
 
-    Gathers and exchanges stand before it, reductions and scatters after it.
+    It stands in the form itself, or beside it: behind gathers and exchanges, and in front of
+    reductions and scatters.
     """
-    found = producer(item)
-    after = consumers(item, around.phases)
-    behind = next((user for user in after if not user.node.is_return), None)
+    form = form_of(item)
+    for test in (_is_tied(around), _has_strategy, _is_no_helper):
+        for place in form:
+            if place.op not in COMMUNICATION and test(place):
+                return place
+    if len(form) > 1 and any(place.op in _HELPERS - {"Split", "Concat"} for place in form):
+        return None  # nothing of it is left but helpers
     operator = COMMUNICATION.get(item.op)
     ahead = operator is not None and operator.base in _BEFORE_OPERATOR
     if operator is None:
-        ahead = _first_collective_is_behind(item)
-    first, second = (behind, found) if ahead else (found, behind)
-    for place in (first, second):
-        if isinstance(place, WholeNode):
-            return place
-    return None
+        ahead = not any(place.op in COMMUNICATION for place in _chain_after(form, item))
+    found = _outside(producer(form[0]))
+    after = [user for user in consumers(form[-1], around.phases) if not user.node.is_return]
+    behind = _outside(after[0] if after else None)
+    return (behind or found) if ahead else (found or behind)
 
 
-def _first_collective_is_behind(item: WholeNode) -> bool:
-    """Whether a slice, split or concat of an operator's own form comes after its collective."""
-    for place in before(item):
-        origin = collective(place.node)
-        if origin is not None and origin.origin in ("operator", "forward reduction"):
-            return origin.op in _BEFORE_OPERATOR
-    return True
+def _is_tied(around: Surroundings) -> Callable[[WholeNode], bool]:
+    return lambda place: place.node in around.begin and place.op not in _HELPERS
+
+
+def _has_strategy(place: WholeNode) -> bool:
+    return place.node.strategy is not None and place.op not in _HELPERS
+
+
+def _is_no_helper(place: WholeNode) -> bool:
+    return place.op not in _HELPERS
+
+
+def _chain_after(form: list[WholeNode], item: WholeNode) -> list[WholeNode]:
+    return [place for place in form if place.index > item.index]
+
+
+def _outside(place: WholeNode | GraphParameter | None) -> WholeNode | None:
+    if not isinstance(place, WholeNode) or place.op in COMMUNICATION:
+        return None
+    return place
+
+
+def operator_at(around: Surroundings, place: WholeNode) -> WholeNode:
+    """The operator that a node is, or whose sharded form it is part of."""
+    return (owner(around, place) or place) if is_part(place.node) else place

@@ -1,0 +1,148 @@
+"""How values are followed through a network, on small dumps written for it."""
+
+from __future__ import annotations
+
+import pytest
+
+import irtool
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+
+SIZE = "<Tensor[Float32], (64, 64)>"
+
+
+def relu(number: int, source: str, strategy: str) -> str:
+    """One ReLU with its type line."""
+    return (
+        f"  %{number}(out{number}) = PrimFunc_ReLU({source}) {{instance name: relu}} "
+        f"primitive_attrs: {{in_strategy: ({strategy})}}\n      : ({SIZE}) -> ({SIZE})\n"
+    )
+
+
+def dump_of(*graphs: str) -> str:
+    """A dump whose entry is the last graph, called main, with one input."""
+    head = (
+        "# IR entry: @main\n# Total subgraphs: {count}\n\n# Attrs:\n\n# Total params: 1\n# Params:\n"
+        f"%para1_x: {SIZE} : [64, 64]\n\n"
+    )
+    return head.format(count=len(graphs)) + "\n\n".join(graphs) + "\n"
+
+
+def graph(name: str, body: str, result: str, parameters: str = "") -> str:
+    return (
+        f"subgraph attr:\nsubgraph instance: {name} : 0x1\n"
+        f"subgraph @{name}({parameters}) {{\n{body}  Return({result})\n      : ({SIZE})\n}}\n"
+    )
+
+
+def checked(text: str, **options: object) -> Report:
+    values: dict[str, object] = {"device_num": 8, "full_batch": True, **options}
+    dump = irtool.loads(text, "net.ir")
+    assert not dump.problems
+    return check(dump, ParallelContext.from_mapping(values))
+
+
+def chains(report: Report) -> list[tuple[str, str, list[str]]]:
+    """Producer, consumer, operators; a result of the network is called Return."""
+    return [
+        (item.producer.id, item.consumer.id, [step.op for step in item.operators or ()])
+        for item in report.redistributions
+        if not item.consumer.is_return
+    ]
+
+
+def test_an_edge_within_a_graph() -> None:
+    body = relu(0, "%para1_x", "(8, 1)") + relu(1, "%0", "(1, 8)")
+    report = checked(dump_of(graph("main", body, "%1")))
+    assert report.accepted
+    assert chains(report) == [("%0", "%1", ["AllGather", "StridedSlice"])]
+
+
+def test_all_to_all_is_off_unless_asked_for() -> None:
+    body = relu(0, "%para1_x", "(8, 1)") + relu(1, "%0", "(1, 8)")
+    report = checked(dump_of(graph("main", body, "%1")), enable_alltoall="True")
+    assert chains(report)[0][2] == ["Reshape", "AlltoAll", "Reshape"] or chains(report)[0][2] == [
+        "AlltoAll"
+    ]
+
+
+def test_equal_layouts_need_nothing() -> None:
+    body = relu(0, "%para1_x", "(4, 2)") + relu(1, "%0", "(4, 2)")
+    assert chains(checked(dump_of(graph("main", body, "%1")))) == [("%0", "%1", [])]
+
+
+def test_an_edge_into_a_called_graph_and_out_of_it() -> None:
+    inner = graph("inner", relu(0, "%para2_y", "(1, 8)"), "%0", "%para2_y")
+    call = f"  %1(c) = call @inner(%0)\n      : ({SIZE}) -> ({SIZE})\n"
+    body = relu(0, "%para1_x", "(8, 1)") + call + relu(2, "%1", "(8, 1)")
+    report = checked(dump_of(inner, graph("main", body, "%2")))
+    edges = {
+        (item.producer.graph.name, item.consumer.graph.name)
+        for item in report.redistributions
+        if item.producer.graph and item.consumer.graph and not item.consumer.is_return
+    }
+    assert edges == {("main", "inner"), ("inner", "main")}
+
+
+def test_tuples_are_seen_through() -> None:
+    pair = "<Tuple[Tensor[Float32]*2], TupleShape((64, 64), (64, 64))>"
+    body = (
+        relu(0, "%para1_x", "(8, 1)")
+        + relu(1, "%para1_x", "(4, 1)")
+        + f"  %2(t) = MakeTuple(%0, %1)\n      : ({SIZE}, {SIZE}) -> ({pair})\n"
+        + f"  %3(g) = TupleGetItem(%2, I64(1))\n      : ({pair}, <Int64, NoShape>) -> ({SIZE})\n"
+        + relu(4, "%3", "(1, 8)")
+    )
+    report = checked(dump_of(graph("main", body, "%4")))
+    assert [(a, b) for a, b, _ in chains(report)] == [("%1", "%4")]
+
+
+def test_the_first_refusal_is_that_of_the_operator_that_comes_first() -> None:
+    body = relu(0, "%para1_x", "(3, 1)") + relu(1, "%0", "(1, 5)")
+    report = checked(dump_of(graph("main", body, "%1")))
+    assert report.accepted is False
+    assert [item.line for item in report.findings] == sorted(i.line for i in report.findings)
+    assert report.findings[0].code == "not-divisible"
+
+
+@pytest.mark.parametrize(("full_batch", "split"), [(True, 1), (False, 8)])
+def test_results_of_an_evaluation_come_with_their_batch_split(full_batch: bool, split: int) -> None:
+    body = relu(0, "%para1_x", "(1, 1)")
+    report = checked(dump_of(graph("main", body, "%0")), full_batch=full_batch)
+    (last,) = [item for item in report.redistributions if item.consumer.is_return]
+    assert last.target is not None
+    assert last.target.splits == (split, 1)
+
+
+def test_a_reshape_lies_like_its_neighbours() -> None:
+    reshaped = "<Tensor[Float32], (4096)>"
+    body = (
+        relu(0, "%para1_x", "(8, 1)")
+        + "  %1(r) = PrimFunc_Reshape(%0, (I64(4096))) {instance name: reshape}\n"
+        + f"      : ({SIZE}, <Tuple[Int64], TupleShape(NoShape)>) -> ({reshaped})\n"
+        + "  %2(e) = PrimFunc_Exp(%1) {instance name: exp} primitive_attrs: {in_strategy: ((8))}\n"
+        + f"      : ({reshaped}) -> ({reshaped})\n"
+    )
+    report = checked(dump_of(graph("main", body, "%2")))
+    (chain,) = [item for item in report.redistributions if item.replaces]
+    assert chain.source is not None
+    assert chain.target is not None
+    assert (chain.source.slice_shape, chain.target.slice_shape) == ((8, 64), (512,))
+    assert [step.op for step in chain.operators or ()] == ["Reshape"]
+
+
+def test_a_format_that_is_none_is_refused() -> None:
+    body = relu(0, "%para1_x", "8, 1")
+    report = checked(dump_of(graph("main", body, "%0")))
+    assert report.accepted is False
+    assert report.findings[0].code == "format"
+
+
+def test_collectives_of_the_users_own_are_refused() -> None:
+    body = relu(0, "%para1_x", "(8, 1)") + (
+        f"  %1(r) = AllReduce(%0) {{instance name: mine}}\n      : ({SIZE}) -> ({SIZE})\n"
+    )
+    report = checked(dump_of(graph("main", body, "%1")))
+    assert report.accepted is False
+    assert report.findings[0].code == "communication"
