@@ -13,6 +13,7 @@ from irtool.ir.node import Node
 from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
+CHAIN = (*COLLECTIVES, "Split", "Concat", "StridedSlice", "Reshape", "TupleGetItem", "MakeTuple")
 TIES = ("TupleGetItem", "MakeTuple")
 
 
@@ -160,7 +161,8 @@ def matched(begin: Dump, end: Dump) -> dict[Node, Node]:
 
 
 def is_inserted(node: Node) -> bool:
-    return instance(node).startswith("redistribution")
+    # Operators with local attributes that replace the user's bear such names, too.
+    return instance(node).startswith("redistribution") and node.op in CHAIN
 
 
 def chain_before(source: object) -> list[Node]:

@@ -14,4 +14,8 @@ class CommandEntry(NamedTuple):
 
 COMMANDS: dict[str, CommandEntry] = {
     "parse": CommandEntry("irtool.cli.parse", "What is in this dump?"),
+    "check": CommandEntry(
+        "irtool.cli.check", "Is each strategy legal; what will be sliced and communicated?"
+    ),
+    "rules": CommandEntry("irtool.cli.rules", "What irtool knows of operators."),
 }

@@ -6,12 +6,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, cast
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from irtool.cli.report import Failure
 from irtool.sharding.irregular import FUNCTIONS
@@ -79,6 +79,54 @@ def _above(folder: str) -> str:
         if parent == folder or os.path.exists(os.path.join(folder, ".git")):
             return ""
         folder = parent
+
+
+# -- keys of the context ---------------------------------------------------------------------
+
+CONTEXT_ALIASES = {
+    "devices": "device_num",
+    "rank": "global_rank",
+    "stages": "pipeline_stages",
+    "auto_parallel_search_mode": "search_mode",
+    "target": "device_target",
+    "soc_version": "soc",
+}
+"""Other names of keys."""
+
+CONTEXT_KEYS = frozenset(CONTEXT_ALIASES) | frozenset(
+    (
+        *("device_num", "global_rank", "pipeline_stages", "device_target", "soc"),
+        *("parallel_mode", "search_mode", "dataset_strategy", "full_batch", "enable_alltoall"),
+        *("enable_parallel_optimizer", "parallel_optimizer_config"),
+        *("parallel_optimizer_threshold", "optimizer_weight_shard_size"),
+        *("gradient_accumulation_shard", "grad_accumulation_step", "gradients_mean"),
+        *("gradient_fp32_sync", "loss_repeated_mean", "pipeline_config"),
+        # These say nothing about sharding.
+        *("parameter_broadcast", "strategy_ckpt_load_file", "strategy_ckpt_save_file"),
+        *("strategy_ckpt_config", "group_ckpt_save_file", "all_reduce_fusion_config"),
+        *("communi_parallel_mode", "comm_fusion", "optimizer_weight_shard_aggregated_save"),
+        *("sharding_propagation", "auto_pipeline", "pipeline_segments", "pipeline_scheduler"),
+        *("pipeline_result_broadcast", "pipeline_interleave", "dump_local_norm"),
+        *("dump_local_norm_path", "dump_device_local_norm", "auto_parallel_new_interface"),
+        "init_param_in_compile",
+    )
+)
+"""Every key that a context may have: those of ``set_auto_parallel_context``, and the target."""
+
+
+def check_context_keys(keys: Iterable[str], place: str) -> None:
+    """Make sure that all keys mean something.
+
+    Raises:
+        Failure: one does not.
+    """
+    for key in keys:
+        if key in CONTEXT_KEYS:
+            continue
+        near = get_close_matches(key, sorted(CONTEXT_KEYS), n=1)
+        hint = f"did you mean {near[0]}?" if near else "docs/check.md lists the keys"
+        message = f"there is no key {key} in a parallel context"
+        raise Failure(message, place, hint=hint, code="CTX001")
 
 
 # -- JSON and TOML -----------------------------------------------------------------------------
@@ -175,14 +223,13 @@ def _read(path: str, text: str) -> list[Rule]:
         if not isinstance(cause, UnexpectedInput):
             raise Failure(f"no rules: {error}", path, hint=_NOTATION, code="RUL001") from None
         line, column = cause.line, cause.column
-        message = "a rule cannot go on like this"
-        if isinstance(cause, UnexpectedToken) and cause.token.type == "$END":
+        token: Any = getattr(cause, "token", None)
+        if token is not None and token.type == "$END":
             line, column = _end_of(text)
             message = "the file ends within a rule"
-        elif isinstance(cause, UnexpectedToken):
-            message = f"a rule cannot go on with {str(cause.token)!r} here"
-        elif isinstance(cause, UnexpectedCharacters):
-            message = f"a rule cannot go on with {cause.char!r} here"
+        else:
+            what = str(token if token is not None else getattr(cause, "char", ""))
+            message = f"a rule cannot go on with {what!r} here"
         raise _located(path, text, line, column, message, _NOTATION, "RUL001") from None
 
 
@@ -208,7 +255,9 @@ def _mistakes(rule: Rule, ways: list[str]) -> Iterator[tuple[str, str, list[str]
     declared = [attribute.name for attribute in rule.attributes]
     for name in _attributes_used(rule):
         if name not in declared:
-            pattern = rf"\b(?:whole|swap|drop|keep|insert|permute|unsplit)\s+(?={re.escape(name)}\b)"
+            pattern = (
+                rf"\b(?:whole|swap|drop|keep|insert|permute|unsplit)\s+(?={re.escape(name)}\b)"
+            )
             yield pattern, f"{name} is no attribute of the rule", declared, name
     axes = [axis.name for pattern in rule.inputs for axis in pattern.axes if axis.name]
     for reduce in rule.reduces:

@@ -19,10 +19,26 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-from irtool.cli.configuration import Configuration, read_table
-from irtool.cli.report import Failure, note
+from irtool.cli.configuration import (
+    CONTEXT_ALIASES,
+    CONTEXT_KEYS,
+    Configuration,
+    check_context_keys,
+    read_table,
+)
+from irtool.cli.inputs import inputs_for
+from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.run import InputFile
 from irtool.sharding.network.context import ParallelContext
+from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_context import CASE_FILE, read_case
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_names import parse_name
+from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.source import DumpError
+
+BEGIN = "step_parallel_begin"
+"""The dump that strategies are checked in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +97,12 @@ OPTIONS = (
 )  # fmt: skip
 """Keys that have an option of their own; ``--set KEY=VALUE`` gives all others."""
 
-_ALIASES = {
-    "devices": "device_num",
-    "rank": "global_rank",
-    "stages": "pipeline_stages",
-    "auto_parallel_search_mode": "search_mode",
-    "target": "device_target",
-    "soc_version": "soc",
-}
 _OPTIMIZER = "parallel_optimizer_config"
 _IN_OPTIMIZER = (
-    "parallel_optimizer_threshold", "optimizer_weight_shard_size", "gradient_accumulation_shard",
-)  # fmt: skip
-_UNSHARDED = frozenset(
-    """
-    parameter_broadcast strategy_ckpt_load_file strategy_ckpt_save_file strategy_ckpt_config
-    group_ckpt_save_file all_reduce_fusion_config communi_parallel_mode comm_fusion
-    optimizer_weight_shard_aggregated_save sharding_propagation auto_pipeline pipeline_segments
-    pipeline_result_broadcast pipeline_interleave pipeline_scheduler dump_local_norm
-    dump_local_norm_path dump_device_local_norm auto_parallel_new_interface init_param_in_compile
-    """.split()
+    "parallel_optimizer_threshold",
+    "optimizer_weight_shard_size",
+    "gradient_accumulation_shard",
 )
-KEYS = frozenset(
-    {option.key for option in OPTIONS}
-    | {*_ALIASES, *_IN_OPTIMIZER, *_UNSHARDED, _OPTIMIZER}
-    | {"pipeline_config", "gradient_fp32_sync", "loss_repeated_mean"}
-)
-"""Every key that a context may have; some say nothing about sharding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +136,13 @@ def context_command(name: str, function: Callable[..., int]) -> typer.Typer:
     underscores, as MindSpore's keys are.
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    settings = {"token_normalize_func": lambda token: token.replace("_", "-")}
+    settings = {"token_normalize_func": _with_dashes}
     app.command(name, context_settings=settings, help=function.__doc__)(_with_context(function))
     return app
+
+
+def _with_dashes(token: str) -> str:
+    return token.replace("_", "-")
 
 
 def _with_context(function: Callable[..., int]) -> Callable[..., int]:
@@ -196,8 +195,8 @@ def _setting(item: str) -> tuple[str, object]:
     if not equals:
         raise Failure(f"--set takes KEY=VALUE, not {item}", hint="--set gradients_mean=true")
     key = key.strip().replace("-", "_")
-    _check_keys([key], "--set", {})
-    return _ALIASES.get(key, key), value.strip()
+    check_context_keys([key], "--set")
+    return CONTEXT_ALIASES.get(key, key), value.strip()
 
 
 # -- layers ------------------------------------------------------------------------------------
@@ -254,9 +253,11 @@ def _files(
             values, reason = read_case(path)
             if reason:
                 note(f"{path} {reason}: not used")
-            found.append(({key: v for key, v in (values or {}).items() if key in KEYS}, path))
+            found.append(
+                ({key: v for key, v in (values or {}).items() if key in CONTEXT_KEYS}, path)
+            )
     if configuration.context:
-        _check_keys(configuration.context, configuration.path, configuration.context)
+        check_context_keys(configuration.context, configuration.path)
         found.append((configuration.context, configuration.path))
     if arguments.file is not None:
         table = read_table(arguments.file)
@@ -264,25 +265,18 @@ def _files(
         if not isinstance(inner, dict):
             raise Failure("context must be a table", arguments.file)
         values = cast("dict[str, object]", inner)
-        _check_keys(values, arguments.file, values)
+        check_context_keys(values, arguments.file)
         found.append((values, arguments.file))
     return found
-
-
-def _check_keys(keys: Sequence[str] | Mapping[str, object], place: str, values: object) -> None:
-    for key in keys:
-        if key in KEYS:
-            continue
-        near = get_close_matches(key, sorted(KEYS), n=1)
-        hint = f"did you mean {near[0]}?" if near else "docs/check.md lists the keys"
-        raise Failure(f"there is no key {key} in a parallel context", place, hint=hint, code="CTX001")
 
 
 def _merge(
     merged: dict[str, object], origins: dict[str, str], values: Mapping[str, object], origin: str
 ) -> None:
     """Put a stronger layer over weaker ones, key by key."""
-    layer = {_ALIASES.get(key, key): value for key, value in values.items() if value is not None}
+    layer = {
+        CONTEXT_ALIASES.get(key, key): value for key, value in values.items() if value is not None
+    }
     if "full_batch" in layer and "dataset_strategy" not in layer:
         # The two say the same thing in two ways; within one layer dataset_strategy goes first.
         merged.pop("dataset_strategy", None)
@@ -292,7 +286,7 @@ def _merge(
         below = cast("dict[str, object]", merged.get(_OPTIMIZER, {}))
         layer[_OPTIMIZER] = {**below, **config}
     merged.update(layer)
-    origins.update({key: origin for key in [*layer, *config]})
+    origins.update(dict.fromkeys([*layer, *config], origin))
 
 
 def _optimizer_table(value: object, origin: str) -> dict[str, object]:
@@ -343,3 +337,85 @@ def _hint(key: str, message: str, merged: Mapping[str, object]) -> str:
     if key == "dataset_strategy":
         return "full_batch, data_parallel, or one tuple an input: '((8, 1), (8,))'"
     return ""
+
+
+# -- which dump, and its context ---------------------------------------------------------------
+
+
+def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
+    """The dump to check: the file itself, or the begin dump that a run folder holds.
+
+    Raises:
+        Failure: there is no such dump.
+    """
+    if os.path.isdir(path):
+        return _begin_of_run(path, rank, graph)
+    files, problems = inputs_for([path], None, graph)
+    if not files:
+        report_problems(problems[1:])
+        problem = problems[0]
+        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+    if len(files) > 1:
+        raise Failure(f"{len(files)} files match, and one is checked at a time", path)
+    _check_pass(files[0].path)
+    return files[0]
+
+
+def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
+    try:
+        run = load_run(path)
+        picked = run.compilation(graph, _nearest_rank(run.ranks, rank))
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    begin = picked.file(BEGIN)
+    if begin is None and graph is None:
+        others = [each for each in run.compilations if each.rank == picked.rank]
+        picked = max(others, key=_size, default=picked)
+        begin = picked.file(BEGIN)
+    if begin is None:
+        hint = f"MindSpore writes {BEGIN}_*.ir with MS_DEV_SAVE_GRAPHS=1 or more"
+        raise Failure(f"there is no dump {BEGIN} in this folder", path, hint=hint)
+    note(f"checks {begin.path}" + (f", {picked.chosen}" if picked.chosen else ""))
+    return InputFile(begin.path, picked.rank, picked.index, begin.name, path)
+
+
+def _nearest_rank(ranks: Sequence[int], rank: int | None) -> int | None:
+    """The rank whose dumps to read: the one that was asked for, or the last one before it."""
+    if rank is None or rank in ranks:
+        return rank
+    return max((each for each in ranks if each < rank), default=None)
+
+
+def _size(compilation: Compilation) -> int:
+    begin = compilation.file(BEGIN)
+    return begin.size if begin is not None else -1
+
+
+def _check_pass(path: str) -> None:
+    """Refuse dumps that were taken too late, by their names."""
+    name = parse_name(os.path.basename(path)).name
+    if name == "step_auto_parallel_begin":
+        note(f"{path} was taken before the search: its strategies are not those of the end")
+    if name not in ("validate", "step_parallel_end", "optimize", "execute", "task_emit"):
+        return
+    folder = os.path.dirname(path)
+    begins = [each for each in sorted(os.listdir(folder or ".")) if each.startswith(BEGIN)]
+    hint = f"irtool check {os.path.join(folder, begins[0])}" if begins else ""
+    message = f"taken after {name}, when everything is sliced; check reads {BEGIN}"
+    raise Failure(message, path, hint=hint)
+
+
+def context_of(
+    file: InputFile, arguments: ContextArguments, configuration: Configuration
+) -> Resolved:
+    """The parallel context of an input.
+
+    Raises:
+        Failure: it makes no sense, or is not known.
+    """
+    if file.path == STDIN:
+        return resolve(arguments, configuration, None)
+    folders = os.path.dirname(os.path.abspath(file.path)).split(os.sep)
+    return resolve(arguments, configuration, file.path, folder_rank(tuple(folders)))

@@ -30,7 +30,7 @@ COMMUNICATION: dict[str, Communication] = {
     "_MirrorOperator": Communication("AllReduce", virtual=True),
     "_MirrorMicroStepOperator": Communication("AllReduce", virtual=True),
     "_MicroStepAllGather": Communication("AllGather"),
-    # Known from MindSpore's source only: no dump that we have shows them.
+    # Not seen in a dump: names from MindSpore's API and sources.
     **{
         name: Communication(name)
         for name in (

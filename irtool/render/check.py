@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from irtool.render.check_counts import collective_rows, parameter_counts, verdict_counts
+from irtool.render.check_counts import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.render.check_tables import (
     collectives_table,
     operators_table,
@@ -13,6 +13,7 @@ from irtool.render.check_tables import (
     redistributions_table,
     shown,
 )
+from irtool.render.json import json_text, json_value
 from irtool.render.tables import Document, Facts, Heading, Note
 from irtool.render.text import bytes_text, count_text, plural, shortened, tuple_text
 from irtool.sharding.network.report import (
@@ -28,6 +29,13 @@ MOST_FINDINGS = 20
 DEVICE_LIST = "device-list"
 _MOST_PLACES = 8
 _STATEMENT = 400
+
+
+_ADVICE = {
+    "parameter-users": "strategies that split the parameter alike in all operators that use it",
+    "out-layout": "leave out out_layout",
+    "reshape-strategy": "leave out the strategy: Reshape takes that of its neighbours",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,8 @@ def check_document(view: CheckView) -> Document:
     if "operators" in view.lists:
         document.add(operators_table(view.operators, view.limit))
     if "redistributions" in view.lists:
-        document.add(redistributions_table(view.redistributions, view.limit))
+        edges = [edge for edge in view.redistributions if moves(edge)]
+        document.add(redistributions_table(edges, view.limit))
     if "parameters" in view.lists:
         document.add(parameters_table(report.parameters, view.limit))
     return document
@@ -130,9 +139,10 @@ def _facts(view: CheckView) -> list[tuple[str, str]]:
         facts.append(("operators", ", ".join(parts)))
     if report.accepted is False or not report.context.is_parallel:
         return facts
-    changed = [edge for edge in report.redistributions if edge.operators]
-    unknown = sum(edge.operators is None for edge in report.redistributions)
-    text = f"on {count_text(len(changed))} of {plural(len(report.redistributions), 'edge')}"
+    edges = report.redistributions
+    unknown = sum(edge.operators is None for edge in edges)
+    changed = sum(moves(edge) for edge in edges) - unknown
+    text = f"on {count_text(changed)} of {plural(len(edges), 'edge')}"
     facts.append(("redistributions", text + (f", {unknown} not known" if unknown else "")))
     if report.parameters:
         facts.append(("parameters", _parameters(report)))
@@ -152,7 +162,8 @@ def _context(view: CheckView) -> str:
     parts = [
         plural(context.devices, "device"),
         *([plural(context.stages, "stage")] if context.stages > 1 else []),
-        f"seen from rank {context.rank}",
+        f"seen from rank {context.rank}"
+        + (f" of stage {context.stage}" if context.stages > 1 else ""),
         context.mode + (f" by {context.search}" if context.searches else ""),
         context.target + (f" {context.soc}" if context.soc else ""),
         *(["all-to-all"] if context.enable_alltoall else []),
@@ -183,6 +194,8 @@ def _parameters(report: Report) -> str:
 def _finding(view: CheckView, group: FindingGroup) -> list[tuple[str, str]]:
     finding = group.first
     subject = " ".join(part for part in (finding.node and finding.node.id, finding.op) if part)
+    if finding.op == "parameter":
+        subject = ""
     facts = [
         (finding.severity, f"{subject}: {finding.message}" if subject else finding.message),
         ("code", finding.code + (f", {finding.check} in MindSpore" if finding.check else "")),
@@ -223,6 +236,9 @@ def _statement(finding: CheckFinding) -> str:
     for name, value in (("in_strategy", node.in_strategy), ("out_strategy", node.out_strategy)):
         if value is not None:
             text += f", {name} {tuple_text(value)}"
+    for name, value in (("in_layout", node.in_layout), ("out_layout", node.out_layout)):
+        if value is not None:
+            text += f", {name} {json_text(json_value(value))}"
     return text
 
 
@@ -239,7 +255,11 @@ def _instead(view: CheckView, finding: CheckFinding) -> list[str]:
     found: list[str] = []
     strategies = view.instead.get(finding, ())
     if strategies:
-        found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)))
+        without = finding.node is not None and finding.node.out_strategy is not None
+        end = ", without out_strategy" if without else ""
+        found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
+    if finding.code in _ADVICE:
+        found.append(_ADVICE[finding.code])
     if finding.code == DEVICE_LIST:
         soc = view.report.context.soc or "''"
         found.append(

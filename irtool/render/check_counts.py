@@ -42,9 +42,7 @@ def collective_rows(report: Report) -> list[CollectiveRow]:
         totals[2] += count if size is None else 0
     context = report.context
     rows = [
-        CollectiveRow(
-            op, ranks, group_name(ranks, context.devices, context.target), why, *totals
-        )
+        CollectiveRow(op, ranks, group_name(ranks, context.devices, context.target), why, *totals)
         for (op, ranks, why), totals in found.items()
     ]
     return sorted(rows, key=lambda row: -row.bytes)
@@ -73,6 +71,11 @@ def is_group(ranks: tuple[int, ...] | None) -> bool:
     return ranks is not None and len(ranks) > 1
 
 
+def moves(edge: RedistributionReport) -> bool:
+    """Whether something is inserted that is more than another view of the same local tensor."""
+    return edge.operators is None or any(step.op != "Reshape" for step in edge.operators)
+
+
 def step_bytes(edge: RedistributionReport, step: RedistributionStep) -> int | None:
     """What one device puts into a step of a redistribution."""
     types = edge.consumer.input_types
@@ -80,7 +83,7 @@ def step_bytes(edge: RedistributionReport, step: RedistributionStep) -> int | No
     if abstract is None or any(size < 0 for size in step.input_shape):
         return None
     dtypes = [dtype for dtype, _ in abstract.tensors] or [""]
-    bits = BITS.get(dtypes[min(edge.item, len(dtypes) - 1)])
+    bits = BITS.get(dtypes[min(edge.item, len(dtypes) - 1)] or "")
     return None if bits is None else prod(step.input_shape) * bits // 8
 
 

@@ -115,7 +115,7 @@ def redistributions_table(edges: Sequence[RedistributionReport], limit: int | No
         (
             edge.consumer.line,
             f"{edge.producer.id} {edge.producer.op}",
-            f"{edge.consumer.id} {edge.consumer.op}",
+            "in its place" if edge.replaces else f"{edge.consumer.id} {edge.consumer.op}",
             edge.input,
             layouts_text(edge),
             f"not known: {edge.why}" if edge.operators is None else chain_text(edge.operators),

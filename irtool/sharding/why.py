@@ -19,7 +19,8 @@ from irtool.ir.node import Node
 from irtool.ir.whole import WholeNode
 from irtool.sharding.network.report import Report
 from irtool.sharding.why_cause import Cause, CauseKind
-from irtool.sharding.why_layouts import with_report
+from irtool.sharding.why_layouts import with_layouts
+from irtool.sharding.why_remedy import with_remedy
 from irtool.sharding.why_walk import (
     Surroundings,
     before,
@@ -80,8 +81,9 @@ def explain_in(around: Surroundings, node: Node, report: Report | None = None) -
     cause = _traced(around, node)
     cause = _completed(around, cause)
     if report is not None:
-        cause = with_report(around, cause, report)
-    if not around.begin:
+        cause = with_layouts(around, cause, report)
+    cause = with_remedy(around, cause, report)
+    if around.before is None:
         cause = replace(cause, missing=(*cause.missing, _NO_BEGIN))
     elif report is None:
         cause = replace(cause, missing=(*cause.missing, _NO_REPORT))
@@ -117,7 +119,8 @@ def _completed(around: Surroundings, cause: Cause) -> Cause:
     """Add what the node itself says: what is sent, how often, for which micro-batch."""
     node = cause.node
     sent = collective(node)
-    operator = cause.consumer if cause.kind == "redistribution" else cause.operator
+    chain = cause.kind in ("redistribution", "dataset", "constant")
+    operator = cause.consumer if chain else cause.operator
     cause = replace(
         cause,
         micro=node.micro,
@@ -126,7 +129,7 @@ def _completed(around: Surroundings, cause: Cause) -> Cause:
         begin=around.begin.get(operator) if operator is not None else None,
         producer_begin=(
             around.begin.get(cause.operator)
-            if cause.operator is not None and cause.kind == "redistribution"
+            if cause.operator is not None and chain
             else None
         ),
     )

@@ -10,7 +10,7 @@ from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.ir.operators import COMMUNICATION, VIRTUAL
+from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.ties import End, Phase, phases, ties, ties_between
 from irtool.ir.whole import Whole, WholeNode
 
@@ -32,7 +32,8 @@ class Surroundings:
     """What is known around the nodes of one dump.
 
     ``forward``: of gradient nodes, the forward node or parameter; ``original``: of recompute
-    copies, the node they repeat; ``begin``: the node of the begin dump behind a node.
+    copies, the node they repeat; ``begin``: the node of the begin dump behind a node, and
+    ``before`` all of that dump; ``repeated``: nodes that run an unknown number of times.
     """
 
     dump: Dump
@@ -41,6 +42,7 @@ class Surroundings:
     forward: Mapping[Node, End]
     original: Mapping[Node, Node]
     begin: Mapping[Node, Node] = field(default_factory=dict[Node, Node])
+    before: Whole | None = None
     repeated: frozenset[Node] = frozenset()
 
     def instance(self, node: Node) -> WholeNode | None:
@@ -74,7 +76,14 @@ def surroundings(dump: Dump, begin: Dump | None = None) -> Surroundings:
     }
     back = begin_nodes(begin, dump) if begin is not None else {}
     return Surroundings(
-        dump, whole, phases(dump), forward, original, back, frozenset(repeated)
+        dump,
+        whole,
+        phases(dump),
+        forward,
+        original,
+        back,
+        begin.whole() if begin is not None else None,
+        frozenset(repeated),
     )
 
 
@@ -111,16 +120,22 @@ def _by_name(dump: Dump) -> dict[tuple[str, str | None, str], list[Node]]:
 
 def is_inserted(node: Node) -> bool:
     """Whether a pass of the parallel compiler put this node there."""
-    if node.op in _MARKS or (node.instance_name and _INSERTED.match(node.instance_name)):
+    if node.op in _MARKS:
         return True
-    if node.op in ("Send", "Receive"):
+    if node.op in ("Send", "Receive") or node.strategy is not None:
+        return False
+    if node.instance_name and _INSERTED.match(node.instance_name):
+        return True
+    if is_part(node):
         return False
     return node.attribute("forward_comm_node_unique_id") is not None
 
 
 def is_redistribution(node: Node) -> bool:
     """Whether a node is part of a chain between two layouts."""
-    return bool(node.instance_name and REDISTRIBUTION.match(node.instance_name))
+    name = node.instance_name
+    # Equal primitives end up with one name: an operator may bear that of a chain.
+    return bool(name and REDISTRIBUTION.match(name)) and node.strategy is None
 
 
 def hands_on(node: Node) -> bool:
@@ -206,10 +221,12 @@ _BEFORE_OPERATOR = ("AllGather", "NeighborExchange", "NeighborExchangeV2", "Allt
 _HELPERS = frozenset((
     "Add", "Cast", "Concat", "Div", "Equal", "ExpandDims", "Less", "LogicalAnd", "Maximum",
     "Minimum", "Mul", "PadV3", "RealDiv", "ReduceMean", "Reshape", "ReLU", "Rsqrt", "Slice",
-    "Split", "Sqrt", "Square", "StridedSlice", "Sub", "TensorShape", "Transpose",
+    "Shape", "Split", "Sqrt", "Square", "StridedSlice", "Sub", "TensorScatterUpdate",
+    "TensorShape", "Transpose",
 ))  # fmt: skip
 """Operators of which MindSpore makes the sharded forms of others."""
 
+_NEVER = PLUMBING.union(COMMUNICATION)
 _LARGEST_FORM = 200
 
 
@@ -225,13 +242,23 @@ def form_of(item: WholeNode) -> list[WholeNode]:
     while todo and len(found) < _LARGEST_FORM:
         place = todo.pop()
         for near in (*place.producers, *place.users):
-            if near.index in found or not (is_part(near.node) or near.op in _PASSING):
+            if near.index in found or near.op in ("Load", "Depend"):
                 continue
-            if near.node.is_backward != item.node.is_backward or near.op in ("Load", "Depend"):
+            if near.op not in _PASSING and not _is_near_part(near.node, item.node):
+                continue
+            if near.node.is_backward != item.node.is_backward:
                 continue
             found[near.index] = near
             todo.append(near)
-    return [found[index] for index in sorted(found) if is_part(found[index].node)]
+    return [found[index] for index in sorted(found) if found[index].op not in _PASSING]
+
+
+def _is_near_part(node: Node, part: Node) -> bool:
+    """Whether a node belongs to the same form; some of them bear no name of their own."""
+    if is_part(node):
+        return True
+    bare = node.instance_name is None and node.location is None and node.strategy is None
+    return bare and node.scope == part.scope and node.op not in PLUMBING and not is_inserted(node)
 
 
 def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
@@ -241,9 +268,10 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
     reductions and scatters.
     """
     form = form_of(item)
-    for test in (_is_tied(around), _has_strategy, _is_no_helper):
+    tests = (_is_tied(around), _has_strategy, _is_no_helper, _is_whole(form))
+    for test in tests:
         for place in form:
-            if place.op not in COMMUNICATION and test(place):
+            if place.op not in _NEVER and test(place):
                 return place
     if len(form) > 1 and any(place.op in _HELPERS - {"Split", "Concat"} for place in form):
         return None  # nothing of it is left but helpers
@@ -267,6 +295,11 @@ def _has_strategy(place: WholeNode) -> bool:
 
 def _is_no_helper(place: WholeNode) -> bool:
     return place.op not in _HELPERS
+
+
+def _is_whole(form: list[WholeNode]) -> Callable[[WholeNode], bool]:
+    """A helper that is all there is: the operator itself, in another form."""
+    return lambda place: place.node.strategy is not None and len(form) == 1
 
 
 def _chain_after(form: list[WholeNode], item: WholeNode) -> list[WholeNode]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,11 +73,11 @@ def test_excerpts_say_what_they_lack(samples: Path) -> None:
 
 
 @pytest.mark.slow
-def test_corpus_resolves(corpus: Path) -> None:
+def test_corpus_resolves(corpus: Path, load_once: Callable[[Path], Dump]) -> None:
     total: Counter[str] = Counter()
     for folder in ("verdicts", "versions", "planning", "large", "precision"):
         for path in dump_files(corpus / folder):
-            dump = irtool.load(path)
+            dump = load_once(path)
             total += count(dump)
             assert mistyped(dump) == [], path
     assert total["unresolved"] == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -187,13 +188,13 @@ def test_a_missing_stage_leaves_sends_unmatched(stages: dict[int, Dump]) -> None
 
 
 @pytest.mark.slow
-def test_corpus_is_inlined_without_loss(corpus: Path) -> None:
+def test_corpus_is_inlined_without_loss(corpus: Path, load_once: Callable[[Path], Dump]) -> None:
     reasons: Counter[str] = Counter()
     for folder in ("verdicts", "versions", "planning"):
         for path in sorted((corpus / folder).rglob("*.ir")):
             # Hundreds of passes of one compilation differ little: every fourth file will do.
             if "actor_set" not in str(path) and zlib.crc32(path.name.encode()) % 4 == 0:
-                whole = irtool.load(path).whole()
+                whole = load_once(path).whole()
                 check(whole)
                 reasons.update(call.reason for call in whole.kept_calls)
     assert set(reasons) <= {"gradient", "control flow", "recursion", "unknown function"}

@@ -6,7 +6,7 @@ Source: which nodes of a dump bear ``{in_strategy: …}`` after the parallel pas
 from __future__ import annotations
 
 from irtool.ir.node import Node, PrimitiveTarget
-from irtool.sharding.network.graphs import Network, is_operator
+from irtool.sharding.network.graphs import Network
 
 NOT_SHARDED = frozenset({
     "TupleGetItem", "J", "list_getitem", "array_getitem", "tuple_setitem", "Depend",
@@ -43,9 +43,22 @@ TRANSFERS = frozenset({"Send", "Receive", "send", "receive"})
 """The borders of pipeline stages."""
 
 
+_MOST_NAMES = 10_000
+_names: dict[str, str] = {}
+"""What ``primitive`` said before: it is asked dozens of times a node."""
+
+
 def primitive(node: Node) -> str:
     """Name of the primitive that a node applies; empty for calls."""
-    return node.op if is_operator(node) else ""
+    target = node.target
+    if not isinstance(target, PrimitiveTarget):
+        return ""
+    name = _names.get(target.name)
+    if name is None:
+        if len(_names) > _MOST_NAMES:
+            _names.clear()
+        name = _names[target.name] = node.op
+    return name
 
 
 def is_cared_for(network: Network, node: Node, *, interleave: bool = False) -> bool:

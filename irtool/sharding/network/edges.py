@@ -207,7 +207,22 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
     target = _target(analysis, edge)
     if source is None or target is None:
         return Redistribution(edge, source, target, None, _why(analysis, edge))
-    return _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
+    found = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
+    _check_type(analysis, found)
+    return found
+
+
+def _check_type(analysis: Analysis, found: Redistribution) -> None:
+    """Refuse an AllGather of truth values: there is none. (Around a Reshape MindSpore casts.)"""
+    edge = found.edge
+    results = analysis.judged[edge.producer].call.call.results
+    dtype = results[edge.output].dtype if edge.output < len(results) else ""
+    if dtype == "Bool" and any(step.op == "AllGather" for step in found.operators or ()):
+        message = (
+            f"{edge.consumer.id} wants the truth values of {edge.producer.id} in another layout, "
+            "but AllGather takes no Bool"
+        )
+        analysis.refuse("gather-of-bool", message, "", edge.consumer, "AllGather")
 
 
 def _target(analysis: Analysis, edge: Edge) -> TensorLayout | None:

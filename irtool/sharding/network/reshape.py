@@ -14,6 +14,7 @@ from irtool.sharding.layout import WHOLE, TensorLayout, TensorMap, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of, real_source
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, primitive
+from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Use, where
 from irtool.sharding.network.strategies import Wanted
 
@@ -287,8 +288,6 @@ class _Search:
         return None, False
 
     def _result(self, node: Node, tuple_index: int) -> TensorLayout | None:
-        from irtool.sharding.network.data import result_layout
-
         return result_layout(self.analysis, node, max(tuple_index, 0))
 
     def _input(self, use: Use, tuple_index: int = -1) -> TensorLayout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.sharding.checks import SERVER, check_group
@@ -184,7 +184,8 @@ def _care_user(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
     return None
 
 
-def _differentiated(analysis: Analysis, node: Node):
+def _differentiated(analysis: Analysis, node: Node) -> Graph | None:
+    """The graph that a node applies the gradient function of, if it does."""
     callee = analysis.network.callee.get(node)
     if isinstance(callee, Node) and primitive(callee) == "J":
         graph = analysis.network.inputs[callee][0]

@@ -23,7 +23,8 @@ def relu(number: int, source: str, strategy: str) -> str:
 def dump_of(*graphs: str) -> str:
     """A dump whose entry is the last graph, called main, with one input."""
     head = (
-        "# IR entry: @main\n# Total subgraphs: {count}\n\n# Attrs:\n\n# Total params: 1\n# Params:\n"
+        "# IR entry: @main\n# Total subgraphs: {count}\n\n# Attrs:\n\n"
+        "# Total params: 1\n# Params:\n"
         f"%para1_x: {SIZE} : [64, 64]\n\n"
     )
     return head.format(count=len(graphs)) + "\n\n".join(graphs) + "\n"

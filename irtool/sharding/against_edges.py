@@ -1,0 +1,220 @@
+"""Compare predicted redistributions with the chains that stand on the edges of a later dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from irtool.ir.collectives import collective
+from irtool.ir.node import Node
+from irtool.ir.values import python_value
+from irtool.ir.whole import WholeNode
+from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.why_walk import Surroundings, is_redistribution
+
+Step = tuple[object, ...]
+"""What is compared of one inserted operator: its name, and what decides its work."""
+
+_TIES = ("TupleGetItem", "MakeTuple")
+_THROUGH = ("_VirtualDiv", "Cast", "Depend", "Load", "InsertGradientOf", "DumpGradient")
+_LAST_STEPS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """What came out: differences, edges that could not be compared, nodes that were seen."""
+
+    differences: tuple[Difference, ...]
+    unmatched: tuple[Unmatched, ...]
+    seen: frozenset[Node]
+
+
+def compare_edges(
+    report: Report, around: Surroundings, later: dict[Node, list[Node]], reshapes: bool
+) -> Edges:
+    """Compare every predicted edge whose consumer is still there.
+
+    ``later``: nodes behind each node of the begin dump; ``reshapes``: whether Reshapes count, which
+    later passes merge and drop.
+    """
+    differences: list[Difference] = []
+    unmatched: list[Unmatched] = []
+    seen: set[Node] = set()
+    chains = {item.consumer: item for item in report.redistributions if item.replaces}
+    for item in report.redistributions:
+        if item.replaces or item.consumer.is_return:
+            continue
+        wanted = _wanted(item, chains)
+        places = list(_places(item, around, later))
+        if not places or wanted is None:
+            if item.operators or item.operators is None:
+                unmatched.append(_not_compared(item, places))
+            continue
+        for place, source in places:
+            chain = chain_before(source)
+            seen.update(node.node for node in chain)
+            actual = [_shown(node.node, report) for node in chain if node.op not in _TIES]
+            if not same_chain(actual, wanted, reshapes):
+                differences.append(_difference(item, place, wanted, actual))
+                break
+    return Edges(tuple(differences), tuple(unmatched), frozenset(seen))
+
+
+def _difference(
+    item: RedistributionReport, place: WholeNode, wanted: list[Step], actual: list[Step]
+) -> Difference:
+    edge = (
+        f"{item.producer.op} {item.producer.id} to {item.consumer.op} {item.consumer.id} "
+        f"(input {item.input})"
+    )
+    return Difference(
+        "redistribution",
+        f"other operators stand between {edge}",
+        _chain_text(wanted),
+        _chain_text(actual),
+        "",
+        item.consumer,
+        place.node,
+        producer=item.producer,
+    )
+
+
+def _not_compared(item: RedistributionReport, places: list[object]) -> Unmatched:
+    what = f"{item.producer.op} {item.producer.id} to {item.consumer.op} {item.consumer.id}"
+    why = item.why or "what is inserted is not known"
+    if not places and item.operators is not None:
+        why = "the consumer was not found in the later dump"
+    return Unmatched(f"redistribution from {what}", why, item.consumer)
+
+
+def _places(
+    item: RedistributionReport, around: Surroundings, later: dict[Node, list[Node]]
+) -> Iterator[tuple[WholeNode, object]]:
+    """Where the edge is in the later dump: the consumer, and what comes in."""
+    for node in later.get(item.consumer, ()):
+        place = around.instance(node)
+        if place is None or item.input >= len(place.inputs):
+            continue
+        source: object = place.inputs[item.input]
+        if item.tie is not None:
+            if not isinstance(source, WholeNode) or source.op not in ("MakeTuple", "MakeList"):
+                continue
+            if item.item >= len(source.inputs):
+                continue
+            source = source.inputs[item.item]
+        yield place, source
+
+
+# -- what stands on an edge ----------------------------------------------------------------------
+
+
+def chain_before(source: object) -> list[WholeNode]:
+    """The inserted operators that end in ``source``, the first one first."""
+    found: list[WholeNode] = []
+    for _ in range(_LAST_STEPS):
+        if not isinstance(source, WholeNode):
+            break
+        if is_redistribution(source.node):
+            found.append(source)
+        elif source.op in _THROUGH and source.node.strategy is None:
+            pass
+        elif not (source.op in _TIES and found and _ties_inserted(source)):
+            break
+        source = source.inputs[0] if source.inputs else None
+    return list(reversed(found))
+
+
+def _ties_inserted(place: WholeNode) -> bool:
+    """Whether a tuple operator ties inserted ones together."""
+    inner: object = place.inputs[0] if place.inputs else None
+    while isinstance(inner, WholeNode) and inner.op in _TIES:
+        inner = inner.inputs[0] if inner.inputs else None
+    return isinstance(inner, WholeNode) and is_redistribution(inner.node) and inner.op == "Split"
+
+
+def _shown(node: Node, report: Report) -> Step:
+    sent = collective(node, report.devices)
+    if node.op == "AllGather" and sent is not None:
+        return "AllGather", sent.ranks
+    if node.op == "AlltoAll" and sent is not None:
+        return "AlltoAll", node.attribute("split_dim"), node.attribute("concat_dim"), sent.ranks
+    if node.op in ("StridedSlice", "Split"):
+        return node.op, _constant(node, 1), _constant(node, 2)
+    if node.op in ("Concat", "Reshape"):
+        return node.op, _constant(node, 1)
+    return (node.op,)
+
+
+def _constant(node: Node, index: int) -> object:
+    return python_value(node.operands[index]) if index < len(node.operands) else None
+
+
+# -- what is predicted -----------------------------------------------------------------------------
+
+
+def _wanted(
+    item: RedistributionReport, chains: dict[Node, RedistributionReport]
+) -> list[Step] | None:
+    before = _before(item.producer, chains)
+    if before is None or item.operators is None:
+        return None
+    return [*before, *_expected(item)]
+
+
+def _before(node: Node, chains: dict[Node, RedistributionReport]) -> list[Step] | None:
+    """What stands in the place of a Reshape, and of those before it; None if it is not known."""
+    item = chains.get(node)
+    if item is None:
+        return []
+    if item.operators is None:
+        return None
+    if not item.operators:
+        return []
+    source = node.inputs[0]
+    before = _before(source, chains) if isinstance(source, Node) else []
+    return None if before is None else [*before, *_expected(item)]
+
+
+def _expected(item: RedistributionReport) -> Iterator[Step]:
+    for step in item.operators or ():
+        if step.op == "AllGather":
+            yield "AllGather", step.ranks
+        elif step.op == "StridedSlice":
+            yield "StridedSlice", step.begin, step.end
+        elif step.op == "Split":
+            yield "Split", step.axis, step.count
+        elif step.op == "Concat":
+            yield "Concat", step.axis
+        elif step.op == "Reshape":
+            yield "Reshape", step.output_shape
+        elif step.op == "AlltoAll":
+            yield "AlltoAll", step.axis, step.concat_axis, step.ranks
+        elif step.op != "TupleGetItem":
+            yield (step.op,)
+
+
+def same_chain(actual: list[Step], wanted: list[Step], reshapes: bool) -> bool:
+    """Whether two chains do the same; a Reshape keeps a -1 that the user wrote."""
+    if not reshapes:
+        actual = [step for step in actual if step[0] != "Reshape"]
+        wanted = [step for step in wanted if step[0] != "Reshape"]
+    return len(actual) == len(wanted) and all(map(_fits, actual, wanted))
+
+
+def _fits(actual: Step, wanted: Step) -> bool:
+    if actual[0] != "Reshape" or wanted[0] != "Reshape":
+        return actual == wanted
+    if not isinstance(actual[1], tuple) or not isinstance(wanted[1], tuple):
+        return not isinstance(actual[1], tuple)  # a computed shape
+    left = cast("tuple[object, ...]", actual[1])
+    right = cast("tuple[object, ...]", wanted[1])
+    if len(left) != len(right):
+        return False
+    return all(one in (other, -1) for one, other in zip(left, right, strict=True))
+
+
+def _chain_text(steps: list[Step]) -> str:
+    """``AllGather (0, 1), Concat 2``; nothing: ``none``."""
+    return ", ".join(" ".join(map(str, step)) for step in steps) or "none"
