@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,6 +19,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "corpus" in getattr(item, "fixturenames", ()):
             item.add_marker("corpus")
+
+
+def pytest_unconfigure() -> None:
+    # What was read from the corpus is not worth collecting before the process ends.
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

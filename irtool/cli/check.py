@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations, product
 from math import log2, prod
@@ -13,26 +14,36 @@ from typing import Annotated, cast
 import typer
 
 from irtool.cli import options
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import (
+    NO_DEVICES,
     ContextArguments,
     Resolved,
     context_command,
     context_of,
+    dumps_for_why,
     find_begin,
+    is_later,
+    later_dump,
 )
 from irtool.cli.inputs import STDIN_NAME, read_input
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, report_problems
+from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
 from irtool.render.check import CheckView, check_document
-from irtool.render.check_json import check_pieces
+from irtool.render.check_against import against_blocks, against_object
+from irtool.render.check_json import SCHEMA, check_pieces
+from irtool.render.check_why import why_document, why_objects
+from irtool.render.json import json_text
+from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
 from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
 from irtool.sharding.operator import Strategy
+from irtool.sharding.why import Cause, explain, explain_in
+from irtool.sharding.why_walk import surroundings
 from irtool.syntax.query import QueryError, query
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
@@ -65,6 +76,14 @@ def _check(
         bool, typer.Option("--parameters", help="A line for every parameter.")
     ] = False,
     where: options.Where = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="VALIDATE", help="Is this later dump what the strategies promise?"),
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(metavar="NODE|QUERY", help="Why is %123 in the validate dump?"),
+    ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
@@ -78,57 +97,60 @@ def _check(
     Reads a dump taken before MindSpore's parallel pass (step_parallel_begin), and says what that
     pass will say. Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
-    chosen = _predicate(where)
+    chosen = _predicate("--where", where)
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    output = Output(output_file)
-    file = find_begin(path, context.rank, graph)
-    dump = _read(file)
-    resolved = context_of(file, context, configuration)
-    report_problems(dump.problems)
-    report = _with_problems(check(dump, resolved.context), dump)
-    lists = {"operators": operators or where is not None, "redistributions": redistributions}
-    view = CheckView(
-        path=dump.path,
-        report=report,
-        operators=sorted(
-            (item for item in report.operators if chosen(item.node)), key=lambda it: it.node.line
-        ),
-        redistributions=sorted(
-            (
-                edge
-                for edge in report.redistributions
-                if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
-            ),
-            key=lambda edge: edge.consumer.line,
-        ),
-        origin=_origin(resolved),
-        instead=legal_instead(report),
-        lists=frozenset(
-            name for name, wanted in {**lists, "parameters": parameters}.items() if wanted
-        ),
-        limit=limit,
-    )
-    if format is Format.json:
-        for piece in check_pieces(view):
-            output.write(piece)
-    else:
-        output.show(check_document(view))
-    output.close()
-    return _status(report, dump, allow_unknown)
+    asked = _Asked(context, configuration, Output(output_file), format, limit, allow_unknown)
+    if why is not None:
+        return _tell_why(asked, path, against, why, graph)
+    checked = _checked(asked, find_begin(path, context.rank, graph))
+    lists = {
+        "operators": operators or (where is not None and not redistributions),
+        "redistributions": redistributions,
+        "parameters": parameters,
+    }
+    return _tell(asked, _view(asked, checked, chosen, lists), checked, against)
 
 
 command = context_command("check", _check)
 
 
-def _predicate(where: str | None) -> Callable[[Node], bool]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line asks for, whatever the question is."""
+
+    context: ContextArguments
+    configuration: Configuration
+    output: Output
+    format: Format
+    limit: int | None
+    allow_unknown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A begin dump with the answer of ``check``."""
+
+    dump: Dump
+    report: Report
+    resolved: Resolved
+
+
+def _predicate(option: str, text: str | None) -> Callable[[Node], bool]:
     try:
-        return query(where) if where is not None else lambda node: True
+        return query(text) if text is not None else lambda node: True
     except QueryError as error:
-        place = f"--where:1:{error.column}"
+        place = f"{option}:1:{error.column}"
         raise Failure(
             error.message, place, error.column, error.text, error.hint, "QRY001"
         ) from None
+
+
+def _checked(asked: _Asked, file: InputFile) -> _Checked:
+    dump = _read(file)
+    resolved = context_of(file, asked.context, asked.configuration)
+    report_problems(dump.problems)
+    return _Checked(dump, _with_problems(check(dump, resolved.context), dump), resolved)
 
 
 def _with_problems(report: Report, dump: Dump) -> Report:
@@ -137,20 +159,9 @@ def _with_problems(report: Report, dump: Dump) -> Report:
     if not unread:
         return report
     message = f"statements could not be read, the first in line {unread[0].line}"
-    finding = CheckFinding("unread", "warning", message, "", "", None, dump.path)
+    finding = CheckFinding("unknown", "warning", message, "", "", None, dump.path)
     accepted = None if report.accepted else report.accepted
     return replace(report, accepted=accepted, findings=(*report.findings, finding))
-
-
-def _status(report: Report, dump: Dump, allow_unknown: bool) -> int:
-    if dump.problems or report.accepted is False:
-        return 1
-    return 1 if report.findings and not allow_unknown else 0
-
-
-def _origin(resolved: Resolved) -> str:
-    files = {origin for origin in resolved.origins.values() if os.sep in origin or "." in origin}
-    return ", ".join(sorted(files))
 
 
 def _read(file: InputFile) -> Dump:
@@ -163,6 +174,102 @@ def _read(file: InputFile) -> Dump:
         place = STDIN_NAME if file.path == STDIN else file.path
         raise Failure("there is no statement in this dump", place, code="SYN000")
     return dump
+
+
+def _view(
+    asked: _Asked, checked: _Checked, chosen: Callable[[Node], bool], lists: Mapping[str, bool]
+) -> CheckView:
+    """What to show of a report: nodes that ``--where`` chose, in the order of the dump."""
+    report = checked.report
+    operators = [item for item in report.operators if chosen(item.node)]
+    edges = [
+        edge
+        for edge in report.redistributions
+        if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
+    ]
+    origins = set(checked.resolved.origins.values())
+    return CheckView(
+        path=checked.dump.path,
+        report=report,
+        operators=sorted(operators, key=lambda item: item.node.line),
+        redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
+        origin=", ".join(sorted(each for each in origins if os.path.isfile(each))),
+        instead=legal_instead(report),
+        lists=frozenset(name for name, wanted in lists.items() if wanted),
+        limit=asked.limit,
+    )
+
+
+def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None) -> int:
+    """Show a report, and with ``--against`` how far a later dump agrees; the exit status."""
+    found = None
+    actual = ""
+    if against is not None:
+        actual = later_dump(against, checked.dump.path)
+        found = _compare(checked, actual)
+    if asked.format is Format.json:
+        more = {} if found is None else {"against": against_object(found, actual)}
+        for piece in check_pieces(view, more):
+            asked.output.write(piece)
+    else:
+        document = check_document(view)
+        if found is not None:
+            document.add(*against_blocks(found, checked.dump.path, actual, asked.limit))
+        asked.output.show(document)
+    asked.output.close()
+    if checked.dump.problems or view.report.accepted is False:
+        return 1
+    if found is not None and (found.differences or (found.unmatched and not asked.allow_unknown)):
+        return 1
+    return 1 if view.report.findings and not asked.allow_unknown else 0
+
+
+def _compare(checked: _Checked, actual: str) -> Comparison:
+    """``--against``: does a later dump hold what the strategies promise?"""
+    return compare(checked.report, checked.dump, _read(InputFile(actual)))
+
+
+# -- why is this node there? -------------------------------------------------------------------
+
+
+def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: int | None) -> int:
+    """``--why``: the cause of nodes of a later dump; the exit status."""
+    if re.fullmatch(r"%\d+", why):
+        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731
+    else:
+        chosen = _predicate("--why", why)
+    later, begin = dumps_for_why(path, against, asked.context.rank, graph)
+    checked = None
+    if begin is not None:
+        try:
+            checked = _checked(asked, begin)
+        except Failure as failure:
+            if not is_later(path) or failure.code != NO_DEVICES:
+                raise
+            note(f"{failure.message}; goes by names and attributes alone")
+    dump = _read(InputFile(later))
+    nodes = list(dump.nodes(where=chosen))
+    if not nodes:
+        raise Failure(f"there is no node {why}" if "%" in why else "no node is like this", later)
+    causes = _causes(nodes, dump, checked)
+    if asked.format is Format.json:
+        head = {"schema": SCHEMA, "path": dump.path, "why": why_objects(causes)}
+        asked.output.write(f"{json_text(head)}\n")
+    else:
+        before = checked.dump.path if checked is not None else None
+        asked.output.show(why_document(causes, dump.path, before, asked.limit))
+    asked.output.close()
+    unknown = any(cause.kind == "unknown" for cause in causes)
+    return 1 if unknown and not asked.allow_unknown else 0
+
+
+def _causes(nodes: Sequence[Node], dump: Dump, checked: _Checked | None) -> list[Cause]:
+    report = checked.report if checked is not None else None
+    begin = checked.dump if checked is not None else None
+    if len(nodes) == 1:
+        return [explain(nodes[0], dump, report, begin)]
+    around = surroundings(dump, begin)
+    return [explain_in(around, node, report) for node in nodes]
 
 
 # -- what would be legal -----------------------------------------------------------------------

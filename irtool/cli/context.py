@@ -33,12 +33,16 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_context import CASE_FILE, read_case
 from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_names import parse_name
+from irtool.syntax.run_names import is_dump, parse_name
 from irtool.syntax.run_walk import folder_rank
 from irtool.syntax.source import DumpError
 
 BEGIN = "step_parallel_begin"
 """The dump that strategies are checked in."""
+LATER = ("validate", "step_parallel_end")
+"""Dumps that hold what became of them, the one that tells more first."""
+NO_DEVICES = "CTX003"
+"""Code of the failure where nobody says how many devices there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +238,7 @@ def resolve(
         raise Failure(
             "for how many devices was this compiled? Neither the dump nor its folder says it",
             hint="--devices 8, or --context FILE with device_num",
-            code="CTX003",
+            code=NO_DEVICES,
         )
     try:
         return Resolved(ParallelContext.from_mapping(merged), origins)
@@ -398,13 +402,80 @@ def _check_pass(path: str) -> None:
     name = parse_name(os.path.basename(path)).name
     if name == "step_auto_parallel_begin":
         note(f"{path} was taken before the search: its strategies are not those of the end")
-    if name not in ("validate", "step_parallel_end", "optimize", "execute", "task_emit"):
+    if not is_later(path):
         return
-    folder = os.path.dirname(path)
-    begins = [each for each in sorted(os.listdir(folder or ".")) if each.startswith(BEGIN)]
-    hint = f"irtool check {os.path.join(folder, begins[0])}" if begins else ""
+    begin = _beside(path, (BEGIN,))
     message = f"taken after {name}, when everything is sliced; check reads {BEGIN}"
-    raise Failure(message, path, hint=hint)
+    raise Failure(message, path, hint=f"irtool check {begin}" if begin else "")
+
+
+# -- later dumps -------------------------------------------------------------------------------
+
+
+def is_later(path: str) -> bool:
+    """Whether a file's name says that it was taken after the parallel pass."""
+    return not os.path.isdir(path) and parse_name(os.path.basename(path)).name in LATER
+
+
+def later_dump(path: str, begin: str) -> str:
+    """The later dump that a path means: the file itself, or that of a run folder.
+
+    Raises:
+        Failure: there is none.
+    """
+    if not os.path.isdir(path):
+        return path
+    place = os.path.join(path, os.path.basename(begin))
+    found = _beside(place if os.path.dirname(begin) != path else begin, LATER)
+    if found is None and os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep):
+        found = _beside(begin, LATER)
+    if found is None:
+        raise Failure("there is no validate dump in this folder", path)
+    return found
+
+
+def dumps_for_why(
+    path: str, against: str | None, rank: int | None, graph: int | None
+) -> tuple[str, InputFile | None]:
+    """The later dump that holds the nodes in question, and the begin dump before it.
+
+    Raises:
+        Failure: there is no later dump.
+    """
+    if is_later(path):
+        begin = _beside(path, (BEGIN,))
+        if begin is not None:
+            note(f"layouts are those of {begin}")
+        return path, find_begin(begin, rank, None) if begin is not None else None
+    file = find_begin(path, rank, graph)
+    if against is not None:
+        return later_dump(against, file.path), file
+    later = _beside(file.path, LATER) if file.path != STDIN else None
+    if later is None:
+        hint = "--against 20_validate_0080.ir"
+        raise Failure(
+            "which dump holds the node? There is no validate dump beside", path, hint=hint
+        )
+    note(f"nodes are those of {later}")
+    return later, file
+
+
+def _beside(path: str, names: Sequence[str]) -> str | None:
+    """The dump of the same compilation in the same folder: the nearest by its number."""
+    folder = os.path.dirname(path)
+    number = parse_name(os.path.basename(path)).number or 0
+    for name in names:
+        found = [
+            (abs((parsed.number or 0) - number), each)
+            for each in os.listdir(folder or os.curdir)
+            if is_dump(each) and (parsed := parse_name(each)).name == name
+        ]
+        if found:
+            return os.path.join(folder, min(found)[1])
+    return None
+
+
+# -- the context of a dump ---------------------------------------------------------------------
 
 
 def context_of(

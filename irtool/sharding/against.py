@@ -1,85 +1,38 @@
-"""``check --against``: whether a later dump is what the strategies promise."""
+"""``check --against``: whether a later dump is what the strategies promise.
+
+Every operator, edge and parameter of the begin dump is sought in the later one, and what was
+predicted for it is compared with what stands there. Collectives that later passes make of the
+predicted ones (gradients, recompute copies, ...) are explained, not reported.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import replace
 
+from irtool.ir.collectives import is_collective
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.sharding.against_edges import compare_edges
+from irtool.sharding.against_model import (
+    Comparison,
+    Difference,
+    DifferenceKind,
+    Explained,
+    Unmatched,
+)
+from irtool.sharding.against_operators import (
+    compare_collectives,
+    other_slices,
+    other_strategies,
+)
+from irtool.sharding.against_parameters import compare_mirrors, compare_slices
 from irtool.sharding.network.report import Report
+from irtool.sharding.why import explain_in
+from irtool.sharding.why_cause import Cause
+from irtool.sharding.why_walk import Surroundings, hands_on, surroundings
 
-DifferenceKind = Literal[
-    "slice",
-    "group",
-    "missing collective",
-    "extra collective",
-    "redistribution",
-    "parameter slice",
-    "mirror",
-    "optimizer parallel",
-    "loss division",
-    "dataset slice",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Something that is not as predicted.
-
-    ``predicted`` and ``actual`` are texts ("" where there is nothing), ``cause`` says what the
-    difference means. ``begin`` is the node whose strategy promised it, ``node`` what stands in the
-    later dump; ``parameter`` the parameter's name where it is about one.
-    """
-
-    kind: DifferenceKind
-    message: str
-    predicted: str
-    actual: str
-    cause: str
-    begin: Node | None = None
-    node: Node | None = None
-    parameter: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """An operator, edge, or collective that could not be compared, and why."""
-
-    what: str
-    why: str
-    begin: Node | None = None
-    node: Node | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """Collectives that later passes made of predicted ones: no difference."""
-
-    cause: str
-    count: int
-    nodes: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The answer: ``matched`` of ``total`` operators of the begin dump were found and compared."""
-
-    differences: tuple[Difference, ...]
-    unmatched: tuple[Unmatched, ...]
-    explained: tuple[Explained, ...]
-    matched: int
-    total: int
-
-    @property
-    def share(self) -> float:
-        """Operators compared, of all that have a strategy; 1.0 where there are none."""
-        return self.matched / self.total if self.total else 1.0
-
-    @property
-    def agrees(self) -> bool:
-        """Whether nothing differs."""
-        return not self.differences
+__all__ = ["Comparison", "Difference", "DifferenceKind", "Explained", "Unmatched", "compare"]
 
 
 def compare(report: Report, begin: Dump, actual: Dump) -> Comparison:
@@ -90,4 +43,179 @@ def compare(report: Report, begin: Dump, actual: Dump) -> Comparison:
         begin: the dump before the parallel pass.
         actual: ``step_parallel_end`` or ``validate`` of the same compilation and rank.
     """
-    raise NotImplementedError
+    around = surroundings(actual, begin)
+    later: dict[Node, list[Node]] = {}
+    for node, before in around.begin.items():
+        if not node.is_backward and not node.is_recomputed:
+            later.setdefault(before, []).append(node)
+    causes = [explain_in(around, node) for node in actual.nodes(where=is_collective)]
+    is_end = _is_end(begin, actual)
+    found: list[Difference | Unmatched] = []
+    matched, total = 0, 0
+    for operator in report.operators:
+        total += 1
+        nodes = later.get(operator.node, [])
+        if operator.verdict != "legal" or not nodes:
+            found.append(_not_compared(operator.node, operator.verdict, operator.op))
+            continue
+        matched += 1
+        found += other_strategies(operator, nodes)
+        if not is_end:
+            found += other_slices(operator, nodes)
+    found += compare_collectives(report, later, causes)
+    edges = compare_edges(report, around, later, reshapes=is_end)
+    found += [*edges.differences, *edges.unmatched]
+    found += _unpredicted(causes, edges.seen, bool(edges.unmatched))
+    found += compare_slices(report, actual)
+    found += compare_mirrors(report, around, causes, virtual=is_end)
+    if is_end:
+        found += _loss_division(report, actual)
+    differences = [item for item in found if isinstance(item, Difference)]
+    return Comparison(
+        tuple(_with_causes(differences, around)),
+        tuple(item for item in found if isinstance(item, Unmatched)),
+        tuple(_explained(causes)),
+        matched,
+        total,
+    )
+
+
+def _is_end(begin: Dump, actual: Dump) -> bool:
+    """Whether a dump is from right after the parallel pass: shapes are still those of before."""
+    marks = ("_VirtualDataset", "_MirrorOperator", "_MirrorMicroStepOperator", "_VirtualDiv")
+    if any(True for _ in actual.nodes(where=lambda node: node.op in marks)):
+        return True
+    names = {graph.name for graph in begin.graphs}
+    if not any(graph.name in names for graph in actual.graphs):
+        return False
+    # What is inserted has no type yet.
+    inserted = [node for node in actual.nodes() if node.attribute("forward_comm_node_unique_id")]
+    return any(node.output_type is None or not node.output_type.tensors for node in inserted)
+
+
+def _not_compared(node: Node, verdict: str, op: str) -> Unmatched:
+    why = "it was not found in the later dump: a pass removed, merged or replaced it"
+    if verdict != "legal":
+        why = f"its strategy is {verdict}"
+    return Unmatched(f"{op} {node.id}", why, node)
+
+
+def _unpredicted(
+    causes: Iterable[Cause], seen: frozenset[Node], is_partial: bool
+) -> Iterable[Difference | Unmatched]:
+    """Collectives of redistributions that stand on no edge that was compared."""
+    for cause in causes:
+        if cause.kind != "redistribution" or cause.is_gradient or cause.is_recomputed:
+            continue
+        if cause.node in seen:
+            continue
+        if is_partial or cause.begin is None:
+            why = "it stands on no edge that could be compared"
+            yield Unmatched(f"{cause.op}: {cause.message}", why, cause.begin, cause.node)
+            continue
+        yield Difference(
+            "extra collective",
+            f"{cause.op} {cause.node.id} was not predicted: {cause.message}",
+            "none",
+            f"{cause.op} {cause.ranks}",
+            "",
+            cause.begin,
+            cause.node,
+            producer=cause.producer_begin,
+        )
+
+
+def _loss_division(report: Report, actual: Dump) -> Iterable[Difference]:
+    there = {node.attribute("divisor") for node in actual.nodes("_VirtualDiv")}
+    losses = [item for item in report.operators if item.is_loss and item.loss_divisor > 1]
+    predicted = {item.loss_divisor for item in losses}
+    if there != predicted:
+        node = losses[0].node if losses else None
+        message = "the loss's gradient is divided by another number"
+        yield Difference("loss division", message, _numbers(predicted), _numbers(there), "", node)
+
+
+def _numbers(values: Iterable[object]) -> str:
+    return ", ".join(sorted(map(str, values))) or "none"
+
+
+# -- why they differ -------------------------------------------------------------------------------
+
+_GUESSES: dict[DifferenceKind, str] = {
+    "strategy": "the later dump was compiled with another strategy for it, or a search chose it",
+    "dataset slice": "the later dump was compiled with another dataset strategy",
+    "mirror": "the later dump was compiled with another context, or the weight is used elsewhere",
+    "optimizer parallel": "the later dump was compiled with other options of optimizer parallel",
+}
+_GUESS = "no strategy differs: the later dump was compiled with another context, or irtool errs"
+
+
+def _with_causes(differences: list[Difference], around: Surroundings) -> Iterable[Difference]:
+    """What follows from an operator's other strategy says so."""
+    roots = {
+        item.begin: item for item in differences if item.kind == "strategy" and item.begin
+    }
+    reach = _reach(list(roots), around)
+    for item in differences:
+        root = next(
+            (reach[end] for end in (item.begin, item.producer) if end is not None and end in reach),
+            None,
+        )
+        if item.kind != "strategy" and root is not None:
+            bears = roots[root].actual
+            text = f"follows from the other strategy of {root.op} {root.id} ({bears})"
+            yield replace(item, cause=text, root=root)
+        else:
+            yield replace(item, cause=_GUESSES.get(item.kind, _GUESS))
+
+
+def _reach(roots: list[Node], around: Surroundings) -> dict[Node, Node]:
+    """Operators with another strategy, and Reshapes beside them, whose layouts follow from it."""
+    found = {root: root for root in roots}
+    if around.before is None:
+        return found
+    todo = [place for root in roots for place in around.before.instances(root)]
+    seen = {place.index for place in todo}
+    root_of = {place.index: place.node for place in todo}
+    while todo:
+        place = todo.pop()
+        for near in (*place.producers, *place.users):
+            if near.index in seen or not (hands_on(near.node) or near.op == "Reshape"):
+                continue
+            seen.add(near.index)
+            root_of[near.index] = root_of[place.index]
+            found.setdefault(near.node, root_of[place.index])
+            todo.append(near)
+    return found
+
+
+# -- what later passes made ------------------------------------------------------------------------
+
+
+def _explained(causes: Iterable[Cause]) -> Iterable[Explained]:
+    groups: dict[str, list[Node]] = {}
+    for cause in causes:
+        text = _later_pass(cause)
+        if text:
+            groups.setdefault(text, []).append(cause.node)
+    for text, nodes in groups.items():
+        yield Explained(text, len(nodes), tuple(nodes))
+
+
+_OTHER_CAUSES = {
+    "mirror": "sums of gradients, from the mirrors of parameters",
+    "optimizer parallel": "gathers of weights and scatters of gradients (optimizer parallel)",
+    "pipeline": "transfers between pipeline stages",
+    "optimizer": "the optimizer's own",
+    "user code": "the network's own",
+    "ring attention": "ring attention",
+    "result broadcast": "the last stage's result for all stages",
+}
+
+
+def _later_pass(cause: Cause) -> str:
+    if cause.is_recomputed:
+        return "copies made by recomputation"
+    if cause.kind in _OTHER_CAUSES:
+        return _OTHER_CAUSES[cause.kind]
+    return "gradients of predicted ones" if cause.is_gradient else ""

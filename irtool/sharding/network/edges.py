@@ -213,7 +213,7 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
 
 
 def _check_type(analysis: Analysis, found: Redistribution) -> None:
-    """Refuse an AllGather of truth values: there is none. (Around a Reshape MindSpore casts.)"""
+    """Refuse an AllGather of truth values: there is none; around a Reshape MindSpore casts."""
     edge = found.edge
     results = analysis.judged[edge.producer].call.call.results
     dtype = results[edge.output].dtype if edge.output < len(results) else ""

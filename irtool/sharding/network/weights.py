@@ -17,7 +17,7 @@ from irtool.sharding.network.graphs import Port, Use
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
-"""Operands that are never trained: the running mean and variance."""
+"""Operands that are not trained, where nothing else tells: the running mean and variance."""
 
 ADASUM = "AdaSum"
 """What the scope of an optimizer holds that sums gradients between servers by itself."""
@@ -287,7 +287,7 @@ def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
                 continue
             if trained is not None and id(parameter) not in trained:
                 continue
-            if (primitive(judged.node), position) in UNTRAINED:
+            if trained is None and (primitive(judged.node), position) in UNTRAINED:
                 continue
             ranks = _of_server(mirrors[tensor], own) if adasum else mirrors[tensor]
             if (len(ranks) > 1 or keeps_one) and judged.node not in analysis.foreign:

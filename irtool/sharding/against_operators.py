@@ -1,0 +1,225 @@
+"""Compare predicted strategies, slices and collectives of operators with a later dump."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from irtool.ir.collectives import collective
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.layout import Shape
+from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.why_cause import Cause
+
+Key = tuple[str, str, tuple[int, ...] | None]
+"""What two collectives must share: operator, reduction, ranks."""
+
+
+def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
+    """The strategy that an operator bears in the later dump, if it is not the promised one."""
+    if operator.strategy is None or operator.judgement.parts > 1:
+        return
+    for node in nodes:
+        if node.strategy is None or node.in_layout is not None:
+            continue
+        actual = plain(node.in_strategy)
+        if actual is None or actual == plain(operator.strategy):
+            continue
+        yield Difference(
+            "strategy",
+            f"{operator.op} {operator.node.id} bears another strategy",
+            str(operator.strategy),
+            str(actual),
+            "",
+            operator.node,
+            node,
+        )
+        return
+
+
+def plain(value: object) -> object:
+    """A strategy as tuples, those of tuple inputs in line."""
+    if not isinstance(value, (tuple, list)):
+        return value
+    rows: list[object] = []
+    for row in cast("tuple[object, ...] | list[object]", value):
+        if not isinstance(row, (tuple, list)):
+            rows.append(row)
+            continue
+        items = cast("tuple[object, ...] | list[object]", row)
+        if items and isinstance(items[0], (tuple, list)):
+            rows.extend(plain(items) if isinstance(plain(items), tuple) else items)  # type: ignore[arg-type]
+        else:
+            rows.append(tuple(items))
+    return tuple(rows)
+
+
+# -- slices --------------------------------------------------------------------------------------
+
+
+def other_slices(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
+    """Local shapes of an operator, in a dump whose shapes are those of one device."""
+    call = operator.call.call
+    if call.is_dynamic or operator.op == "Reshape" or not nodes:
+        return
+    judged = operator.judgement
+    wanted = (judged.raw_inputs, judged.raw_outputs)
+    actual = [local_shapes(node) for node in nodes if node.signature is not None]
+    if not actual or wanted in actual:
+        return
+    yield Difference(
+        "slice",
+        f"{operator.op} {operator.node.id} has other slices",
+        _shapes_text(*wanted),
+        _shapes_text(*actual[0]),
+        "",
+        operator.node,
+        nodes[0],
+    )
+
+
+def local_shapes(node: Node) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """Shapes of the tensors that go in, and of those that come out."""
+    inputs: list[Shape] = []
+    for abstract, source in zip(node.input_types, node.inputs, strict=False):
+        if abstract is None:
+            continue
+        if abstract.tensors:
+            inputs.extend(shape for _, shape in abstract.tensors)
+        elif isinstance(source, (Node, GraphParameter)) and "Monad" not in (abstract.dtype or ""):
+            inputs.append(())
+    output = node.output_type
+    return tuple(inputs), tuple(shape for _, shape in output.tensors) if output else ()
+
+
+def _shapes_text(inputs: tuple[Shape, ...], outputs: tuple[Shape, ...]) -> str:
+    """``(32, 784), (128, 784) -> (32, 128)``."""
+    return f"{', '.join(map(str, inputs))} -> {', '.join(map(str, outputs))}"
+
+
+# -- collectives ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Pools:
+    """Collectives whose operator has no counterpart on the other side."""
+
+    predicted: dict[str, list[tuple[Key, OperatorReport]]]
+    actual: list[tuple[Key, Cause]]
+
+
+def compare_collectives(
+    report: Report, later: dict[Node, list[Node]], causes: Iterable[Cause]
+) -> Iterator[Difference | Unmatched]:
+    """Collectives that operators bring with them, operator by operator.
+
+    Those of operators that were not found are compared as a whole: equal ones cancel out.
+    """
+    by_operator: dict[Node, list[tuple[Key, Cause]]] = {}
+    lost: list[tuple[Key, Cause]] = []
+    for cause in causes:
+        if cause.kind not in ("forward reduction", "operator"):
+            continue
+        if cause.is_gradient or cause.is_recomputed or not cause.op:
+            continue
+        key = _key(cause, report)
+        if cause.begin is not None and report.operator(cause.begin) is not None:
+            by_operator.setdefault(cause.begin, []).append((key, cause))
+        else:
+            lost.append((key, cause))
+    searched: list[tuple[Key, OperatorReport]] = []
+    for operator in report.operators:
+        if operator.verdict != "legal":
+            by_operator.pop(operator.node, None)
+            continue
+        there = by_operator.pop(operator.node, [])
+        nodes = later.get(operator.node, [])
+        searched += yield from _of_operator(operator, there, len(nodes), lost)
+    yield from _rest(searched, lost)
+
+
+def _key(cause: Cause, report: Report) -> Key:
+    sent = collective(cause.node, report.devices)
+    ranks = None if sent is None or cause.op.startswith("NeighborExchange") else sent.ranks
+    return cause.op, (sent.reduction or "") if sent is not None else "", ranks
+
+
+def _of_operator(
+    operator: OperatorReport, there: list[tuple[Key, Cause]], nodes: int, lost: list[tuple[Key, Cause]]
+):
+    """Differences of one operator; gives back what it misses without having been found."""
+    wanted: Counter[Key] = Counter()
+    for item in operator.collectives:
+        ranks = None if item.op.startswith("NeighborExchange") else item.ranks
+        wanted[item.op, item.reduce, ranks] += item.count * max(nodes, 1)
+    actual = Counter(key for key, _ in there)
+    missing, extra = wanted - actual, actual - wanted
+    if nodes == 0 and not there:
+        return [(key, operator) for key in missing.elements()]
+    node = there[0][1].node if there else None
+    for key in list(extra):
+        twin = next((other for other in missing if other[:2] == key[:2]), None)
+        if twin is not None:
+            yield _difference("group", operator, twin, key, _node_of(there, key))
+            missing[twin] -= 1
+            extra[key] -= 1
+    for key in (+missing).elements():
+        # It may stand where its operator can't be told any more.
+        match = next((at for at, (other, _) in enumerate(lost) if other == key), None)
+        if match is not None:
+            lost.pop(match)
+        else:
+            yield _difference("missing collective", operator, key, None, node)
+    for key in (+extra).elements():
+        yield _difference("extra collective", operator, None, key, _node_of(there, key))
+    return []
+
+
+def _node_of(there: list[tuple[Key, Cause]], key: Key) -> Node | None:
+    return next((cause.node for other, cause in there if other == key), None)
+
+
+def _difference(
+    kind: str, operator: OperatorReport, wanted: Key | None, actual: Key | None, node: Node | None
+) -> Difference:
+    what = {
+        "group": "communicates with other ranks",
+        "missing collective": "lacks a collective",
+        "extra collective": "has a collective that its strategy does not need",
+    }[kind]
+    return Difference(
+        cast("object", kind),  # type: ignore[arg-type]
+        f"{operator.op} {operator.node.id} {what}",
+        _key_text(wanted),
+        _key_text(actual),
+        "",
+        operator.node,
+        node,
+    )
+
+
+def _key_text(key: Key | None) -> str:
+    """``AllReduce sum (0, 1)``; nothing: ``none``."""
+    if key is None:
+        return "none"
+    op, reduction, ranks = key
+    return " ".join(str(part) for part in (op, reduction, ranks) if part)
+
+
+def _rest(
+    searched: list[tuple[Key, OperatorReport]], lost: list[tuple[Key, Cause]]
+) -> Iterator[Difference | Unmatched]:
+    for key, operator in searched:
+        match = next((at for at, (other, _) in enumerate(lost) if other == key), None)
+        if match is not None:
+            lost.pop(match)
+            continue
+        what = f"{_key_text(key)} of {operator.op} {operator.node.id}"
+        yield Unmatched(what, "its operator was not found in the later dump", operator.node)
+    for key, cause in lost:
+        what = f"{_key_text(key)} ({cause.message})"
+        yield Unmatched(what, "its operator has no counterpart before", None, cause.node)

@@ -1,0 +1,114 @@
+"""Compare predicted slices, mirrors and gathers of parameters with those of a later dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
+from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.why_cause import Cause
+from irtool.sharding.why_walk import Surroundings
+
+Found = dict[str, tuple[tuple[int, ...] | None, Node]]
+"""By name of a parameter: the ranks that communicate for it, and the node."""
+
+
+def compare_slices(report: Report, actual: Dump) -> Iterator[Difference]:
+    """Shapes of parameters and of dataset inputs in the header of the later dump."""
+    there = {item.name: item.type.dimensions if item.type else None for item in actual.parameters}
+    for weight in report.parameters:
+        if weight.name not in there or weight.slice is None:
+            continue
+        if weight.slice != there[weight.name]:
+            message = f"{weight.name}, {weight.shape} in whole, has another slice"
+            yield _of(weight, "parameter slice", message, weight.slice, there[weight.name])
+    for data in report.dataset:
+        if data.input in there and data.slice != there[data.input]:
+            yield Difference(
+                "dataset slice",
+                f"the dataset input {data.input} has another slice",
+                str(data.slice),
+                str(there[data.input]),
+                "",
+                parameter=data.input,
+            )
+
+
+def _of(
+    weight: ParameterReport,
+    kind: DifferenceKind,
+    message: str,
+    predicted: object,
+    actual: object,
+    node: Node | None = None,
+) -> Difference:
+    return Difference(
+        kind,
+        message,
+        "none" if predicted is None else str(predicted),
+        "none" if actual is None else str(actual),
+        "",
+        weight.user,
+        node,
+        weight.name,
+    )
+
+
+def compare_mirrors(
+    report: Report, around: Surroundings, causes: Iterable[Cause], virtual: bool
+) -> Iterator[Difference | Unmatched]:
+    """Who sums the gradient of each parameter, and who gathers it.
+
+    ``virtual``: the dump is from right after the parallel pass, where mirrors are nodes of their
+    own; later only the collectives of gradients that are used are left.
+    """
+    mirrors, gathers = _found(report, causes, virtual)
+    used = _updated(around)
+    for weight in report.parameters:
+        if weight.why:
+            continue
+        ranks, node = mirrors.get(weight.name, (None, None))
+        missing = weight.mirror_ranks is not None and node is None
+        if not virtual and missing and weight.name not in used:
+            yield Unmatched(
+                f"mirror of {weight.name}", "nothing uses its gradient in this dump", weight.user
+            )
+        elif ranks != weight.mirror_ranks and not _is_needless(weight, node):
+            message = f"the gradient of {weight.name} is not summed over the ranks predicted"
+            yield _of(weight, "mirror", message, weight.mirror_ranks, ranks, node)
+        ranks, node = gathers.get(weight.name, (None, None))
+        if ranks != weight.gather_ranks:
+            message = f"{weight.name} is not gathered from the ranks predicted"
+            yield _of(weight, "optimizer parallel", message, weight.gather_ranks, ranks, node)
+
+
+def _is_needless(weight: ParameterReport, node: Node | None) -> bool:
+    """Whether a mirror over one rank is meant, which later passes drop."""
+    return node is None and weight.mirror_ranks is not None and len(weight.mirror_ranks) == 1
+
+
+def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Found, Found]:
+    mirrors: Found = {}
+    gathers: Found = {}
+    for cause in causes:
+        sent = collective(cause.node, report.devices)
+        if cause.parameter is None or cause.is_recomputed or sent is None:
+            continue
+        if cause.kind == "mirror" and sent.is_virtual is virtual:
+            mirrors.setdefault(cause.parameter, (sent.ranks, cause.node))
+        elif cause.kind == "optimizer parallel" and sent.op == "AllGather" and sent.group:
+            gathers.setdefault(cause.parameter, (sent.ranks, cause.node))
+    return mirrors, gathers
+
+
+def _updated(around: Surroundings) -> set[str]:
+    """Names of the parameters that some node of the optimizer updates."""
+    from irtool.ir.ties import ties
+
+    return {
+        tie.left.name for tie in ties(around.dump) if tie.kind == "parameter" and
+        not isinstance(tie.left, Node)
+    }
