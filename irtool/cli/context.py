@@ -28,8 +28,10 @@ from irtool.cli.configuration import (
 )
 from irtool.cli.inputs import inputs_for
 from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.groups import devices
 from irtool.ir.run import InputFile
 from irtool.sharding.network.context import ParallelContext
+from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_context import CASE_FILE, read_case
 from irtool.syntax.run_expand import STDIN
@@ -211,7 +213,7 @@ def resolve(
     configuration: Configuration,
     beside: str | None,
     rank: int | None = None,
-    devices: int | None = None,
+    seen: int | None = None,
 ) -> Resolved:
     """The context of a dump.
 
@@ -220,15 +222,15 @@ def resolve(
         configuration: ``irtool.toml``.
         beside: the path of the dump; None for standard input.
         rank: whose dump it is, as its folder says (``--rank`` goes before it).
-        devices: how many there are, as far as dumps tell.
+        seen: how many devices there are, as far as dumps tell.
 
     Raises:
         Failure: a value makes no sense, a key does not exist, or nobody says how many devices.
     """
     merged: dict[str, object] = {}
     origins: dict[str, str] = {}
-    if devices is not None:
-        merged["device_num"], origins["device_num"] = devices, "the dump's groups"
+    if seen is not None:
+        merged["device_num"], origins["device_num"] = seen, "the dump's groups"
     for values, origin in _files(arguments, configuration, beside):
         _merge(merged, origins, values, origin)
     if rank is not None:
@@ -425,10 +427,9 @@ def later_dump(path: str, begin: str) -> str:
     """
     if not os.path.isdir(path):
         return path
-    place = os.path.join(path, os.path.basename(begin))
-    found = _beside(place if os.path.dirname(begin) != path else begin, LATER)
-    if found is None and os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep):
-        found = _beside(begin, LATER)
+    inside = os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep)
+    place = begin if inside else os.path.join(path, os.path.basename(begin))
+    found = _beside(place, LATER)
     if found is None:
         raise Failure("there is no validate dump in this folder", path)
     return found
@@ -489,4 +490,31 @@ def context_of(
     if file.path == STDIN:
         return resolve(arguments, configuration, None)
     folders = os.path.dirname(os.path.abspath(file.path)).split(os.sep)
-    return resolve(arguments, configuration, file.path, folder_rank(tuple(folders)))
+    rank = folder_rank(tuple(folders))
+    try:
+        resolved = resolve(arguments, configuration, file.path, rank)
+    except Failure as failure:
+        seen = _devices_beside(file.path) if failure.code == NO_DEVICES else None
+        if seen is None:
+            raise
+        resolved = resolve(arguments, configuration, file.path, rank, seen)
+    context = resolved.context
+    if rank is not None and rank // context.stage_size != context.stage:
+        stage = rank // context.stage_size
+        note(f"this dump is of rank {rank} in stage {stage}: seen from rank {context.rank}")
+    return resolved
+
+
+def _devices_beside(path: str) -> int | None:
+    """How many devices there are, where the groups of a later dump show all of them."""
+    later = _beside(path, LATER)
+    if later is None:
+        return None
+    try:
+        found = devices(load(later))
+    except DumpError:
+        return None
+    if not found.is_exact:
+        return None
+    note(f"{found.world} devices, as the groups of {later} show")
+    return found.world

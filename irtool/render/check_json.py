@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from irtool.render.check import CheckView
 from irtool.render.check_counts import collective_rows, is_group, parameter_bytes, step_bytes
@@ -18,7 +18,7 @@ from irtool.sharding.network.report import (
 SCHEMA = "irtool.check/1"
 
 
-def check_pieces(view: CheckView, more: dict[str, object] | None = None) -> Iterator[str]:
+def check_pieces(view: CheckView, more: Mapping[str, object] | None = None) -> Iterator[str]:
     """One object, in pieces to be written one after the other; ``more`` are keys at its end."""
     report, context = view.report, view.report.context
     head = {

@@ -34,7 +34,7 @@ def _facts(cause: Cause, path: str, begin: str | None) -> list[tuple[str, str]]:
     node = cause.node
     facts = [
         ("node", f"{node.id} {node.op} at {path}:{node.line}"),
-        ("why", f"{cause.kind}: {cause.message}"),
+        ("why", cause.message),
     ]
     if cause.ranks is not None or cause.group is not None:
         ranks = f"{cause.op or node.op} over {ranks_text(cause.ranks)}"

@@ -12,7 +12,7 @@ from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.sharding.against_model import Difference, Unmatched
 from irtool.sharding.network.report import RedistributionReport, Report
-from irtool.sharding.why_walk import Surroundings, is_redistribution
+from irtool.sharding.why_walk import Surroundings, is_part, is_redistribution
 
 Step = tuple[object, ...]
 """What is compared of one inserted operator: its name, and what decides its work."""
@@ -47,15 +47,20 @@ def compare_edges(
         if item.replaces or item.consumer.is_return:
             continue
         wanted = _wanted(item, chains)
+        if any(_in_parts(report, node) for node in (item.producer, item.consumer)):
+            wanted = None
         places = list(_places(item, around, later))
         if not places or wanted is None:
             if item.operators or item.operators is None:
                 unmatched.append(_not_compared(item, places))
             continue
         for place, source in places:
-            chain = chain_before(source)
+            chain = chain_before(source, reshapes)
             seen.update(node.node for node in chain)
             actual = [_shown(node.node, report) for node in chain if node.op not in _TIES]
+            if not reshapes and item.producer not in later:
+                # It is gone, and what stood before it comes first now.
+                actual, wanted = _tail(actual, wanted)
             if not same_chain(actual, wanted, reshapes):
                 differences.append(_difference(item, place, wanted, actual))
                 break
@@ -79,6 +84,12 @@ def _difference(
         place.node,
         producer=item.producer,
     )
+
+
+def _in_parts(report: Report, node: Node) -> bool:
+    """Whether an operator computes in parts, in turn: each part has edges of its own."""
+    operator = report.operator(node)
+    return operator is not None and operator.judgement.parts > 1
 
 
 def _not_compared(item: RedistributionReport, places: list[object]) -> Unmatched:
@@ -110,16 +121,29 @@ def _places(
 # -- what stands on an edge ----------------------------------------------------------------------
 
 
-def chain_before(source: object) -> list[WholeNode]:
-    """The inserted operators that end in ``source``, the first one first."""
+def _tail(actual: list[Step], wanted: list[Step]) -> tuple[list[Step], list[Step]]:
+    actual = [step for step in actual if step[0] != "Reshape"]
+    wanted = [step for step in wanted if step[0] != "Reshape"]
+    return (actual[-len(wanted) :] if wanted else []), wanted
+
+
+def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
+    """The inserted operators that end in ``source``, the first one first.
+
+    Where ``reshapes`` don't count, those that later passes merged are part of the chain.
+    """
     found: list[WholeNode] = []
     for _ in range(_LAST_STEPS):
         if not isinstance(source, WholeNode):
             break
         if is_redistribution(source.node):
             found.append(source)
+        elif not reshapes and source.op == "Reshape" and source.node.strategy is None:
+            found.append(source)
         elif source.op in _THROUGH and source.node.strategy is None:
             pass
+        elif not found and is_part(source.node) and source.node.strategy is None:
+            pass  # what the consumer itself puts in front
         elif not (source.op in _TIES and found and _ties_inserted(source)):
             break
         source = source.inputs[0] if source.inputs else None

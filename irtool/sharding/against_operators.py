@@ -27,7 +27,7 @@ def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Di
         if node.strategy is None or node.in_layout is not None:
             continue
         actual = plain(node.in_strategy)
-        if actual is None or actual == plain(operator.strategy):
+        if actual in (None, ()) or actual == plain(operator.strategy):
             continue
         yield Difference(
             "strategy",

@@ -22,7 +22,7 @@ _PART = re.compile(r"(grad_?)?(forward_op)?\d{6,}")
 _MARKS = (VIRTUAL - {"AShardIdentity"}) | {"_MicroStepAllGather", "_MiniStepAllGather"}
 _PASSING = frozenset((
     "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
-    "InsertGradientOf", "DumpGradient",
+    "InsertGradientOf", "DumpGradient", "make_tuple", "make_list",
 ))  # fmt: skip
 _LAST_STEPS = 10_000
 
@@ -268,21 +268,21 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
     reductions and scatters.
     """
     form = form_of(item)
-    tests = (_is_tied(around), _has_strategy, _is_no_helper, _is_whole(form))
-    for test in tests:
-        for place in form:
-            if place.op not in _NEVER and test(place):
-                return place
-    if len(form) > 1 and any(place.op in _HELPERS - {"Split", "Concat"} for place in form):
-        return None  # nothing of it is left but helpers
     operator = COMMUNICATION.get(item.op)
     ahead = operator is not None and operator.base in _BEFORE_OPERATOR
     if operator is None:
-        ahead = not any(place.op in COMMUNICATION for place in _chain_after(form, item))
-    found = _outside(producer(form[0]))
-    after = [user for user in consumers(form[-1], around.phases) if not user.node.is_return]
-    behind = _outside(after[0] if after else None)
-    return (behind or found) if ahead else (found or behind)
+        later = [place for place in form if place.index > item.index]
+        ahead = not any(place.op in COMMUNICATION for place in later)
+    for test in (_is_tied(around), _has_strategy, _is_no_helper, _is_whole(form)):
+        found = [place for place in form if place.op not in _NEVER and test(place)]
+        if found:
+            return _nearest(found, item, ahead)
+    if len(form) > 1 and any(place.op in _HELPERS - {"Split", "Concat"} for place in form):
+        return None  # nothing of it is left but helpers
+    source = _outside(producer(form[0]))
+    users = [user for user in consumers(form[-1], around.phases) if not user.node.is_return]
+    behind = _outside(users[0] if users else None)
+    return (behind or source) if ahead else (source or behind)
 
 
 def _is_tied(around: Surroundings) -> Callable[[WholeNode], bool]:
@@ -302,8 +302,13 @@ def _is_whole(form: list[WholeNode]) -> Callable[[WholeNode], bool]:
     return lambda place: place.node.strategy is not None and len(form) == 1
 
 
-def _chain_after(form: list[WholeNode], item: WholeNode) -> list[WholeNode]:
-    return [place for place in form if place.index > item.index]
+def _nearest(found: list[WholeNode], item: WholeNode, ahead: bool) -> WholeNode:
+    """Of several operators whose forms touch, the one on the side where it must be."""
+    after = [place for place in found if place.index >= item.index]
+    if ahead:
+        return after[0] if after else found[-1]
+    before = [place for place in found if place.index <= item.index]
+    return before[-1] if before else found[0]
 
 
 def _outside(place: WholeNode | GraphParameter | None) -> WholeNode | None:

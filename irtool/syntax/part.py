@@ -18,7 +18,7 @@ DIGITS = re.compile("([0-9]+)")
 Holes: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
 
-_MEMO_LIMIT = 1 << 16
+_MEMO_LIMIT = 1 << 14
 
 
 class Memo(dict[Any, T], Generic[T]):

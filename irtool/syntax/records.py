@@ -172,7 +172,7 @@ class Form:
         return template
 
 
-_FORM_LIMIT = 1 << 16
+_FORM_LIMIT = 1 << 14
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
