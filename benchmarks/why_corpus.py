@@ -31,12 +31,15 @@ from irtool.sharding.why import explain_all
 class Figures:
     """Counts over all cases."""
 
-    causes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    unknown: list[str] = field(default_factory=list)
-    compared: Counter[str] = field(default_factory=Counter)
-    differences: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)
+    causes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    unknown: list[str] = field(default_factory=list[str])
+    compared: Counter[str] = field(default_factory=Counter[str])
+    differences: list[str] = field(default_factory=list[str])
+    failures: list[str] = field(default_factory=list[str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add_seconds(self, name: str, start: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def first(folder: Path, pattern: str) -> Dump | None:
@@ -59,7 +62,7 @@ def count_causes(
             figures.compared[f"{cause.kind}: total"] += 1
             figures.compared[f"{cause.kind}: with a remedy"] += bool(cause.remedy)
             figures.compared[f"{cause.kind}: with layouts"] += cause.source is not None
-    figures.seconds["why"] += time.perf_counter() - start
+    figures.add_seconds("why", start)
 
 
 def count_differences(
@@ -67,7 +70,7 @@ def count_differences(
 ) -> None:
     start = time.perf_counter()
     result = compare(report, begin, actual)
-    figures.seconds[f"compare {which}"] += time.perf_counter() - start
+    figures.add_seconds(f"compare {which}", start)
     figures.compared[f"{which}: operators"] += result.total
     figures.compared[f"{which}: operators compared"] += result.matched
     figures.compared[f"{which}: unmatched"] += len(result.unmatched)
@@ -115,7 +118,7 @@ def show(figures: Figures, listed: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--only", default="", help="folders whose name holds this text")
     parser.add_argument("--list", action="store_true", help="show unknown causes and differences")

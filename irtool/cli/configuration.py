@@ -206,7 +206,8 @@ def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
         text = read_text(path)
         for rule in _read(path, text):
             if rule.op in added:
-                line, column = _find(text, rf"\b{rule.op}\b")
+                *_, last = re.finditer(rf"\b{re.escape(rule.op)}\b", text)
+                line, column = _place(text, last.start())
                 message = f"there is a rule for {rule.op} already, in {added[rule.op]}"
                 raise _located(path, text, line, column, message, code="RUL003")
             _check_rule(rule, path, text, ways)
@@ -292,11 +293,13 @@ def _attributes_used(rule: Rule) -> Iterator[str]:
         yield whole.attribute
 
 
-def _find(text: str, pattern: str, after: str = "") -> tuple[int, int]:
-    """Line and column where a pattern's match ends, or begins for plain names."""
-    start = 0
-    if after and (name := re.search(rf"^[^#\n]*?\b{re.escape(after)}\b", text, re.MULTILINE)):
-        start = name.end()
+def _find(text: str, pattern: str, after: str) -> tuple[int, int]:
+    """Where the match of a pattern ends, behind the rule's name."""
+    name = re.search(rf"^[^#\n]*?\b{re.escape(after)}\b", text, re.MULTILINE)
+    start = name.end() if name else 0
     found = re.compile(pattern).search(text, start)
-    at = start if found is None else found.end() if "(?=" in pattern else found.start()
-    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
+    return _place(text, start if found is None else found.end())
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)

@@ -7,7 +7,7 @@ predicted ones (gradients, recompute copies, ...) are explained, not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from irtool.ir.collectives import is_collective
@@ -113,8 +113,11 @@ def _unpredicted(
         if cause.node in seen:
             continue
         to_result = cause.consumer is None or cause.consumer.is_return
-        if is_partial or to_result or cause.begin is None:
+        is_received = cause.operator is not None and cause.operator.op == "Receive"
+        if is_partial or to_result or is_received or cause.begin is None:
             why = "it stands on no edge that could be compared"
+            if is_received:
+                why = "layouts of what another stage sends are not predicted"
             yield Unmatched(f"{cause.op}: {cause.message}", why, cause.begin, cause.node)
             continue
         yield Difference(
@@ -156,21 +159,30 @@ _GUESS = "no strategy differs: the later dump was compiled with another context,
 
 def _with_causes(differences: list[Difference], around: Surroundings) -> Iterable[Difference]:
     """What follows from an operator's other strategy says so."""
-    roots = {
-        item.begin: item for item in differences if item.kind == "strategy" and item.begin
-    }
+    roots = {item.begin: item for item in differences if item.kind == "strategy" and item.begin}
     reach = _reach(list(roots), around)
+    weights = {
+        item.parameter: reach[item.begin]
+        for item in differences
+        if item.parameter is not None and item.begin in reach
+    }
     for item in differences:
-        root = next(
-            (reach[end] for end in (item.begin, item.producer) if end is not None and end in reach),
-            None,
-        )
+        root = reach.get(item.begin) if item.begin is not None else None
+        if root is None and item.producer is not None:
+            root = reach.get(item.producer)
+        if root is None and item.parameter is not None:
+            root = _of_state(item.parameter, weights)
         if item.kind != "strategy" and root is not None:
             bears = roots[root].actual
             text = f"follows from the other strategy of {root.op} {root.id} ({bears})"
             yield replace(item, cause=text, root=root)
         else:
             yield replace(item, cause=_GUESSES.get(item.kind, _GUESS))
+
+
+def _of_state(name: str, weights: Mapping[str, Node]) -> Node | None:
+    """The operator behind an optimizer's state of a weight, which lies as the weight does."""
+    return next((root for weight, root in weights.items() if name.endswith(f".{weight}")), None)
 
 
 def _reach(roots: list[Node], around: Surroundings) -> dict[Node, Node]:

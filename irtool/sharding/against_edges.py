@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -92,7 +92,7 @@ def _in_parts(report: Report, node: Node) -> bool:
     return operator is not None and operator.judgement.parts > 1
 
 
-def _not_compared(item: RedistributionReport, places: list[object]) -> Unmatched:
+def _not_compared(item: RedistributionReport, places: Sequence[object]) -> Unmatched:
     what = f"{item.producer.op} {item.producer.id} to {item.consumer.op} {item.consumer.id}"
     why = item.why or "what is inserted is not known"
     if not places and item.operators is not None:
@@ -136,26 +136,27 @@ def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
     for _ in range(_LAST_STEPS):
         if not isinstance(source, WholeNode):
             break
-        if is_redistribution(source.node):
-            found.append(source)
-        elif not reshapes and source.op == "Reshape" and source.node.strategy is None:
+        merged = not reshapes and source.op == "Reshape" and source.node.strategy is None
+        if is_redistribution(source.node) or merged:
             found.append(source)
         elif source.op in _THROUGH and source.node.strategy is None:
             pass
         elif not found and is_part(source.node) and source.node.strategy is None:
             pass  # what the consumer itself puts in front
-        elif not (source.op in _TIES and found and _ties_inserted(source)):
+        elif source.op not in _TIES or not _ties_inserted(source, bool(found)):
             break
         source = source.inputs[0] if source.inputs else None
     return list(reversed(found))
 
 
-def _ties_inserted(place: WholeNode) -> bool:
-    """Whether a tuple operator ties inserted ones together."""
+def _ties_inserted(place: WholeNode, inside: bool) -> bool:
+    """Whether a tuple operator ties inserted ones together: of a chain, or else of a form."""
     inner: object = place.inputs[0] if place.inputs else None
     while isinstance(inner, WholeNode) and inner.op in _TIES:
         inner = inner.inputs[0] if inner.inputs else None
-    return isinstance(inner, WholeNode) and is_redistribution(inner.node) and inner.op == "Split"
+    if not isinstance(inner, WholeNode) or inner.op != "Split":
+        return False
+    return is_redistribution(inner.node) if inside else is_part(inner.node)
 
 
 def _shown(node: Node, report: Report) -> Step:

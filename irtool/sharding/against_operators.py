@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator
 from typing import cast
 
 from irtool.ir.collectives import collective
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.sharding.against_model import Difference, Unmatched
+from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.layout import Shape
 from irtool.sharding.network.report import OperatorReport, Report
 from irtool.sharding.why_cause import Cause
 
 Key = tuple[str, str, tuple[int, ...] | None]
 """What two collectives must share: operator, reduction, ranks."""
+
+Lost = list[tuple[Key, Cause]]
+"""Collectives of the later dump, with what they must share."""
 
 
 def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
@@ -46,16 +48,17 @@ def plain(value: object) -> object:
     if not isinstance(value, (tuple, list)):
         return value
     rows: list[object] = []
-    for row in cast("tuple[object, ...] | list[object]", value):
-        if not isinstance(row, (tuple, list)):
-            rows.append(row)
-            continue
-        items = cast("tuple[object, ...] | list[object]", row)
-        if items and isinstance(items[0], (tuple, list)):
-            rows.extend(plain(items) if isinstance(plain(items), tuple) else items)  # type: ignore[arg-type]
+    for row in cast("Iterable[object]", value):
+        parts = _items(row)
+        if parts and all(isinstance(part, (tuple, list)) for part in parts):
+            rows.extend(tuple(_items(part)) for part in parts)
         else:
-            rows.append(tuple(items))
+            rows.append(tuple(parts) if isinstance(row, (tuple, list)) else row)
     return tuple(rows)
+
+
+def _items(value: object) -> list[object]:
+    return list(cast("Iterable[object]", value)) if isinstance(value, (tuple, list)) else []
 
 
 # -- slices --------------------------------------------------------------------------------------
@@ -64,8 +67,10 @@ def plain(value: object) -> object:
 def other_slices(operator: OperatorReport, nodes: list[Node]) -> Iterator[Difference]:
     """Local shapes of an operator, in a dump whose shapes are those of one device."""
     call = operator.call.call
-    if call.is_dynamic or operator.op == "Reshape" or not nodes:
+    if call.is_dynamic or operator.op in ("Reshape", "TensorToScalar") or not nodes:
         return
+    if any(node.attribute("enable_ring_attention") is True for node in nodes):
+        return  # it was replaced by one for each step of the ring
     judged = operator.judgement
     wanted = (judged.raw_inputs, judged.raw_outputs)
     actual = [local_shapes(node) for node in nodes if node.signature is not None]
@@ -102,14 +107,6 @@ def _shapes_text(inputs: tuple[Shape, ...], outputs: tuple[Shape, ...]) -> str:
 
 
 # -- collectives ---------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Pools:
-    """Collectives whose operator has no counterpart on the other side."""
-
-    predicted: dict[str, list[tuple[Key, OperatorReport]]]
-    actual: list[tuple[Key, Cause]]
 
 
 def compare_collectives(
@@ -149,8 +146,8 @@ def _key(cause: Cause, report: Report) -> Key:
 
 
 def _of_operator(
-    operator: OperatorReport, there: list[tuple[Key, Cause]], nodes: int, lost: list[tuple[Key, Cause]]
-):
+    operator: OperatorReport, there: Lost, nodes: int, lost: Lost
+) -> Generator[Difference, None, list[tuple[Key, OperatorReport]]]:
     """Differences of one operator; gives back what it misses without having been found."""
     wanted: Counter[Key] = Counter()
     for item in operator.collectives:
@@ -183,17 +180,23 @@ def _node_of(there: list[tuple[Key, Cause]], key: Key) -> Node | None:
     return next((cause.node for other, cause in there if other == key), None)
 
 
+_WHAT: dict[DifferenceKind, str] = {
+    "group": "communicates with other ranks",
+    "missing collective": "lacks a collective",
+    "extra collective": "has a collective that its strategy does not need",
+}
+
+
 def _difference(
-    kind: str, operator: OperatorReport, wanted: Key | None, actual: Key | None, node: Node | None
+    kind: DifferenceKind,
+    operator: OperatorReport,
+    wanted: Key | None,
+    actual: Key | None,
+    node: Node | None,
 ) -> Difference:
-    what = {
-        "group": "communicates with other ranks",
-        "missing collective": "lacks a collective",
-        "extra collective": "has a collective that its strategy does not need",
-    }[kind]
     return Difference(
-        cast("object", kind),  # type: ignore[arg-type]
-        f"{operator.op} {operator.node.id} {what}",
+        kind,
+        f"{operator.op} {operator.node.id} {_WHAT[kind]}",
         _key_text(wanted),
         _key_text(actual),
         "",

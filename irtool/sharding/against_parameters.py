@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.ties import ties
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.network.report import ParameterReport, Report
 from irtool.sharding.why_cause import Cause
@@ -106,9 +107,8 @@ def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Foun
 
 def _updated(around: Surroundings) -> set[str]:
     """Names of the parameters that some node of the optimizer updates."""
-    from irtool.ir.ties import ties
-
     return {
-        tie.left.name for tie in ties(around.dump) if tie.kind == "parameter" and
-        not isinstance(tie.left, Node)
+        tie.left.name
+        for tie in ties(around.dump)
+        if tie.kind == "parameter" and not isinstance(tie.left, Node)
     }

@@ -128,9 +128,7 @@ def _completed(around: Surroundings, cause: Cause) -> Cause:
         location=cause.location or _user_line(node, cause.forward, operator, cause.operator),
         begin=around.begin.get(operator) if operator is not None else None,
         producer_begin=(
-            around.begin.get(cause.operator)
-            if cause.operator is not None and chain
-            else None
+            around.begin.get(cause.operator) if cause.operator is not None and chain else None
         ),
     )
     if cause.begin is None and cause.forward is not None:
@@ -265,9 +263,7 @@ def _optimizer_parallel(
     return Cause(node, "optimizer parallel", message, parameter=name, missing=missing)
 
 
-def _pipeline(
-    around: Surroundings, node: Node, sent: Collective, item: WholeNode | None
-) -> Cause:
+def _pipeline(around: Surroundings, node: Node, sent: Collective, item: WholeNode | None) -> Cause:
     near: WholeNode | GraphParameter | None = None
     if item is not None and sent.op == "Send":
         near = producer(item)
@@ -289,25 +285,19 @@ def _pipeline(
 
 
 def _simple(kind: CauseKind, message: str) -> _Reader:
-    def read(
-        around: Surroundings, node: Node, sent: Collective, item: WholeNode | None
-    ) -> Cause:
+    def read(around: Surroundings, node: Node, sent: Collective, item: WholeNode | None) -> Cause:
         return Cause(node, kind, message, parameter=sent.parameter)
 
     return read
 
 
-def _user_code(
-    around: Surroundings, node: Node, sent: Collective, item: WholeNode | None
-) -> Cause:
+def _user_code(around: Surroundings, node: Node, sent: Collective, item: WholeNode | None) -> Cause:
     if "optimizer-" in (node.scope or "") or around.phases.get(node) == "optimizer":
         return Cause(node, "optimizer", f"the optimizer's own {node.op} in {node.scope}")
     return Cause(node, "user code", f"{node.op} of the network itself", operator=node)
 
 
-def _unknown(
-    around: Surroundings, node: Node, sent: Collective, item: WholeNode | None
-) -> Cause:
+def _unknown(around: Surroundings, node: Node, sent: Collective, item: WholeNode | None) -> Cause:
     if "optimizer-" in (node.scope or "") or around.phases.get(node) == "optimizer":
         return Cause(node, "optimizer", f"the optimizer's own {node.op} in {node.scope}")
     if node.attribute("forward_comm_node_unique_id") is not None and item is not None:

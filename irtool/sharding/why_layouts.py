@@ -31,9 +31,7 @@ def with_layouts(around: Surroundings, cause: Cause, report: Report) -> Cause:
         missing = f"layouts: {found.why or 'they are not known'}"
         return replace(cause, missing=(*cause.missing, missing))
     place = f" in the place of Reshape {found.consumer.id}" if found.replaces else ""
-    message = (
-        f"{cause.message}{place}; {_shown(found.source)} is wanted as {_shown(found.target)}"
-    )
+    message = f"{cause.message}{place}; {_shown(found.source)} is wanted as {_shown(found.target)}"
     return replace(
         cause,
         message=message,
@@ -60,9 +58,7 @@ def redistribution_of(
     return candidates[0] if candidates else None
 
 
-def _is_step(
-    node: Node, op: str, ranks: tuple[int, ...], actual: tuple[int, ...] | None
-) -> bool:
+def _is_step(node: Node, op: str, ranks: tuple[int, ...], actual: tuple[int, ...] | None) -> bool:
     return node.op == op and (not ranks or actual is None or ranks == actual)
 
 
@@ -74,9 +70,8 @@ def _candidates(
     wants_dataset = cause.kind == "dataset"
     into = [item for item in report.redistributions if _ends_at(item, cause)]
     for item in into:
-        if producer is None and item.producer.op in ("_VirtualDataset", "GetNext"):
-            yield item
-        elif producer is not None and item.producer is producer:
+        is_data = producer is None and item.producer.op in ("_VirtualDataset", "GetNext")
+        if is_data or item.producer is producer:
             yield item
     reshapes = {item.consumer: item for item in report.redistributions if item.replaces}
     if consumer is not None:

@@ -200,9 +200,7 @@ def _as_left(
             return
 
 
-def _given(
-    operator: OperatorReport, strategy: Strategy, whose: str, judged: Judgement
-) -> str:
+def _given(operator: OperatorReport, strategy: Strategy, whose: str, judged: Judgement) -> str:
     now = shown(operator.strategy)
     text = f"give {operator.op} {operator.node.id} {whose}: {shown(strategy)} instead of {now}"
     before = {item.op for item in operator.judgement.collectives}
@@ -263,4 +261,3 @@ def _not_sharded(parameter: ParameterReport, over: int, report: Report) -> str:
 def shown(strategy: object) -> str:
     """A strategy as Python writes it."""
     return str(strategy)
-

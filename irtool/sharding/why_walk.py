@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
@@ -24,6 +23,7 @@ _PASSING = frozenset((
     "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
     "InsertGradientOf", "DumpGradient", "make_tuple", "make_list",
 ))  # fmt: skip
+_LOCAL_STEPS = ("Split", "Concat", "StridedSlice", "Reshape")
 _LAST_STEPS = 10_000
 
 
@@ -134,6 +134,9 @@ def is_inserted(node: Node) -> bool:
 def is_redistribution(node: Node) -> bool:
     """Whether a node is part of a chain between two layouts."""
     name = node.instance_name
+    if name is None and node.op in _LOCAL_STEPS:
+        # Merged with an equal one; only its id says that it was inserted.
+        return node.attribute("forward_comm_node_unique_id") is not None and not node.is_backward
     # Equal primitives end up with one name: an operator may bear that of a chain.
     return bool(name and REDISTRIBUTION.match(name)) and node.strategy is None
 

@@ -1,0 +1,219 @@
+"""Where ``irtool check`` takes the parallel context from, and what it says of a bad one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import ContextArguments, Resolved, resolve
+from irtool.cli.main import main
+from irtool.cli.report import Failure
+
+ROOT = Path(__file__).resolve().parents[2]
+BEGIN = ROOT / "samples/mlp_semi_auto/step_parallel_begin_0018.ir"
+
+Resolve = Callable[..., Resolved]
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Resolve:
+    """Resolves a context from what each place says."""
+
+    def made(
+        options: dict[str, Any] | None = None,
+        file: dict[str, Any] | None = None,
+        config: dict[str, Any] | None = None,
+        case: dict[str, Any] | None = None,
+        rank: int | None = None,
+    ) -> Resolved:
+        if case is not None:
+            (tmp_path / "case.json").write_text(json.dumps({"context": case}))
+        path = None
+        if file is not None:
+            path = str(tmp_path / "context.json")
+            Path(path).write_text(json.dumps(file))
+        arguments = ContextArguments(options or {}, path)
+        configuration = Configuration("irtool.toml", config or {})
+        return resolve(arguments, configuration, str(tmp_path / "x.ir"), rank)
+
+    return made
+
+
+def test_each_place_goes_before_the_next(layers: Resolve) -> None:
+    places: list[dict[str, Any]] = [
+        {"device_num": count} for count in (8, 16, 32, 64)
+    ]  # options, --context, irtool.toml, case.json
+    for first in range(4):
+        given = [None] * first + places[first:]
+        assert layers(*given).context.devices == places[first]["device_num"]
+
+
+def test_keys_are_looked_up_one_by_one(layers: Resolve) -> None:
+    found = layers(
+        {"global_rank": 3},
+        {"pipeline_stages": 2},
+        {"enable_alltoall": True},
+        {"device_num": "16", "pipeline_stages": "4", "global_rank": "1"},
+    ).context
+    assert (found.devices, found.stages, found.rank, found.enable_alltoall) == (16, 2, 3, True)
+
+
+def test_the_rest_is_as_mindspore_has_it(layers: Resolve) -> None:
+    found = layers({"device_num": 8}).context
+    assert (found.threshold, found.enable_alltoall, found.soc, found.target) == (
+        64,
+        False,
+        "",
+        "Ascend",
+    )
+    assert (found.stages, found.rank, found.full_batch) == (1, 0, False)
+
+
+def test_full_batch_goes_before_a_dataset_strategy_of_a_weaker_place(layers: Resolve) -> None:
+    case = {"device_num": 8, "dataset_strategy": "[[8, 1], [8]]", "full_batch": False}
+    assert layers(case=case).context.dataset == ((8, 1), (8,))
+    found = layers({"full_batch": True}, case=case).context
+    assert (found.dataset, found.full_batch) == (None, True)
+    assert layers({"dataset_strategy": "data_parallel"}, case=case).context.dataset is None
+
+
+def test_full_batch_beside_dataset_strategy_is_no_conflict(layers: Resolve) -> None:
+    found = layers({"device_num": 8, "full_batch": True, "dataset_strategy": "((2, 1),)"}).context
+    assert found.dataset == ((2, 1),)
+
+
+def test_optimizer_settings_are_merged(layers: Resolve) -> None:
+    found = layers(
+        {"device_num": 8, "parallel_optimizer_threshold": 10},
+        config={"parallel_optimizer_config": {"optimizer_weight_shard_size": 2}},
+        case={"parallel_optimizer_config": "{'parallel_optimizer_threshold': 24}"},
+    ).context
+    assert (found.threshold, found.weight_shard_size) == (10, 2)
+
+
+def test_folder_of_a_rank_goes_before_files_but_not_before_the_option(layers: Resolve) -> None:
+    case = {"device_num": 8, "global_rank": 1}
+    assert layers(case=case, rank=4).context.rank == 4
+    assert layers({"global_rank": 2}, case=case, rank=4).context.rank == 2
+
+
+def test_case_of_a_folder_may_have_keys_that_nobody_knows(layers: Resolve) -> None:
+    assert layers(case={"device_num": 8, "of_tomorrow": 1}).context.devices == 8
+
+
+def test_unreadable_case_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "case.json").write_text("{")
+    arguments = ContextArguments({"device_num": 8})
+    resolve(arguments, Configuration(), str(tmp_path / "x.ir"))
+    assert "is not JSON" in capsys.readouterr().err
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["check", str(BEGIN), *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_toml_and_case_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    toml = tmp_path / "context.toml"
+    toml.write_text("device_num = 16\nenable_alltoall = true\n")
+    status, out, _ = run(capsys, "--context", str(toml))
+    assert status == 0
+    assert "16 devices" in out
+    assert "all-to-all" in out
+    case = ROOT / "samples/gpt/case.json"
+    assert run(capsys, "--context", str(case))[0] == 0
+
+
+def test_irtool_toml_of_this_folder_or_one_above(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "irtool.toml").write_text("[context]\ndevice_num = 32\n[lint]\nselect = []\n")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert "32 devices" in run(capsys)[1]
+    (tmp_path / "a" / ".git").mkdir()
+    assert "8 devices" in run(capsys)[1]
+
+
+# -- what is wrong -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--devices", "0"], "--devices: error[CTX002]: device_num must be from 1"),
+        (["--devices", "7"], "--devices: error[CTX002]: device_num must be 1, 2, 4 or"),
+        (["--stages", "3"], "--stages: error[CTX002]: device_num 8 is not divisible"),
+        (["--stages", "3"], "8 devices allow 1, 2, 4, 8 stages"),
+        (["--rank", "8"], "--rank: error[CTX002]: global_rank must be from 0 to 7"),
+        (["--set", "gradiens_mean=1"], "did you mean gradients_mean?"),
+        (["--set", "device_num"], "--set takes KEY=VALUE"),
+        (["--parallel-mode", "semi_auto"], "did you mean semi_auto_parallel?"),
+        (["--dataset-strategy", "foo"], "--dataset-strategy: error[CTX002]"),
+        (["--set", "pipeline_config=3"], "pipeline_config must be a table"),
+        (["--set", "parallel_optimizer_config=3"], "parallel_optimizer_config must be a table"),
+        (["--target", "TPU"], "device_target must be Ascend, GPU or CPU"),
+        (["--devices", "x"], "'--devices'"),
+        (["--full-bach"], "did you mean --full-batch"),
+        (["--context", "/no/such/file"], "/no/such/file: error[CLI001]: cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_context(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, errors = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert message in errors
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("c.toml", "device_num = \n", "c.toml:1:14: error[CLI002]: no TOML"),
+        ("c.toml", "devise_num = 8\n", "did you mean device_num?"),
+        ("c.json", '{"device_num": 8,\n}', "c.json:2:1: error[CLI002]: no JSON"),
+        ("c.json", '{"context": 3}', "context must be a table"),
+        ("c.json", "[1]", "holds no table"),
+        ("c.json", "\xff", "error[CLI002]"),
+        ("c", "device_num = 12", "device_num must be 1, 2, 4 or divisible by 8"),
+    ],
+)
+def test_bad_context_file(
+    name: str, content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    status, out, errors = run(capsys, "--context", str(path))
+    assert (status, out) == (2, "")
+    assert message in errors
+
+
+def test_options_may_be_written_as_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(
+        capsys, "--enable_alltoall", "--no_full_batch", "--dataset_strategy", "data_parallel",
+        "--set", "gradients-mean=true", "--device_num", "16",
+    )  # fmt: skip
+    assert status == 0
+    assert "16 devices" in out
+    assert "all-to-all" in out
+
+
+def test_mode_without_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--parallel-mode", "stand_alone")
+    assert status == 0
+    assert "strategies mean nothing in mode stand_alone" in out
+
+
+def test_nobody_says_how_many_devices() -> None:
+    with pytest.raises(Failure, match="for how many devices"):
+        resolve(ContextArguments(), Configuration(), None)

@@ -1,0 +1,122 @@
+"""``against``: whether a later dump is what the strategies promise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.ir.dump import Dump
+from irtool.sharding.against import Comparison, compare
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+
+
+def text_of(folder: Path, name: str) -> str:
+    path = next(iter(sorted(folder.glob(f"*{name}*.ir"))))
+    return path.read_text(encoding="utf-8")
+
+
+def compared(folder: Path, name: str, *changes: tuple[str, str], **options: object) -> Comparison:
+    """A sample's begin dump, with some text replaced, against a later dump of it."""
+    text = text_of(folder, "step_parallel_begin")
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    begin = irtool.load(text.encode())
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    context = ParallelContext.from_mapping(case["context"], **options)
+    return compare(check(begin, context), begin, load(folder, name))
+
+
+def load(folder: Path, name: str) -> Dump:
+    return irtool.load(next(iter(sorted(folder.glob(f"*{name}*.ir")))))
+
+
+@pytest.mark.parametrize("later", ["step_parallel_end", "validate"])
+def test_a_dump_that_keeps_its_promise_has_no_differences(samples: Path, later: str):
+    result = compared(samples / "mlp_semi_auto", later)
+    assert result.differences == ()
+    assert result.agrees
+    assert result.total == 12
+    assert result.share > 0.9
+
+
+@pytest.mark.parametrize("name", ["gpt", "pipeline_run/rank_0", "pipeline_run/rank_4"])
+def test_gradients_transfers_and_mirrors_are_no_differences(samples: Path, name: str):
+    result = compared(samples / name, "validate")
+    assert [item.message for item in result.differences] == []
+    causes = {item.cause for item in result.explained}
+    assert "gradients of predicted ones" in causes
+    assert "sums of gradients, from the mirrors of parameters" in causes
+    assert ("transfers between pipeline stages" in causes) is name.startswith("pipeline")
+
+
+ROWS = "in_strategy: ((2, 4), (1, 4))"
+BATCH = "in_strategy: ((8, 1), (1, 1))"
+
+
+@pytest.fixture(scope="module")
+def changed(samples: Path) -> Comparison:
+    """The strategy of the second MatMul was changed after the dump was made."""
+    folder = samples / "mlp_semi_auto"
+    line = next(row for row in text_of(folder, "begin").splitlines() if ROWS in row)
+    return compared(folder, "validate", (line, line.replace(ROWS, BATCH)))
+
+
+def test_another_strategy_is_named_at_its_operator(changed: Comparison):
+    found = [item for item in changed.differences if item.kind == "strategy"]
+    assert [item.begin.id for item in found if item.begin] == ["%8"]
+    assert found[0].predicted == "((8, 1), (1, 1))"
+    assert found[0].actual == "((2, 4), (1, 4))"
+
+
+def test_all_that_follows_from_it_says_so(changed: Comparison):
+    kinds = {item.kind for item in changed.differences}
+    assert kinds == {
+        "strategy",
+        "slice",
+        "extra collective",
+        "redistribution",
+        "parameter slice",
+        "mirror",
+    }
+    for item in changed.differences:
+        if item.kind != "strategy":
+            assert item.root is not None
+            assert item.root.id == "%8"
+            assert item.cause == "follows from the other strategy of MatMul %8 (((2, 4), (1, 4)))"
+
+
+def test_nothing_unrelated_differs(changed: Comparison):
+    touched = {item.begin.id for item in changed.differences if item.begin}
+    assert touched == {"%8", "%10"}  # the MatMul, and the BiasAdd that its result goes to
+    parameters = {item.parameter for item in changed.differences if item.parameter}
+    assert parameters == {"mid.weight", "moments.mid.weight"}
+
+
+def test_the_collective_that_is_not_promised_is_shown(changed: Comparison):
+    found = next(item for item in changed.differences if item.kind == "extra collective")
+    assert found.actual == "AllReduce sum (0, 1, 2, 3)"
+    assert found.node is not None
+    assert found.node.op == "AllReduce"
+
+
+def test_another_context_shows_in_parameters_and_groups(samples: Path):
+    result = compared(samples / "mlp_semi_auto", "validate", parallel_optimizer=True)
+    assert {item.kind for item in result.differences} >= {"parameter slice", "optimizer parallel"}
+    assert all(item.root is None for item in result.differences)
+
+
+def test_what_could_not_be_compared_is_listed_with_the_reason(samples: Path):
+    result = compared(samples / "mlp_semi_auto", "validate")
+    assert all(item.why for item in result.unmatched)
+    assert "_VirtualDataset %0" in {item.what for item in result.unmatched}
+
+
+def test_operators_that_replace_others_are_compared(corpus: Path):
+    name = "test_gather_v2.test_gatherv2_forward_all_reduce.1"
+    for later in ("step_parallel_end", "validate"):
+        assert compared(corpus / "verdicts" / name, later).agrees
