@@ -24,7 +24,7 @@ from irtool.sharding.against import compare
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
-from irtool.sharding.why import explain_all
+from irtool.sharding.why import Cause, explain_all
 
 
 @dataclass
@@ -32,6 +32,7 @@ class Figures:
     """Counts over all cases."""
 
     causes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    unnamed: Counter[str] = field(default_factory=Counter[str])
     unknown: list[str] = field(default_factory=list[str])
     compared: Counter[str] = field(default_factory=Counter[str])
     differences: list[str] = field(default_factory=list[str])
@@ -47,6 +48,15 @@ def first(folder: Path, pattern: str) -> Dump | None:
     return irtool.load(path) if path is not None else None
 
 
+def is_unnamed(cause: Cause) -> bool:
+    """Whether a cause leaves open which operator or parameter it is about."""
+    if cause.kind in ("forward reduction", "operator", "redistribution"):
+        return cause.operator is None and cause.consumer is None and cause.parameter is None
+    if cause.kind in ("mirror", "optimizer parallel"):
+        return cause.parameter is None
+    return cause.kind == "unknown"
+
+
 def count_causes(
     figures: Figures, name: str, validate: Dump, report: Report | None, begin: Dump | None
 ) -> None:
@@ -54,7 +64,8 @@ def count_causes(
     for cause in explain_all(validate, report, begin):
         what = "collectives" if is_collective(cause.node) else "slices, concats, splits"
         figures.causes[what, cause.kind] += 1
-        if cause.kind == "unknown":
+        if is_unnamed(cause):
+            figures.unnamed[what] += 1
             figures.unknown.append(f"{name}: {cause.node.line}: {cause.message} {cause.missing}")
         if begin is not None and cause.begin is None and not cause.parameter:
             figures.compared[f"without a begin node: {what}, {cause.kind}"] += 1
@@ -102,7 +113,7 @@ def add_case(figures: Figures, folder: Path, alone: bool) -> None:
 def show(figures: Figures, listed: bool) -> None:
     for what in ("collectives", "slices, concats, splits"):
         total = sum(number for (of, _), number in figures.causes.items() if of == what)
-        named = total - figures.causes[what, "unknown"]
+        named = total - figures.unnamed[what]
         print(f"{what}: cause named for {named} of {total} ({100 * named / (total or 1):.2f} %)")
         for (of, kind), number in figures.causes.most_common():
             if of == what:

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import combinations, product
-from math import log2, prod
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from irtool.cli import options
+from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
-from irtool.cli.context import (
-    NO_DEVICES,
-    ContextArguments,
-    Resolved,
-    context_command,
-    context_of,
-    dumps_for_why,
-    find_begin,
-    is_later,
-    later_dump,
-)
+from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, context_command
 from irtool.cli.inputs import STDIN_NAME, read_input
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -39,9 +28,8 @@ from irtool.render.check_why import why_document, why_objects
 from irtool.render.json import json_text
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
-from irtool.sharding.judge import judge
-from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
-from irtool.sharding.operator import Strategy
+from irtool.sharding.network.report import CheckFinding, Report
+from irtool.sharding.suggest import legal_instead
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
 from irtool.syntax.query import QueryError, query
@@ -212,14 +200,14 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         for piece in check_pieces(view, more):
             asked.output.write(piece)
     else:
-        document = check_document(view)
+        document = check_document(replace(view, brief=found is not None))
         if found is not None:
             document.add(*against_blocks(found, checked.dump.path, actual, asked.limit))
         asked.output.show(document)
     asked.output.close()
     if checked.dump.problems or view.report.accepted is False:
         return 1
-    if found is not None and (found.differences or (found.unmatched and not asked.allow_unknown)):
+    if found is not None and not _agrees(found, asked.allow_unknown):
         return 1
     return 1 if view.report.findings and not asked.allow_unknown else 0
 
@@ -227,6 +215,12 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
 def _compare(checked: _Checked, actual: str) -> Comparison:
     """``--against``: does a later dump hold what the strategies promise?"""
     return compare(checked.report, checked.dump, _read(InputFile(actual)))
+
+
+def _agrees(found: Comparison, allow_unknown: bool) -> bool:
+    """Whether nothing differs, and there was something to compare."""
+    compared = found.matched > 0 or not found.total
+    return found.agrees and (compared or allow_unknown)
 
 
 # -- why is this node there? -------------------------------------------------------------------
@@ -270,103 +264,3 @@ def _causes(nodes: Sequence[Node], dump: Dump, checked: _Checked | None) -> list
         return [explain(nodes[0], dump, report, begin)]
     around = surroundings(dump, begin)
     return [explain_in(around, node, report) for node in nodes]
-
-
-# -- what would be legal -----------------------------------------------------------------------
-
-_MOST_TRIED = 400
-_MOST_FOUND = 3
-_MOST_ASKED = 50
-
-
-def legal_instead(report: Report) -> dict[CheckFinding, tuple[Strategy, ...]]:
-    """For illegal strategies the nearest legal ones, found by trying."""
-    found: dict[CheckFinding, tuple[Strategy, ...]] = {}
-    known: dict[object, tuple[Strategy, ...]] = {}
-    for finding in report.findings:
-        operator = report.operator(finding.node) if finding.node is not None else None
-        if operator is None or operator.verdict != "illegal" or not _by_strategy(operator):
-            continue
-        shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
-        key = (operator.op, operator.strategy, operator.out_strategy, shapes, finding.code)
-        if key not in known and len(known) < _MOST_ASKED:
-            known[key] = tuple(_nearest(report, operator))
-        found[finding] = known.get(key, ())
-    return found
-
-
-def _by_strategy(operator: OperatorReport) -> bool:
-    """Whether it was given a strategy of one row a tensor (and not layouts, or nested rows)."""
-    node = operator.node
-    given = node.in_strategy
-    if not operator.strategy or node.in_layout is not None or not isinstance(given, tuple):
-        return False
-    rows = cast("tuple[tuple[object, ...], ...]", given)
-    return not any(isinstance(item, tuple) for row in rows for item in row)
-
-
-def _nearest(report: Report, operator: OperatorReport) -> Iterator[Strategy]:
-    call = operator.call.call
-    context = report.context.for_operators(dynamic=call.is_dynamic, accumulates=False)
-    count = 0
-    for strategy in _variants(report, operator):
-        if judge(call, strategy, context).verdict == "legal":
-            yield strategy
-            count += 1
-            if count == _MOST_FOUND:
-                return
-
-
-def _variants(report: Report, operator: OperatorReport) -> Iterable[Strategy]:
-    """Strategies near an illegal one: first those that differ least, at most so many."""
-    given = operator.strategy or ()
-    shapes = [tensor.divisible_shape for tensor in operator.call.call.tensors]
-    if len(given) != len(shapes):
-        given = tuple(given[i] if i < len(given) else () for i in range(len(shapes)))
-    rows = [
-        tuple(row[i] if i < len(row) else 1 for i in range(len(shape)))
-        for row, shape in zip(given, shapes, strict=True)
-    ]
-    flat = [value for row in rows for value in row]
-    allowed = [_allowed(size, report.context.stage_size) for shape in shapes for size in shape]
-    fixed = [
-        value if value in values else max((v for v in values if v <= value), default=1)
-        for value, values in zip(flat, allowed, strict=True)
-    ]
-    ends = [sum(map(len, rows[: i + 1])) for i in range(len(rows))]
-    made: dict[Strategy, float] = {}
-    for changed in _changed(fixed, allowed):
-        strategy = tuple(
-            tuple(changed[end - len(row) : end]) for row, end in zip(rows, ends, strict=True)
-        )
-        made.setdefault(strategy, _distance(flat, changed))
-    if operator.out_strategy is None:
-        made.pop(operator.strategy or (), None)
-    return sorted(made, key=lambda each: made[each])[:_MOST_TRIED]
-
-
-def _allowed(size: int, devices: int) -> list[int]:
-    """Into how many slices a dimension may be cut."""
-    return [n for n in range(1, devices + 1) if devices % n == 0 and (size < 0 or size % n == 0)]
-
-
-def _changed(base: Sequence[int], allowed: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The values themselves, and with one or two of them changed."""
-    yield list(base)
-    for places in (*combinations(range(len(base)), 1), *combinations(range(len(base)), 2)):
-        for values in product(*(allowed[place] for place in places)):
-            made = list(base)
-            for place, value in zip(places, values, strict=True):
-                made[place] = value
-            yield made
-
-
-def _distance(before: Sequence[int], after: Sequence[int]) -> float:
-    """How far apart: values changed, how much, and how many devices less are used."""
-    changes = [
-        abs(log2(max(new, 1) / max(old, 1)))
-        for old, new in zip(before, after, strict=True)
-        if old != new
-    ]
-    less = log2(max(prod(before), 1) / max(prod(after), 1))
-    return len(changes) + sum(changes) + max(less, 0) / 4

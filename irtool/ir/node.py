@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
@@ -81,6 +82,15 @@ Target: TypeAlias = PrimitiveTarget | GraphTarget | ClosureTarget | ValueTarget
 _PREFIXES = ("PrimFunc_", "S_Prim_", "S-Prim-")
 
 
+@lru_cache(maxsize=4096)
+def operator_name(name: str) -> str:
+    """A primitive's name as printed, without the prefixes that say how it was made."""
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name[len(prefix) :].partition("{")[0]
+    return "Return" if name == "return" else name
+
+
 @dataclass(frozen=True, slots=True)
 class StatementStyle:
     """Spelling of a statement that carries no meaning but is needed to print it back."""
@@ -138,11 +148,7 @@ class Node:
         """The operator: the primitive's name without ``PrimFunc_``; ``call`` for any call."""
         target = self.target
         if isinstance(target, PrimitiveTarget):
-            name = target.name
-            for prefix in _PREFIXES:
-                if name.startswith(prefix):
-                    return name[len(prefix) :].partition("{")[0]
-            return "Return" if name == "return" else name
+            return operator_name(target.name)
         if isinstance(target, ValueTarget):
             value = target.value
             return str(getattr(value, "tag", None) or getattr(value, "text", "call"))

@@ -51,6 +51,7 @@ class CheckView:
         instead: strategies that would be legal, by finding.
         lists: which lists were asked for: operators, redistributions, parameters.
         limit: most rows; None for the usual number, 0 for all.
+        brief: leave out the collectives, since another question was asked.
     """
 
     path: str
@@ -63,6 +64,7 @@ class CheckView:
     )
     lists: frozenset[str] = frozenset()
     limit: int | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def check_document(view: CheckView) -> Document:
         rest = plural(len(groups) - count, "more finding")
         document.add(Note(f"… {rest} (--limit 0 shows all)"))
     rows = collective_rows(report) if report.accepted is not False else []
-    if rows and not view.lists:
+    if rows and not view.lists and not view.brief:
         document.add(collectives_table(rows, view.limit))
     if "operators" in view.lists:
         document.add(operators_table(view.operators, view.limit))

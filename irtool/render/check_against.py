@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 
 from irtool.render.check_tables import shown
 from irtool.render.check_why import location_text, node_place
 from irtool.render.tables import Block, Facts, Heading, Note, Table, number_column, text_column
 from irtool.render.text import plural, share_text
-from irtool.sharding.against import Comparison, Difference
+from irtool.sharding.against import Comparison, Difference, Unmatched
 
 MOST_DIFFERENCES = 20
+_MOST_IDS = 8
 
 
 def against_blocks(found: Comparison, begin: str, actual: str, limit: int | None) -> list[Block]:
@@ -28,12 +29,29 @@ def against_blocks(found: Comparison, begin: str, actual: str, limit: int | None
         rows = [(item.count, item.cause) for item in found.explained]
         blocks.append(Table("No difference, but not one to one", columns, rows))
     if found.unmatched:
-        counts = Counter((item.what, item.why) for item in found.unmatched).most_common()
-        most = shown(len(counts), limit, MOST_DIFFERENCES)
-        columns = (number_column("count"), text_column("what"), text_column("why"))
-        rows = [(number, what, why) for (what, why), number in counts[:most]]
-        blocks.append(Table("Not compared", columns, rows, len(counts) - most))
+        groups = _grouped(found.unmatched)
+        most = shown(len(groups), limit, MOST_DIFFERENCES)
+        columns = (
+            number_column("count"), text_column("what"), text_column("nodes"), text_column("why"),
+        )  # fmt: skip
+        rows = [(len(ids), what, _few(ids), why) for what, why, ids in groups[:most]]
+        blocks.append(Table("Not compared", columns, rows, len(groups) - most))
     return blocks
+
+
+def _grouped(items: Sequence[Unmatched]) -> list[tuple[str, str, list[str]]]:
+    """By operator and reason, with the numbers of nodes; the most frequent first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        node = item.begin or item.node
+        what = item.what if node is None else node.op
+        found.setdefault((what, item.why), []).append(node.id if node is not None else "")
+    groups = [(what, why, ids) for (what, why), ids in found.items()]
+    return sorted(groups, key=lambda group: -len(group[2]))
+
+
+def _few(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_MOST_IDS]) + (", …" if len(ids) > _MOST_IDS else "")
 
 
 def _facts(item: Difference, begin: str, actual: str) -> list[tuple[str, str]]:

@@ -113,8 +113,9 @@ def _unpredicted(
         if cause.node in seen:
             continue
         to_result = cause.consumer is None or cause.consumer.is_return
-        is_received = cause.operator is not None and cause.operator.op == "Receive"
-        if is_partial or to_result or is_received or cause.begin is None:
+        producer = cause.operator.op if cause.operator is not None else ""
+        is_received = producer == "Receive"
+        if is_partial or to_result or producer in ("Receive", "call") or cause.begin is None:
             why = "it stands on no edge that could be compared"
             if is_received:
                 why = "layouts of what another stage sends are not predicted"

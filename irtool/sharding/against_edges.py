@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from irtool.ir.collectives import collective
+from irtool.ir.collectives import collective, is_collective
 from irtool.ir.node import Node
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.sharding.against_model import Difference, Unmatched
 from irtool.sharding.network.report import RedistributionReport, Report
-from irtool.sharding.why_walk import Surroundings, is_part, is_redistribution
+from irtool.sharding.why_walk import Surroundings, is_near_part, is_part, is_redistribution
 
 Step = tuple[object, ...]
 """What is compared of one inserted operator: its name, and what decides its work."""
@@ -55,6 +55,10 @@ def compare_edges(
                 unmatched.append(_not_compared(item, places))
             continue
         for place, source in places:
+            if _comes_through_form(place, source):
+                why = "its operands come through its own sharded form"
+                unmatched.append(Unmatched(_named(item), why, item.consumer, place.node))
+                continue
             chain = chain_before(source, reshapes)
             seen.update(node.node for node in chain)
             actual = [_shown(node.node, report) for node in chain if node.op not in _TIES]
@@ -93,11 +97,15 @@ def _in_parts(report: Report, node: Node) -> bool:
 
 
 def _not_compared(item: RedistributionReport, places: Sequence[object]) -> Unmatched:
-    what = f"{item.producer.op} {item.producer.id} to {item.consumer.op} {item.consumer.id}"
     why = item.why or "what is inserted is not known"
     if not places and item.operators is not None:
         why = "the consumer was not found in the later dump"
-    return Unmatched(f"redistribution from {what}", why, item.consumer)
+    return Unmatched(_named(item), why, item.consumer)
+
+
+def _named(item: RedistributionReport) -> str:
+    ends = f"{item.producer.op} {item.producer.id} to {item.consumer.op} {item.consumer.id}"
+    return f"redistribution from {ends}"
 
 
 def _places(
@@ -141,22 +149,29 @@ def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
             found.append(source)
         elif source.op in _THROUGH and source.node.strategy is None:
             pass
-        elif not found and is_part(source.node) and source.node.strategy is None:
-            pass  # what the consumer itself puts in front
-        elif source.op not in _TIES or not _ties_inserted(source, bool(found)):
+        elif not found or source.op not in _TIES or not _ties_inserted(source):
             break
         source = source.inputs[0] if source.inputs else None
     return list(reversed(found))
 
 
-def _ties_inserted(place: WholeNode, inside: bool) -> bool:
-    """Whether a tuple operator ties inserted ones together: of a chain, or else of a form."""
-    inner: object = place.inputs[0] if place.inputs else None
+def _ties_inserted(place: WholeNode) -> bool:
+    """Whether a tuple operator ties inserted ones together."""
+    inner: object = place
     while isinstance(inner, WholeNode) and inner.op in _TIES:
         inner = inner.inputs[0] if inner.inputs else None
-    if not isinstance(inner, WholeNode) or inner.op != "Split":
+    return isinstance(inner, WholeNode) and is_redistribution(inner.node) and inner.op == "Split"
+
+
+def _comes_through_form(place: WholeNode, source: object) -> bool:
+    """Whether an operator that was replaced takes its input from the nodes that replaced it."""
+    while isinstance(source, WholeNode) and source.op in _TIES:
+        source = source.inputs[0] if source.inputs else None
+    if not isinstance(source, WholeNode) or source.op in _THROUGH:
         return False
-    return is_redistribution(inner.node) if inside else is_part(inner.node)
+    if is_part(source.node) and (source.node.strategy is None or is_collective(source.node)):
+        return True
+    return is_part(place.node) and is_near_part(source.node, place.node)
 
 
 def _shown(node: Node, report: Report) -> Step:

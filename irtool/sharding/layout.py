@@ -118,12 +118,13 @@ class TensorLayout:
         shape: list[int] = []
         tensor_map: list[MapEntry] = []
         for size, entry in zip(self.tensor_shape, self.tensor_map, strict=True):
-            axes = entries_of(entry)
-            if len(axes) <= 1:
+            # A whole part that is written out, as in (1, -1), is a dimension of its own, too.
+            axes = entry if isinstance(entry, tuple) else (entry,)
+            if len(axes) == 1:
                 shape.append(size)
-                tensor_map.append(axes[0] if axes else WHOLE)
+                tensor_map.append(axes[0])
                 continue
-            outer = [self.device_matrix[len(self.device_matrix) - 1 - k] for k in axes[:-1]]
+            outer = [split_of(self.device_matrix, axis) for axis in axes[:-1]]
             shape += [*outer, size if size == DYNAMIC else size // prod(outer)]
             tensor_map += axes
         return TensorLayout(self.device_matrix, tuple(tensor_map), tuple(shape))
@@ -185,7 +186,7 @@ class UserLayout:
 
     def full_layout(self, shape: Shape) -> TensorLayout:
         """The layout as it is written: an interleaving axis counts like one of devices."""
-        plain = tuple(entry_of(entries_of(entry)) for entry in self.tensor_map)
+        plain = tuple(_plain(entry) for entry in self.tensor_map)
         return TensorLayout(self.device_matrix, plain, shape)
 
     def tensor_layout(self, shape: Shape) -> TensorLayout:
@@ -215,6 +216,12 @@ def entries_of(entry: MapEntry) -> tuple[int, ...]:
 def entry_of(axes: Sequence[int]) -> MapEntry:
     """A tensor-map entry of these axes: -1 for none, a number for one, a tuple for several."""
     return tuple(axes) if len(axes) > 1 else (axes[0] if axes else WHOLE)
+
+
+def _plain(entry: MapEntry) -> MapEntry:
+    """An entry in its shortest form; a whole part beside an axis, as in (1, -1), stays."""
+    axes = entries_of(entry)
+    return entry if isinstance(entry, tuple) and len(entry) > 1 and axes else entry_of(axes)
 
 
 def axes_of(device_matrix: Sequence[int], entry: MapEntry) -> tuple[int, ...]:

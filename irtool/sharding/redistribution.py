@@ -125,6 +125,7 @@ def infer(
     enable_alltoall: bool = False,
     keep_reshape: bool = False,
     level: Level = "operators",
+    tidy: bool = True,
 ) -> tuple[RedistributionStep, ...]:
     """The chain that turns ``source`` into ``target`` on device ``rank``; empty if none is needed.
 
@@ -136,6 +137,7 @@ def infer(
         enable_alltoall: as in ``set_auto_parallel_context``.
         keep_reshape: the chain replaces a Reshape operator, of which something must remain.
         level: see the module.
+        tidy: False for chains that the peephole pass leaves alone.
 
     Raises:
         RedistributionError: for layouts that don't fit each other, the ranks, or this module.
@@ -143,7 +145,8 @@ def infer(
     _check(source, target, ranks, rank)
     edge = _Edge(source, target, ranks, rank, enable_alltoall)
     if not edge.is_dynamic:
-        return tuple(_steps(source.slice_shape, edge.tidy_moves(keep_reshape), level))
+        moves = edge.tidy_moves(keep_reshape) if tidy else edge.moves()
+        return tuple(_steps(source.slice_shape, moves, level))
     if keep_reshape:
         raise RedistributionError(_UNKNOWN_RESHAPE)
     known = edge.with_stand_ins()

@@ -23,6 +23,7 @@ _PASSING = frozenset((
     "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
     "InsertGradientOf", "DumpGradient", "make_tuple", "make_list",
 ))  # fmt: skip
+_NEVER = PLUMBING.union(COMMUNICATION)
 _LOCAL_STEPS = ("Split", "Concat", "StridedSlice", "Reshape")
 _LAST_STEPS = 10_000
 
@@ -104,7 +105,23 @@ def begin_nodes(begin: Dump, later: Dump) -> dict[Node, Node]:
     for tie in ties_between(begin, later):
         if isinstance(tie.left, Node):
             found.setdefault(tie.right, tie.left)
+    _add_replaced(found, begin, later)
     return found
+
+
+def _add_replaced(found: dict[Node, Node], begin: Dump, later: Dump) -> None:
+    """Operators that were replaced by a sharded form keep scope and name only."""
+    tied = set(found.values())
+    before: dict[tuple[str | None, str], list[Node]] = {}
+    for node in begin.nodes(where=lambda node: node not in tied and node.op not in _NEVER):
+        before.setdefault((node.scope, node.op), []).append(node)
+    after: dict[tuple[str | None, str], list[Node]] = {}
+    for node in later.nodes(where=lambda node: (node.scope, node.op) in before):
+        if node not in found and not (node.is_backward or node.is_recomputed or is_inserted(node)):
+            after.setdefault((node.scope, node.op), []).append(node)
+    for key, nodes in after.items():
+        if len(before[key]) == len(nodes):
+            found.update(zip(nodes, before[key], strict=True))
 
 
 def _by_name(dump: Dump) -> dict[tuple[str, str | None, str], list[Node]]:
@@ -229,7 +246,6 @@ _HELPERS = frozenset((
 ))  # fmt: skip
 """Operators of which MindSpore makes the sharded forms of others."""
 
-_NEVER = PLUMBING.union(COMMUNICATION)
 _LARGEST_FORM = 200
 
 
@@ -247,7 +263,7 @@ def form_of(item: WholeNode) -> list[WholeNode]:
         for near in (*place.producers, *place.users):
             if near.index in found or near.op in ("Load", "Depend"):
                 continue
-            if near.op not in _PASSING and not _is_near_part(near.node, item.node):
+            if near.op not in _PASSING and not is_near_part(near.node, item.node):
                 continue
             if near.node.is_backward != item.node.is_backward:
                 continue
@@ -256,7 +272,7 @@ def form_of(item: WholeNode) -> list[WholeNode]:
     return [found[index] for index in sorted(found) if found[index].op not in _PASSING]
 
 
-def _is_near_part(node: Node, part: Node) -> bool:
+def is_near_part(node: Node, part: Node) -> bool:
     """Whether a node belongs to the same form; some of them bear no name of their own."""
     if is_part(node):
         return True

@@ -86,7 +86,7 @@ def test_golden(irtool: Run, name: str, arguments: list[str], status: int) -> No
     ran = irtool("check", *arguments)
     assert ran.status == status
     path = GOLDEN / f"check_{name}.txt"
-    if os.environ.get("IRTOOL_GOLDEN") == "write":
+    if os.environ.get("IRTOOL_UPDATE_GOLDEN"):
         path.write_text(ran.output, encoding="utf-8")
     assert ran.output == path.read_text(encoding="utf-8")
 
@@ -284,3 +284,75 @@ def test_control_characters_do_not_get_through(irtool: Run, tmp_path: Path) -> N
         ran = irtool("check", str(path), "--devices", "8", *arguments)
         assert "\x1b" not in ran.output
         assert "\u202e" not in ran.output
+
+
+# -- against a later dump, and why ----------------------------------------------------------------
+
+LATER = "samples/mlp_semi_auto/20_validate_0080.ir"
+
+
+@pytest.mark.parametrize("later", [LATER, "samples/mlp_semi_auto"])
+def test_against_the_dump_of_the_same_compilation(irtool: Run, later: str) -> None:
+    ran = irtool("check", ACCEPTED, "--against", later)
+    assert ran.status == 0
+    assert f"against {LATER}: as predicted" in ran.output
+    assert "_VirtualDataset" in ran.output
+
+
+def test_against_another_context_differs(irtool: Run) -> None:
+    ran = irtool("check", ACCEPTED, "--against", LATER, "--devices", "16")
+    assert ran.status == 1
+    for part in ("9 differences", "predicted  (0, 1, 8, 9)", "actual     (0, 4)", f"{LATER}:86"):
+        assert part in ran.output
+    found = checked(irtool, ACCEPTED, "--against", LATER, "--devices", "16")
+    SCHEMA.validate(found)
+    assert found["against"]["agrees"] is False
+    assert found["against"]["differences"][0]["begin"]["op"] == "MatMul"
+
+
+def test_against_another_network_is_no_agreement(irtool: Run) -> None:
+    assert irtool("check", ACCEPTED, "--against", "samples/recompute").status == 1
+
+
+def test_why_of_one_node(irtool: Run) -> None:
+    ran = irtool("check", ACCEPTED, "--why", "%8")
+    assert ran.status == 0
+    assert f"nodes are those of {LATER}" in ran.errors
+    for part in (
+        "forward reduction",
+        "AllReduce over 0-3",
+        "64.0 KiB",
+        f"{ACCEPTED}:75",
+        "instead",
+    ):
+        assert part in ran.output
+
+
+def test_why_of_what_a_query_chooses(irtool: Run) -> None:
+    ran = irtool("check", LATER, "--why", 'op == "AllReduce"', "--format", "json")
+    assert ran.status == 0
+    causes = json.loads(ran.output)["why"]
+    assert len(causes) == 9
+    assert {cause["kind"] for cause in causes} == {"forward reduction", "mirror"}
+    assert "up.weight" in {cause["parameter"] for cause in causes}
+
+
+def test_why_without_begin_dump_goes_by_names(irtool: Run) -> None:
+    ran = irtool("check", "samples/data_parallel/19_validate_0078.ir", "--why", "collective")
+    assert ran.status == 0
+    assert "no begin dump was given" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([ACCEPTED, "--why", "%99999"], "there is no node %99999"),
+        ([ACCEPTED, "--why", "op ="], "--why:1:"),
+        (["samples/layout/step_parallel_begin_0019.ir", "--why", "%1"], "--against"),
+        ([ACCEPTED, "--against", "/no/such/file"], "/no/such/file"),
+    ],
+)
+def test_why_and_against_fail_clearly(irtool: Run, arguments: list[str], message: str) -> None:
+    ran = irtool("check", *arguments)
+    assert (ran.status, ran.output) == (2, "")
+    assert message in ran.errors

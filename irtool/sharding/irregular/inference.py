@@ -174,7 +174,11 @@ def _optional_map(
     if position in ANTIQUANT:
         if case.number("antiquant_mode") == 1:
             return (WHOLE, batch, WHOLE) if len(shape) == 3 else whole
-        known = {"BSH": (WHOLE, 0), "BNSD": (WHOLE, 0, WHOLE, WHOLE), "BSND": (WHOLE, WHOLE, 0, WHOLE)}
+        known = {
+            "BSH": (WHOLE, 0),
+            "BNSD": (WHOLE, 0, WHOLE, WHOLE),
+            "BSND": (WHOLE, WHOLE, 0, WHOLE),
+        }
         found = known.get(input_layout(case), whole)
         return found if len(found) == len(shape) else whole
     return whole

@@ -48,6 +48,9 @@ def random(case: Case, base: Base) -> Sharding:
     """The strategy is one of the shape that is asked for; seeds differ from slice to slice."""
     shape = case.result(0)
     strategy = case.strategy
+    if case.call.is_dynamic and not strategy:
+        # None is made for a shape that is computed.
+        case.refuse("strategy-size", "there must be one strategy, but a dynamic shape gets none")
     if not strategy:
         first = ((case.devices, *((1,) * (len(shape) - 1))),) if shape else ((),)
         strategy = adjusted(first, (shape,), case.devices)

@@ -28,6 +28,9 @@ NO_EDGE = frozenset({"UpdateState", "Switch", "Shape", "TensorShape", "DType"})
 SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", "DtypeToEnum"})
 """Operators behind which nothing is redistributed."""
 
+TUPLES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
+"""Operators that only tie tensors together."""
+
 SKIP = "skip_redistribution"
 """Attribute of a Reshape that is not to redistribute."""
 
@@ -103,7 +106,7 @@ class EdgeFinder:
             if graph is not None:
                 self._enter(walk, producer, use, graph, output, tuple_index)
                 continue
-            if name in ("MakeTuple", "make_tuple"):
+            if name in TUPLES:
                 # What follows among the users is seen as behind this tuple, too.
                 tuple_index = use.position
                 self._follow(walk, producer, node, output, tuple_index)
@@ -169,7 +172,7 @@ class EdgeFinder:
         item = 0
         if tuple_index != -1:
             operand = self.analysis.network.inputs[use.node][use.position]
-            if isinstance(operand, Node) and primitive(operand) == "MakeTuple":
+            if isinstance(operand, Node) and primitive(operand) in TUPLES:
                 tie, item = operand, tuple_index
         self._append(walk, Edge(producer, max(output, 0), use.node, use.position, item, tie))
 

@@ -44,6 +44,7 @@ def reshape_chain(
             rank,
             enable_alltoall=enable_alltoall,
             keep_reshape=True,
+            tidy=False,
         )
     except RedistributionError:
         return None

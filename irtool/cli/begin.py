@@ -1,0 +1,196 @@
+"""Which dump a command about strategies reads, which later ones lie beside it, and its context."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, resolve
+from irtool.cli.inputs import inputs_for
+from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.groups import devices
+from irtool.ir.run import InputFile
+from irtool.syntax.load import load
+from irtool.syntax.run import Compilation, load_run
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_names import is_dump, parse_name
+from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.source import DumpError
+
+BEGIN = "step_parallel_begin"
+"""The dump that strategies are checked in."""
+LATER = ("validate", "step_parallel_end")
+"""Dumps that hold what became of them, the one that tells more first."""
+
+
+def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
+    """The dump to check: the file itself, or the begin dump that a run folder holds.
+
+    Raises:
+        Failure: there is no such dump.
+    """
+    if os.path.isdir(path):
+        return _begin_of_run(path, rank, graph)
+    files, problems = inputs_for([path], None, graph)
+    if not files:
+        report_problems(problems[1:])
+        problem = problems[0]
+        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+    if len(files) > 1:
+        raise Failure(f"{len(files)} files match, and one is checked at a time", path)
+    _check_pass(files[0].path)
+    return files[0]
+
+
+def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
+    try:
+        run = load_run(path)
+        picked = run.compilation(graph, _nearest_rank(run.ranks, rank))
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    begin = picked.file(BEGIN)
+    if begin is None and graph is None:
+        others = [each for each in run.compilations if each.rank == picked.rank]
+        picked = max(others, key=_size, default=picked)
+        begin = picked.file(BEGIN)
+    if begin is None:
+        hint = f"MindSpore writes {BEGIN}_*.ir with MS_DEV_SAVE_GRAPHS=1 or more"
+        raise Failure(f"there is no dump {BEGIN} in this folder", path, hint=hint)
+    note(f"checks {begin.path}" + (f", {picked.chosen}" if picked.chosen else ""))
+    return InputFile(begin.path, picked.rank, picked.index, begin.name, path)
+
+
+def _nearest_rank(ranks: Sequence[int], rank: int | None) -> int | None:
+    """The rank whose dumps to read: the one that was asked for, or the last one before it."""
+    if rank is None or rank in ranks:
+        return rank
+    return max((each for each in ranks if each < rank), default=None)
+
+
+def _size(compilation: Compilation) -> int:
+    begin = compilation.file(BEGIN)
+    return begin.size if begin is not None else -1
+
+
+def _check_pass(path: str) -> None:
+    """Refuse dumps that were taken too late, by their names."""
+    name = parse_name(os.path.basename(path)).name
+    if name == "step_auto_parallel_begin":
+        note(f"{path} was taken before the search: its strategies are not those of the end")
+    if not is_later(path):
+        return
+    begin = _beside(path, (BEGIN,))
+    message = f"taken after {name}, when everything is sliced; check reads {BEGIN}"
+    raise Failure(message, path, hint=f"irtool check {begin}" if begin else "")
+
+
+# -- later dumps -------------------------------------------------------------------------------
+
+
+def is_later(path: str) -> bool:
+    """Whether a file's name says that it was taken after the parallel pass."""
+    return not os.path.isdir(path) and parse_name(os.path.basename(path)).name in LATER
+
+
+def later_dump(path: str, begin: str) -> str:
+    """The later dump that a path means: the file itself, or that of a run folder.
+
+    Raises:
+        Failure: there is none.
+    """
+    if not os.path.isdir(path):
+        return path
+    inside = os.path.realpath(begin).startswith(os.path.realpath(path) + os.sep)
+    place = begin if inside else os.path.join(path, os.path.basename(begin))
+    found = _beside(place, LATER)
+    if found is None:
+        raise Failure("there is no validate dump in this folder", path)
+    return found
+
+
+def dumps_for_why(
+    path: str, against: str | None, rank: int | None, graph: int | None
+) -> tuple[str, InputFile | None]:
+    """The later dump that holds the nodes in question, and the begin dump before it.
+
+    Raises:
+        Failure: there is no later dump.
+    """
+    if is_later(path):
+        begin = _beside(path, (BEGIN,))
+        if begin is not None:
+            note(f"layouts are those of {begin}")
+        return path, find_begin(begin, rank, None) if begin is not None else None
+    file = find_begin(path, rank, graph)
+    if against is not None:
+        return later_dump(against, file.path), file
+    later = _beside(file.path, LATER) if file.path != STDIN else None
+    if later is None:
+        hint = "--against 20_validate_0080.ir"
+        raise Failure(
+            "which dump holds the node? There is no validate dump beside", path, hint=hint
+        )
+    note(f"nodes are those of {later}")
+    return later, file
+
+
+def _beside(path: str, names: Sequence[str]) -> str | None:
+    """The dump of the same compilation in the same folder: the nearest by its number."""
+    folder = os.path.dirname(path)
+    number = parse_name(os.path.basename(path)).number or 0
+    for name in names:
+        found = [
+            (abs((parsed.number or 0) - number), each)
+            for each in os.listdir(folder or os.curdir)
+            if is_dump(each) and (parsed := parse_name(each)).name == name
+        ]
+        if found:
+            return os.path.join(folder, min(found)[1])
+    return None
+
+
+# -- the context of a dump ---------------------------------------------------------------------
+
+
+def context_of(
+    file: InputFile, arguments: ContextArguments, configuration: Configuration
+) -> Resolved:
+    """The parallel context of an input.
+
+    Raises:
+        Failure: it makes no sense, or is not known.
+    """
+    if file.path == STDIN:
+        return resolve(arguments, configuration, None)
+    folders = os.path.dirname(os.path.abspath(file.path)).split(os.sep)
+    rank = folder_rank(tuple(folders))
+    try:
+        resolved = resolve(arguments, configuration, file.path, rank)
+    except Failure as failure:
+        seen = _devices_beside(file.path) if failure.code == NO_DEVICES else None
+        if seen is None:
+            raise
+        resolved = resolve(arguments, configuration, file.path, rank, seen)
+    context = resolved.context
+    if rank is not None and rank // context.stage_size != context.stage:
+        stage = rank // context.stage_size
+        note(f"this dump is of rank {rank} in stage {stage}: seen from rank {context.rank}")
+    return resolved
+
+
+def _devices_beside(path: str) -> int | None:
+    """How many devices there are, where the groups of a later dump show all of them."""
+    later = _beside(path, LATER)
+    if later is None:
+        return None
+    try:
+        found = devices(load(later))
+    except DumpError:
+        return None
+    if not found.is_exact:
+        return None
+    note(f"{found.world} devices, as the groups of {later} show")
+    return found.world
