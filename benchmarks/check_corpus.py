@@ -1,10 +1,13 @@
 """Compare `irtool check` with what MindSpore itself did, over a folder of real compilations.
 
-    python benchmarks/check_corpus.py ../shared/corpus/verdicts [--list CLASS] [--only TEXT]
+    python benchmarks/check_corpus.py [FOLDER] [--list CLASS] [--only TEXT]
 
-Every folder holds `case.json` (the parallel context, and MindSpore's verdict), the dump before the
-parallel pass, and, where the network was accepted, those after it. The table says how often the
-prediction equals what MindSpore did; `--list` shows each difference of one class.
+The folder is `verdicts` of the corpus: `$IRTOOL_CORPUS`, or `../shared/corpus`. Every folder in it
+holds `case.json` (the parallel context, and MindSpore's verdict), the dump before the parallel
+pass, and, where the network was accepted, those after it. The table says how often the prediction equals what MindSpore did; `--list` shows each difference of one class.
+
+Classes in brackets are not about the prediction: there an option had an effect that `case.json`
+does not record (see `check_corpus_context.py`), or the dump lacks what decides.
 """
 
 from __future__ import annotations
@@ -20,14 +23,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from check_corpus_end import compare_end
+from material import corpus
+
 import irtool
 from irtool.ir.dump import Dump
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
-
-sys.path.insert(0, str(Path(__file__).parent))
-from check_corpus_end import compare_end
 
 ABOUT_STRATEGIES = (
     "init failed",
@@ -127,7 +132,7 @@ def compare_case(score: Score, folder: Path) -> float:
     end = load(first(folder, "step_parallel_end*"))
     if end is not None and case["accepted"]:
         validate = load(first(folder, "*_validate_*"))
-        compare_end(score, folder.name, report, begin, end, validate)
+        compare_end(score, folder.name, report, begin, end, validate, case["context"])
     return seconds
 
 
@@ -139,12 +144,16 @@ def cases(root: Path, only: str) -> Iterator[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", type=Path)
+    parser.add_argument("corpus", type=Path, nargs="?", help="folder of compilations")
     parser.add_argument("--list", default="", help="show the differences of one class")
     parser.add_argument("--only", default="", help="folders whose name holds this text")
     options = parser.parse_args()
+    folder = corpus()
+    root = options.corpus or (folder and folder / "verdicts")
+    if root is None or not root.is_dir():
+        parser.error("no corpus here: name its folder, or set IRTOOL_CORPUS")
     score, seconds = Score(), 0.0
-    for folder in cases(options.corpus, options.only):
+    for folder in cases(root, options.only):
         try:
             seconds += compare_case(score, folder)
         except Exception as error:  # a crash is a result, too

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
+
+from check_corpus_context import (
+    COLLECTIVES as FORWARD,
+)
+from check_corpus_context import (
+    PARAMETERS,
+    REDISTRIBUTIONS,
+    is_result_broadcast,
+    not_recorded,
+    takes_gradients_of_inputs_only,
+)
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
@@ -15,6 +26,8 @@ from irtool.sharding.network.report import OperatorReport, RedistributionReport,
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
 CHAIN = (*COLLECTIVES, "Split", "Concat", "StridedSlice", "Reshape", "TupleGetItem", "MakeTuple")
 TIES = ("TupleGetItem", "MakeTuple")
+UNRECORDED = "context not recorded"
+UNTOLD = "gradients of inputs only"
 
 
 class Scores(Protocol):
@@ -22,16 +35,37 @@ class Scores(Protocol):
 
 
 def compare_end(
-    score: Scores, case: str, report: Report, begin: Dump, end: Dump, validate: Dump | None
+    score: Scores,
+    case: str,
+    report: Report,
+    begin: Dump,
+    end: Dump,
+    validate: Dump | None,
+    context: Mapping[str, object],
 ) -> None:
     """Score parameters, dataset, collectives, redistributions and local shapes."""
-    compare_parameters(score, case, report, end)
-    compare_mirrors(score, case, report, end)
-    compare_collectives(score, case, report, begin, end)
-    compare_redistributions(score, case, report, begin, end)
+    unrecorded = not_recorded(context, begin, end)
+    parameters = Apart(score, UNRECORDED) if PARAMETERS in unrecorded else score
+    edges = Apart(score, UNRECORDED) if REDISTRIBUTIONS in unrecorded else score
+    compare_parameters(parameters, case, report, end)
+    untold = parameters is score and takes_gradients_of_inputs_only(begin)
+    mirrors = Apart(score, UNTOLD) if untold else parameters
+    compare_mirrors(mirrors, parameters, case, report, end)
+    compare_collectives(score, case, report, begin, end, FORWARD in unrecorded)
+    compare_redistributions(edges, case, report, begin, end)
     compare_loss(score, case, report, end)
     if validate is not None:
         compare_shapes(score, case, report, validate)
+
+
+class Apart:
+    """Counts in classes of their own what can't be predicted from what is recorded."""
+
+    def __init__(self, score: Scores, reason: str) -> None:
+        self.score, self.reason = score, reason
+
+    def add(self, name: str, right: bool, case: str, what: str = "") -> None:
+        self.score.add(f"({name}: {self.reason})", right, case, what)
 
 
 def instance(node: Node) -> str:
@@ -76,7 +110,7 @@ def compare_parameters(score: Scores, case: str, report: Report, end: Dump) -> N
             score.add("dataset slices", data.slice == actual[data.input], case, what)
 
 
-def compare_mirrors(score: Scores, case: str, report: Report, end: Dump) -> None:
+def compare_mirrors(score: Scores, gathering: Scores, case: str, report: Report, end: Dump) -> None:
     mirrors: dict[str, Any] = {}
     gathers: dict[str, Any] = {}
     for node in all_nodes(end):
@@ -94,7 +128,7 @@ def compare_mirrors(score: Scores, case: str, report: Report, end: Dump) -> None
         what = f"{item.name} predicted {item.gather_ranks} is {gathers.get(item.name)}"
         if item.gather_ranks is not None or item.name in gathers:
             same = item.gather_ranks == gathers.get(item.name)
-            score.add("optimizer parallel gathers", same, case, what)
+            gathering.add("optimizer parallel gathers", same, case, what)
 
 
 def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
@@ -107,7 +141,9 @@ def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
 # -- collectives ---------------------------------------------------------------------------------
 
 
-def compare_collectives(score: Scores, case: str, report: Report, begin: Dump, end: Dump) -> None:
+def compare_collectives(
+    score: Scores, case: str, report: Report, begin: Dump, end: Dump, unrecorded: bool
+) -> None:
     """Forward collectives of the whole network, each with its ranks."""
     own = {
         (graph.name, node.name)
@@ -121,6 +157,9 @@ def compare_collectives(score: Scores, case: str, report: Report, begin: Dump, e
         if node.op not in COLLECTIVES or (node.graph and (node.graph.name, node.name) in own):
             continue
         if name.startswith(("redistribution", "parallel_optimizer")):
+            continue
+        if unrecorded and is_result_broadcast(node):
+            Apart(score, UNRECORDED).add("forward collectives", False, case, str(node.id))
             continue
         ranks = None if node.op == "NeighborExchangeV2" else ranks_of(node, report)
         actual[node.op, str(node.attribute("op") or ""), ranks] += 1
@@ -308,24 +347,29 @@ def compare_shapes(score: Scores, case: str, report: Report, validate: Dump) -> 
         if operator.verdict != "legal" or operator.call.call.is_dynamic or operator.op == "Reshape":
             continue
         nodes = candidates(operator, by_op.get(operator.op, []))
+        # Where a result is a number by then (TensorToScalar), there is no shape to compare.
+        nodes = [node for node in nodes if node.output_type and node.output_type.tensors]
         if not nodes:
             continue
         wanted = (operator.judgement.raw_inputs, operator.judgement.raw_outputs)
-        actual = [local_shapes(node) for node in nodes]
+        actual = [local_shapes(node, operator.node) for node in nodes]
         what = f"{operator.node.id} {operator.op} {operator.strategy}: {wanted} is {actual[:3]}"
         score.add("local shapes", wanted in actual, case, what)
 
 
 def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
-    """Nodes with the operator's name and the strategy that it bore, of its scope if there are."""
+    """Nodes with the operator's name and the strategy that it bore, of its scope if there are.
+
+    The copies of an operator that is computed in parts bear a number as their name instead.
+    """
+    if operator.judgement.parts > 1:
+        return [
+            node for node in nodes if instance(node).isdigit() and node.scope == operator.node.scope
+        ]
     strategy = plain(operator.strategy)
     same = [node for node in nodes if node.strategy is not None and not node.is_backward]
     same = [
-        node
-        for node in same
-        if plain(node.in_strategy) == strategy
-        or operator.judgement.parts > 1
-        or node.in_layout is not None
+        node for node in same if plain(node.in_strategy) == strategy or node.in_layout is not None
     ]
     near_by = [node for node in same if node.scope == operator.node.scope]
     return near_by or same
@@ -343,10 +387,12 @@ def plain(value: object) -> object:
     return value
 
 
-def local_shapes(node: Node) -> Any:
+def local_shapes(node: Node, before: Node) -> Any:
+    """Shapes of the operands that the user gave (MindSpore may add a mask), and of the results."""
     inputs: list[tuple[int, ...]] = []
-    for abstract, source in zip(node.input_types, node.inputs, strict=False):
-        if abstract is None:
+    given = [abstract is None or abstract.dtype != "None" for abstract in before.input_types]
+    for index, (abstract, source) in enumerate(zip(node.input_types, node.inputs, strict=False)):
+        if abstract is None or not (index >= len(given) or given[index]):
             continue
         if abstract.tensors:
             inputs.extend(shape for _, shape in abstract.tensors)

@@ -1,8 +1,9 @@
 """How often irtool can say why a collective, slice, concat or split is there, and what differs.
 
-    python benchmarks/why_corpus.py ../shared/corpus/verdicts [--only TEXT] [--list] [--alone]
+    python benchmarks/why_corpus.py [FOLDER] [--only TEXT] [--list] [--alone]
 
-For every accepted compilation of a folder of real ones (`case.json`, the dump before the parallel
+The folder is `verdicts` of the corpus: `$IRTOOL_CORPUS`, or `../shared/corpus`. For every accepted
+compilation in it (`case.json`, the dump before the parallel
 pass and those after it) the table counts causes of the validate dump by kind, and the differences
 between prediction and dumps. `--list` shows unknown causes and differences; `--alone` explains the
 validate dump without its begin dump.
@@ -12,10 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from material import corpus
 
 import irtool
 from irtool.ir.collectives import is_collective
@@ -130,13 +136,17 @@ def show(figures: Figures, listed: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpus", type=Path)
+    parser.add_argument("corpus", type=Path, nargs="?", help="folder of compilations")
     parser.add_argument("--only", default="", help="folders whose name holds this text")
     parser.add_argument("--list", action="store_true", help="show unknown causes and differences")
     parser.add_argument("--alone", action="store_true", help="validate dumps alone")
     options = parser.parse_args()
+    folder = corpus()
+    root = options.corpus or (folder and folder / "verdicts")
+    if root is None or not root.is_dir():
+        parser.error("no corpus here: name its folder, or set IRTOOL_CORPUS")
     figures = Figures()
-    for path in sorted(options.corpus.glob("*/case.json")):
+    for path in sorted(root.glob("*/case.json")):
         if options.only not in path.parent.name:
             continue
         try:

@@ -83,12 +83,37 @@ def judge(
         parts = parts_of(in_layout)
         if parts > 1:
             case, sharding = in_parts(case, sharding)
-        return replace(_complete(case, sharding), generated=made, parts=parts)
+        found = replace(_complete(case, sharding), generated=made, parts=parts)
+        return _as_written(found, in_layout, out_layout)
     except Refused as refused:
         return Judgement("illegal", used, (refused.finding,), devices=context.devices)
     except Unsure as unsure:
         finding = Finding("unknown", unsure.reason, "")
         return Judgement("unknown", used, (finding,), devices=context.devices)
+
+
+def _as_written(
+    found: Judgement,
+    given: Sequence[UserLayout | TensorLayout] | None,
+    output: Sequence[UserLayout | TensorLayout] | None,
+) -> Judgement:
+    """The judgement with the user's own way to write layouts: it decides what is inserted."""
+
+    def written(
+        layouts: tuple[TensorLayout, ...], users: Sequence[UserLayout | TensorLayout] | None
+    ) -> tuple[TensorLayout, ...]:
+        if users is None or len(users) != len(layouts):
+            return layouts
+        return tuple(
+            user.as_written(layout) if isinstance(user, UserLayout) else layout
+            for user, layout in zip(users, layouts, strict=True)
+        )
+
+    return replace(
+        found,
+        input_layouts=written(found.input_layouts, given),
+        output_layouts=written(found.output_layouts, output),
+    )
 
 
 def _rule(call: OperatorCall) -> Rule | None:

@@ -16,7 +16,7 @@ and the documentation of ``mindspore.parallel.Layout``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 DeviceMatrix = tuple[int, ...]
@@ -186,8 +186,19 @@ class UserLayout:
 
     def full_layout(self, shape: Shape) -> TensorLayout:
         """The layout as it is written: an interleaving axis counts like one of devices."""
-        plain = tuple(_plain(entry) for entry in self.tensor_map)
+        plain = tuple(entry_of(entries_of(entry)) for entry in self.tensor_map)
         return TensorLayout(self.device_matrix, plain, shape)
+
+    def as_written(self, layout: TensorLayout) -> TensorLayout:
+        """The same layout with the whole parts that the user wrote beside axes, as in (1, -1).
+
+        Rules don't look at them, but a redistribution makes a dimension of each.
+        """
+        written = tuple(e if len(entries_of(e)) else WHOLE for e in self.tensor_map)
+        plain = tuple(entry_of(entries_of(entry)) for entry in written)
+        if plain == layout.tensor_map and self.device_matrix == layout.device_matrix:
+            return replace(layout, tensor_map=written)
+        return layout
 
     def tensor_layout(self, shape: Shape) -> TensorLayout:
         """The layout of a tensor on real devices: the interleaving axis, if any, left out."""
@@ -216,12 +227,6 @@ def entries_of(entry: MapEntry) -> tuple[int, ...]:
 def entry_of(axes: Sequence[int]) -> MapEntry:
     """A tensor-map entry of these axes: -1 for none, a number for one, a tuple for several."""
     return tuple(axes) if len(axes) > 1 else (axes[0] if axes else WHOLE)
-
-
-def _plain(entry: MapEntry) -> MapEntry:
-    """An entry in its shortest form; a whole part beside an axis, as in (1, -1), stays."""
-    axes = entries_of(entry)
-    return entry if isinstance(entry, tuple) and len(entry) > 1 and axes else entry_of(axes)
 
 
 def axes_of(device_matrix: Sequence[int], entry: MapEntry) -> tuple[int, ...]:

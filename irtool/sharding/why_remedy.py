@@ -24,6 +24,8 @@ from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_layouts import redistribution_of
 from irtool.sharding.why_walk import Surroundings
 
+_DATA = ("_VirtualDataset", "GetNext")
+
 
 def with_remedy(around: Surroundings, cause: Cause, report: Report | None) -> Cause:
     """Add the change of strategy that would remove what was asked for."""
@@ -145,10 +147,12 @@ def _of_redistribution(around: Surroundings, cause: Cause, report: Report | None
         )
     texts: list[str] = []
     consumer = report.operator(edge.consumer)
+    if edge.source.is_whole and edge.producer.op in _DATA:
+        consumer = None  # to compute all of it on every device is no remedy
     if consumer is not None and consumer.strategy is not None:
         texts += _as_wanted(consumer, edge, report)
     producer = report.operator(edge.producer)
-    if edge.producer.op in ("_VirtualDataset", "GetNext"):
+    if edge.producer.op in _DATA:
         texts.append(
             f"read this input cut {edge.target.splits} (dataset_strategy; now {edge.source.splits})"
         )

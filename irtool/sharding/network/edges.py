@@ -11,7 +11,7 @@ from irtool.sharding import checks
 from irtool.sharding.judgement import Context, Refused
 from irtool.sharding.layout import DYNAMIC, TensorLayout, ranks_along
 from irtool.sharding.network.analysis import Analysis, item_of
-from irtool.sharding.network.care import primitive
+from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
 from irtool.sharding.network.unknown_sizes import reshape_chain
@@ -27,9 +27,6 @@ NO_EDGE = frozenset({"UpdateState", "Switch", "Shape", "TensorShape", "DType"})
 
 SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", "DtypeToEnum"})
 """Operators behind which nothing is redistributed."""
-
-TUPLES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
-"""Operators that only tie tensors together."""
 
 SKIP = "skip_redistribution"
 """Attribute of a Reshape that is not to redistribute."""
@@ -106,7 +103,7 @@ class EdgeFinder:
             if graph is not None:
                 self._enter(walk, producer, use, graph, output, tuple_index)
                 continue
-            if name in TUPLES:
+            if name in TIES:
                 # What follows among the users is seen as behind this tuple, too.
                 tuple_index = use.position
                 self._follow(walk, producer, node, output, tuple_index)
@@ -172,7 +169,7 @@ class EdgeFinder:
         item = 0
         if tuple_index != -1:
             operand = self.analysis.network.inputs[use.node][use.position]
-            if isinstance(operand, Node) and primitive(operand) in TUPLES:
+            if isinstance(operand, Node) and primitive(operand) in TIES:
                 tie, item = operand, tuple_index
         self._append(walk, Edge(producer, max(output, 0), use.node, use.position, item, tie))
 

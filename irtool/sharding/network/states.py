@@ -63,9 +63,7 @@ def like_original(analysis: Analysis, weight: Weight, found: Mapping[str, Weight
         local = original.slice
         if ACCUMULATED in weight.name and not analysis.context.accumulation_shard:
             local = original.base
-        return replace(
-            weight, slice=local, base=original.base, layout=original.layout, why=original.why
-        )
+        return replace(weight, slice=local, base=original.base, layout=original.layout)
     local = _factored(weight, original)
     return weight if local is None else replace(weight, slice=local, base=local)
 

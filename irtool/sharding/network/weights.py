@@ -8,6 +8,7 @@ from dataclasses import replace
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
+from irtool.ir.values import SymbolicKey
 from irtool.sharding.checks import SERVER, check_group
 from irtool.sharding.judgement import Refused
 from irtool.sharding.layout import TensorLayout, ranks_along, replicas
@@ -18,6 +19,12 @@ from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
 """Operands that are not trained, where nothing else tells: the running mean and variance."""
+
+KEY = "[Key][Parameter]"
+"""What stands before a parameter's name where its gradient is taken out by a constant key."""
+
+ASSUMED = "nothing in the dump tells whether it requires a gradient; taken to require one"
+"""Of mirrors in networks that take gradients of their inputs only."""
 
 ADASUM = "AdaSum"
 """What the scope of an optimizer holds that sums gradients between servers by itself."""
@@ -108,7 +115,8 @@ def weights(analysis: Analysis) -> list[Weight]:
     entry = analysis.network.entry
     if entry is None:
         return []
-    mirrors = _mirrors(analysis)
+    trained = _trained(analysis)
+    mirrors = _mirrors(analysis, trained)
     found: dict[str, Weight] = {}
     for parameter in entry.parameters:
         if not is_weight(parameter):
@@ -117,7 +125,8 @@ def weights(analysis: Analysis) -> list[Weight]:
         ranks = mirrors.get(id(parameter))
         if ranks is not None and weight.gather_ranks is None:
             # Optimizer parallel over all replicas makes the mirror needless.
-            weight = replace(weight, mirror_ranks=ranks)
+            why = weight.why or (ASSUMED if trained is None else "")
+            weight = replace(weight, mirror_ranks=ranks, why=why)
         found[parameter.name] = weight
     own = {
         name: weight for name, weight in found.items() if not _is_foreign(analysis, weight, found)
@@ -266,12 +275,11 @@ def _bytes(weight: Weight) -> int:
 # -- mirrors -----------------------------------------------------------------------------------
 
 
-def _mirrors(analysis: Analysis) -> dict[int, tuple[int, ...]]:
+def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[int, ...]]:
     """Per parameter (by identity) the ranks over which its gradient is summed."""
     found: dict[int, tuple[int, ...]] = {}
     if not analysis.differentiates:
         return found
-    trained = _trained(analysis)
     # Groups of one rank are kept where micro-batches and optimizer parallel meet.
     keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
     adasum = _sums_by_server(analysis)
@@ -325,12 +333,19 @@ def _trained(analysis: Analysis) -> set[int] | None:
 
     Then gradients are of inputs, and nothing tells which parameters have one.
     """
-    found = {
-        id(parameter)
-        for node, inputs in analysis.network.inputs.items()
-        if primitive(node) == "RefToEmbed" and inputs
-        if (parameter := behind(analysis, inputs[0])) is not None
-    }
+    found: set[int] = set()
+    names: set[str] = set()
+    for node, inputs in analysis.network.inputs.items():
+        name = primitive(node)
+        if name == "RefToEmbed" and inputs:
+            parameter = behind(analysis, inputs[0])
+            if parameter is not None:
+                found.add(id(parameter))
+        elif name == "EnvironGet":
+            names |= {v.text.removeprefix(KEY) for v in node.operands if isinstance(v, SymbolicKey)}
+    entry = analysis.network.entry
+    if names and entry is not None:
+        found |= {id(parameter) for parameter in entry.parameters if parameter.name in names}
     return found or None
 
 
