@@ -4,7 +4,8 @@
 
 The folder is `verdicts` of the corpus: `$IRTOOL_CORPUS`, or `../shared/corpus`. Every folder in it
 holds `case.json` (the parallel context, and MindSpore's verdict), the dump before the parallel
-pass, and, where the network was accepted, those after it. The table says how often the prediction equals what MindSpore did; `--list` shows each difference of one class.
+pass, and, where the network was accepted, those after it. The table says how often the prediction
+equals what MindSpore did; `--list` shows each difference of one class.
 
 Classes in brackets are not about the prediction: there an option had an effect that `case.json`
 does not record (see `check_corpus_context.py`), or the dump lacks what decides.

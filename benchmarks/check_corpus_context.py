@@ -15,7 +15,7 @@ from irtool.ir.types import BITS
 
 PARAMETERS = "parameters"
 REDISTRIBUTIONS = "redistributions"
-COLLECTIVES = "forward collectives"
+FORWARD = "forward collectives"
 
 DEFAULT_THRESHOLD = 64 * 1024
 """Bytes of the whole weight; below it optimizer parallel leaves weights alone."""
@@ -36,7 +36,7 @@ def not_recorded(context: Mapping[str, object], begin: Dump, end: Dump) -> froze
         # No strategy looks like this: layouts were given, and are lost.
         found.add(REDISTRIBUTIONS)
     if "pipeline_result_broadcast" not in context and any(map(is_result_broadcast, nodes)):
-        found.add(COLLECTIVES)
+        found.add(FORWARD)
     return frozenset(found)
 
 

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from check_corpus_context import (
-    COLLECTIVES as FORWARD,
-)
-from check_corpus_context import (
+    FORWARD,
     PARAMETERS,
     REDISTRIBUTIONS,
     is_result_broadcast,
     not_recorded,
     takes_gradients_of_inputs_only,
 )
+from check_corpus_shapes import Scores, all_nodes, compare_shapes, instance
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
 from irtool.ir.group_names import decode
 from irtool.ir.node import Node
-from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
+from irtool.sharding.network.report import RedistributionReport, Report
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
 CHAIN = (*COLLECTIVES, "Split", "Concat", "StridedSlice", "Reshape", "TupleGetItem", "MakeTuple")
 TIES = ("TupleGetItem", "MakeTuple")
 UNRECORDED = "context not recorded"
 UNTOLD = "gradients of inputs only"
-
-
-class Scores(Protocol):
-    def add(self, name: str, right: bool, case: str, what: str = "") -> None: ...
 
 
 def compare_end(
@@ -66,15 +60,6 @@ class Apart:
 
     def add(self, name: str, right: bool, case: str, what: str = "") -> None:
         self.score.add(f"({name}: {self.reason})", right, case, what)
-
-
-def instance(node: Node) -> str:
-    return node.instance_name or ""
-
-
-def all_nodes(dump: Dump) -> Iterator[Node]:
-    for graph in dump.graphs:
-        yield from graph.nodes
 
 
 def ranks_of(node: Node, report: Report) -> tuple[int, ...] | None:
@@ -332,72 +317,3 @@ def same_chain(actual: list[Any], wanted: list[Any]) -> bool:
         return all(a in (b, -1) for a, b in zip(left[1], right[1], strict=True))
 
     return len(actual) == len(wanted) and all(map(fits, actual, wanted))
-
-
-# -- local shapes --------------------------------------------------------------------------------
-
-
-def compare_shapes(score: Scores, case: str, report: Report, validate: Dump) -> None:
-    """Local shapes of operators that are still there when shapes were inferred again."""
-    by_op: dict[str, list[Node]] = {}
-    for node in all_nodes(validate):
-        if node.signature is not None and not node.is_recomputed:
-            by_op.setdefault(node.op, []).append(node)
-    for operator in report.operators:
-        if operator.verdict != "legal" or operator.call.call.is_dynamic or operator.op == "Reshape":
-            continue
-        nodes = candidates(operator, by_op.get(operator.op, []))
-        # Where a result is a number by then (TensorToScalar), there is no shape to compare.
-        nodes = [node for node in nodes if node.output_type and node.output_type.tensors]
-        if not nodes:
-            continue
-        wanted = (operator.judgement.raw_inputs, operator.judgement.raw_outputs)
-        actual = [local_shapes(node, operator.node) for node in nodes]
-        what = f"{operator.node.id} {operator.op} {operator.strategy}: {wanted} is {actual[:3]}"
-        score.add("local shapes", wanted in actual, case, what)
-
-
-def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
-    """Nodes with the operator's name and the strategy that it bore, of its scope if there are.
-
-    The copies of an operator that is computed in parts bear a number as their name instead.
-    """
-    if operator.judgement.parts > 1:
-        return [
-            node for node in nodes if instance(node).isdigit() and node.scope == operator.node.scope
-        ]
-    strategy = plain(operator.strategy)
-    same = [node for node in nodes if node.strategy is not None and not node.is_backward]
-    same = [
-        node for node in same if plain(node.in_strategy) == strategy or node.in_layout is not None
-    ]
-    near_by = [node for node in same if node.scope == operator.node.scope]
-    return near_by or same
-
-
-def plain(value: object) -> object:
-    if isinstance(value, (tuple, list)):
-        rows: list[object] = []
-        for row in value:
-            if isinstance(row, (tuple, list)) and row and isinstance(row[0], (tuple, list)):
-                rows.extend(tuple(item) for item in row)
-            else:
-                rows.append(tuple(row) if isinstance(row, (tuple, list)) else row)
-        return tuple(rows)
-    return value
-
-
-def local_shapes(node: Node, before: Node) -> Any:
-    """Shapes of the operands that the user gave (MindSpore may add a mask), and of the results."""
-    inputs: list[tuple[int, ...]] = []
-    given = [abstract is None or abstract.dtype != "None" for abstract in before.input_types]
-    for index, (abstract, source) in enumerate(zip(node.input_types, node.inputs, strict=False)):
-        if abstract is None or not (index >= len(given) or given[index]):
-            continue
-        if abstract.tensors:
-            inputs.extend(shape for _, shape in abstract.tensors)
-        elif isinstance(source, (Node, GraphParameter)) and "Monad" not in (abstract.dtype or ""):
-            inputs.append(())
-    output = node.output_type
-    outputs = tuple(shape for _, shape in output.tensors) if output else ()
-    return tuple(inputs), outputs

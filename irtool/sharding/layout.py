@@ -211,6 +211,11 @@ class UserLayout:
         return self.interleaved and any(0 in entries_of(entry) for entry in self.tensor_map)
 
     @property
+    def scatters(self) -> bool:
+        """True if the parts that a device computes in turn don't lie beside each other."""
+        return self.interleaved and any(0 in entries_of(e)[:-1] for e in self.tensor_map)
+
+    @property
     def strategy(self) -> tuple[int, ...]:
         """The same as a strategy: one number a dimension (interleaving not counted)."""
         shape = tuple(DYNAMIC for _ in self.tensor_map)

@@ -149,8 +149,8 @@ class ValueRules(Leaves):
 
         return compose(build, [reference, closures])
 
-    def value_target(self, tag: Token, body: str) -> Part[Any]:
-        return compose(ValueTarget, [self.leaf("tagged", tag + body)])
+    def value_target(self, tag: Token, *bodies: str) -> Part[Any]:
+        return compose(ValueTarget, [self.leaf("tagged", tag + "".join(bodies))])
 
     def closure(self, opening: Token, closures: Part[ClosureSet]) -> tuple[str, Part[ClosureSet]]:
         return opening[1:], closures

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import TensorLayout
+from irtool.sharding.layout import TensorLayout, UserLayout
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
@@ -35,6 +35,11 @@ class Judged:
         """The layout of an output."""
         layouts = self.judgement.output_layouts
         return layouts[index] if 0 <= index < len(layouts) else None
+
+    @property
+    def outgoing(self) -> tuple[UserLayout, ...]:
+        """The user's layouts that results follow: those of the outputs, else of the inputs."""
+        return self.wanted.out_layout or self.wanted.in_layout or ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", 
 SKIP = "skip_redistribution"
 """Attribute of a Reshape that is not to redistribute."""
 
+PARTS = "one side computes in parts that don't lie beside each other: what joins them is not known"
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -207,9 +209,22 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
     target = _target(analysis, edge)
     if source is None or target is None:
         return Redistribution(edge, source, target, None, _why(analysis, edge))
+    if source.same_as(target) and _gathers_parts(analysis, edge):
+        return Redistribution(edge, source, target, None, PARTS)
     found = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
     _check_type(analysis, found)
     return found
+
+
+def _gathers_parts(analysis: Analysis, edge: Edge) -> bool:
+    """Whether one side computes parts in turn that don't lie beside each other, the other not."""
+    producer, consumer = analysis.judged[edge.producer], analysis.judged.get(edge.consumer)
+    if consumer is None:
+        return any(layout.scatters for layout in producer.outgoing)
+    if (producer.judgement.parts > 1) == (consumer.judgement.parts > 1):
+        return False
+    incoming = consumer.wanted.in_layout or ()
+    return any(layout.scatters for layout in (*producer.outgoing, *incoming))
 
 
 def _check_type(analysis: Analysis, found: Redistribution) -> None:

@@ -147,3 +147,49 @@ def test_collectives_of_the_users_own_are_refused() -> None:
     report = checked(dump_of(graph("main", body, "%1")))
     assert report.accepted is False
     assert report.findings[0].code == "communication"
+
+
+@pytest.mark.parametrize("tie", ["MakeTuple", "make_list"])
+def test_what_is_tied_together_is_redistributed_before_the_tie(tie: str) -> None:
+    both = "<Tuple[Tensor[Float32]*2], TupleShape((64, 64), (64, 64))>"
+    body = relu(0, "%para1_x", "(8, 1)") + (
+        f"  %1(both) = {tie}(%0, %0)\n      : ({SIZE}, {SIZE}) -> ({both})\n"
+        "  %2(sum) = PrimFunc_AddN(%1) {instance name: sum} "
+        "primitive_attrs: {in_strategy: ((4, 1), (4, 1))}\n"
+        f"      : ({both}) -> ({SIZE})\n"
+    )
+    report = checked(dump_of(graph("main", body, "%2")))
+    found = [item for item in report.redistributions if not item.consumer.is_return]
+    assert [item.item for item in found] == [0, 1]
+    for item in found:
+        assert item.tie is not None
+        assert [step.op for step in item.operators or ()] == ["AllGather"]
+
+
+def test_a_whole_part_beside_an_axis_is_a_dimension_of_its_own() -> None:
+    layout = "{'device_matrix': (8), 'tensor_map': (-1, (0, -1)), 'interleaved_parallel': false}"
+    body = (
+        f"  %0(out) = PrimFunc_ReLU(%para1_x) {{instance name: relu}} "
+        f"primitive_attrs: {{in_strategy: ((1, 1))}}\n      : ({SIZE}) -> ({SIZE})\n"
+        f"  %1(out) = PrimFunc_ReLU(%0) {{instance name: relu}} "
+        f"primitive_attrs: {{in_layout: ({layout})}}\n      : ({SIZE}) -> ({SIZE})\n"
+    )
+    report = checked(dump_of(graph("main", body, "%1")))
+    assert chains(report) == [("%0", "%1", ["Reshape", "StridedSlice", "Reshape"])]
+
+
+@pytest.mark.parametrize(("entry", "known"), [("(1, 0)", True), ("(2, 0, 1)", False)])
+def test_parts_that_do_not_lie_beside_each_other(entry: str, known: bool) -> None:
+    matrix = "(8, 2)" if known else "(4, 2, 2)"
+    layout = f"{{'device_matrix': {matrix}, 'tensor_map': ({entry}, -1), "
+    body = (
+        f"  %0(out) = PrimFunc_ReLU(%para1_x) {{instance name: relu}} primitive_attrs: "
+        f"{{in_layout: ({layout}'interleaved_parallel': true}})}}\n      : ({SIZE}) -> ({SIZE})\n"
+    ) + relu(1, "%0", "(8, 1)")
+    (edge,) = (
+        item
+        for item in checked(dump_of(graph("main", body, "%1"))).redistributions
+        if not item.consumer.is_return
+    )
+    assert (edge.operators == ()) is known
+    assert bool(edge.why) is not known
