@@ -205,6 +205,9 @@ class Dump:
 
         return to_arrow(self)
 
+    def __repr__(self) -> str:
+        return f"<Dump {self}>"
+
     def __str__(self) -> str:
         count = sum(len(graph.nodes) for graph in self.graphs)
         return f"{self.path}: {len(self.graphs)} graphs, {count} nodes"

@@ -331,6 +331,9 @@ class Graph:
         foreign = self.dump.foreign_users(node) if self.dump else ()
         return (*self._users.get(node, ()), *foreign)
 
+    def __repr__(self) -> str:
+        return f"<Graph {self}>"
+
     def __str__(self) -> str:
         return f"@{self.name} ({len(self.nodes)} nodes)"
 

@@ -328,6 +328,10 @@ class Node:
             raise LookupError(f"{self.id} is in no graph, so its neighbours are unknown")
         return self.graph
 
+    def __repr__(self) -> str:
+        place = f" in @{self.graph.name}" if self.graph is not None else ""
+        return f"<Node {self}{place}, line {self.line}>"
+
     def __str__(self) -> str:
         return f"{self.id}({self.name}) = {self.op}" if self.name is not None else self.op
 

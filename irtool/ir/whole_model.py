@@ -69,6 +69,10 @@ class WholeNode:
     def __str__(self) -> str:
         return "".join(f"{call.id}/" for call in self.path) + str(self.node)
 
+    def __repr__(self) -> str:
+        # The generated one would print everything that leads to this node.
+        return f"<WholeNode {self}>"
+
 
 WholeSource: TypeAlias = Union[
     WholeNode, GraphParameter, Graph, Unresolved, Value, "tuple[WholeSource, ...]"
@@ -82,6 +86,10 @@ class KeptCall:
     node: WholeNode
     graphs: tuple[Graph, ...]
     reason: Reason
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"@{graph.name}" for graph in self.graphs)
+        return f"<KeptCall {self.node} of {names or 'unknown'}: {self.reason}>"
 
 
 @dataclass(frozen=True, eq=False)

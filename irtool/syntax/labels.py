@@ -55,9 +55,7 @@ class OddLabels:
         starts = [position]
         prefix = _PREFIX.match(record, position)
         if prefix is not None:
-            starts += [
-                index + 1 for index in range(position, prefix.end()) if record[index] == "_"
-            ]
+            starts += [index + 1 for index in range(position, prefix.end()) if record[index] == "_"]
         for start in reversed(starts):
             for length in self._lengths:
                 name = record[start : start + length]

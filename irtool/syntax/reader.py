@@ -60,6 +60,7 @@ class _Reading(StatementReader):
         super().__init__(text, path, records)
         self.items: list[Item | Graph] = []
         self.prelude: list[Item] = []
+        self.is_excerpt = "IR entry" not in text and "subgraph @" not in text
         self.has_banner = text.startswith(("# ===", "# 1."))
 
     # ---- the file
@@ -132,7 +133,7 @@ class _Reading(StatementReader):
         try:
             return self._known_line(line, number)
         except ValueError as error:
-            self.unreadable("SYN001", line, number, error)
+            self._not_a_line(line, number, error)
             return Opaque(line, number)
 
     def _known_line(self, line: str, number: int) -> Item:
@@ -208,7 +209,7 @@ class _Reading(StatementReader):
                 return items, Text(line, "close", number)
             if scanner.GRAPH_ENDS.match(text, position):
                 return items, None
-            if not bounded and not scanner.ELISION_LINE.match(text, position):
+            if not bounded and scanner.EXCERPT_ENDS.match(text, position):
                 return items, None
             line, number = self._next_line()
             items.append(self._body_line(line, number))
@@ -224,8 +225,16 @@ class _Reading(StatementReader):
             return Text(line, "elision", number)
         if line.lstrip().startswith("#"):
             return CommentBlock(self.records.comments(line), number)
-        self.unreadable("SYN001", line, number, Unreadable("expected a statement", 0))
+        self._not_a_line(line, number, Unreadable("expected a statement", 0))
         return Opaque(line, number)
+
+    def _not_a_line(self, line: str, number: int, error: ValueError) -> None:
+        """Report a line of no kind; around a pasted excerpt prose is to be expected."""
+        if self.is_excerpt and "%" not in line:
+            message = "not a line of an ANF IR dump"
+            self.problem("SYN001", message, number, 1, "warning", line, "it is kept as it stands")
+        else:
+            self.unreadable("SYN001", line, number, error)
 
 
 def _looks_like_a_dump(text: str) -> bool:

@@ -266,7 +266,7 @@ def _read_property(text: str) -> Property:
 
 
 def _read_comment(text: str) -> CommentLine:
-    body = text.lstrip(" \t")
+    body = text.lstrip(" \t>" if text.startswith(">") else " \t")
     indent = text[: len(text) - len(body)]
     try:
         line: CommentLine = replace(parse(body, "comment")(()), indent=indent)

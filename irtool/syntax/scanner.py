@@ -29,17 +29,22 @@ STATEMENT = re.compile(
 
 TYPE_LINES = re.compile(rf"(?: \{{ ?(?:in_)?strategy: .*\}} *)?      : ?\(.*(?:\n(?!{_STOP}).*)*")
 
-_LOOSE_STATEMENT = r"[ \t]*(?:%[0-9]+\(.*?\) = |[Rr]eturn\(|Primitive::Return)"
-_LOOSE_STOP = rf"(?:{_LOOSE_STATEMENT}|[ \t]*(?:: ?\(|#|\}}|\.\.\.[ \t]*$)|[ \t]*$|{_NEXT})"
+# What people paste is quoted, fenced and shortened in many ways.
+_DOTS = r"(?:\.\.\.+|…+|\[\.\.\.\]|```\w*)"
+_LOOSE_STATEMENT = r"[ \t>]*(?:%[0-9]+\(.*?\) = |[Rr]eturn\(|Primitive::Return)"
+_LOOSE_STOP = rf"(?:{_LOOSE_STATEMENT}|[ \t>]*(?:: ?\(|#|\}}|{_DOTS}[ \t]*$)|[ \t>]*$|{_NEXT})"
 LOOSE_STATEMENT = re.compile(
     rf"({_LOOSE_STATEMENT}.*(?:\n(?!{_LOOSE_STOP}).*)*)(?:\n|\Z)"
-    rf"((?:[ \t]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*(?:\n|\Z))*)"
-    rf"((?:[ \t]*# ?(?!{_NEXT}|-{{8}})[A-Zsifa-z].*(?:\n|\Z))*)",
+    rf"((?:[ \t>]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*(?:\n|\Z))*)"
+    rf"((?:[ \t>]*# ?(?!{_NEXT}|-{{8}})[A-Zsifa-z].*(?:\n|\Z))*)",
     re.MULTILINE,
 )
 """A statement of an excerpt, whose indentation may be lost."""
 
-LOOSE_TYPE_LINES = re.compile(rf"[ \t]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*", re.MULTILINE)
+FIRST_LINE = re.compile(rf"({_LOOSE_STATEMENT}.*)(?:\n|\Z)()()")
+"""A statement alone, where what follows it does not belong to it."""
+
+LOOSE_TYPE_LINES = re.compile(rf"[ \t>]*: ?\(.*(?:\n(?!{_LOOSE_STOP}).*)*", re.MULTILINE)
 
 LOOSE_REST = re.compile(r"[ \t]{0,5}:[ ]?\(|:[ ]?\(")
 """A type line that a statement's own indentation did not lead to expect."""
@@ -59,8 +64,9 @@ HEAD = re.compile(
 )
 GRAPH_ENDS = re.compile(rf"(?:{_NEXT})")
 MARKER = re.compile(r"(#-{8,}> )(.*)\Z", re.DOTALL)
-ELISION = re.compile(r"[ \t]*(?:(?:#|//)[ \t]*)?(?:\.\.\.+|…+)[ \t]*\Z")
-ELISION_LINE = re.compile(r"[ \t]*(?:(?:\.\.\.+|…+)[ \t]*)?$", re.MULTILINE)
+ELISION = re.compile(rf"[ \t>]*(?:(?:#|//)[ \t]*)?{_DOTS}[ \t]*\Z")
+EXCERPT_ENDS = re.compile(rf"{HEADER.pattern}|{PRELUDE.pattern}|subgraph @|%para[0-9]+[_ ].*: ?<")
+"""A line that belongs to a whole dump and so cannot stand in an excerpt's statements."""
 PROPERTY = re.compile(r"\s*[^:\s][^:\n]*:(?: .*|@.*)?\Z", re.DOTALL)
 ACTOR_SET = re.compile(
     r"^(?:%\w+ = .*?(?:Actor|kernel_graph)|Base Block : |\[(?:continuous memory|Device tensor))",

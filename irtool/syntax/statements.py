@@ -45,30 +45,32 @@ class StatementReader:
         try:
             items += self._node(found, line, style)
         except (ValueError, RecursionError) as error:
-            if style is None or not self._pasted_statement(start, line, found, items):
-                inset = len(found[1]) - len(found[1].lstrip(" \t"))
+            if not self._pasted_statement(start, line, found, items):
+                inset = len(found[1]) - len(found[1].lstrip(" \t>"))
                 self.unreadable("SYN001", found[1], line, error, inset)
                 items.append(Opaque(found.group().removesuffix("\n"), line))
 
     def _pasted_statement(
         self, start: int, line: int, found: re.Match[str], items: list[Item]
     ) -> bool:
-        """Whether a statement at MindSpore's column can be read if the lines after it are not."""
-        loose = scanner.LOOSE_STATEMENT.match(self.text, start)
-        if loose is None or loose[1] == found[1]:
-            return False
-        try:
-            items += self._node(loose, line, None)
-        except (ValueError, RecursionError):
-            return False
-        self.position, self.line = start, line
-        self.advance(loose.end())
-        return True
+        """Whether a statement can be read if some of the lines after it are not its own."""
+        for pattern in (scanner.LOOSE_STATEMENT, scanner.FIRST_LINE):
+            loose = pattern.match(self.text, start)
+            if loose is None or loose[1] == found[1]:
+                continue
+            try:
+                items += self._node(loose, line, None)
+            except (ValueError, RecursionError):
+                continue
+            self.position, self.line = start, line
+            self.advance(loose.end())
+            return True
+        return False
 
     def _node(self, found: re.Match[str], line: int, style: StatementStyle | None) -> list[Item]:
         statement, types, comments = found.group(1, 2, 3)
         if style is None:
-            stripped = statement.lstrip(" \t")
+            stripped = statement.lstrip(" \t>")
             body = stripped.rstrip(" \t")
             indent = statement[: len(statement) - len(stripped)]
             style = StatementStyle(indent, stripped[len(body) :])

@@ -324,6 +324,8 @@ def test_ctrl_c_is_silent(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Where the tests run in the background the signal is ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with pytest.raises(subprocess.TimeoutExpired):
         ran.communicate(timeout=2)
