@@ -15,7 +15,7 @@ class CollectorPause:
     once in so many characters of text read.
     """
 
-    _COLLECT_EVERY = 64 << 20
+    _COLLECT_EVERY = 128 << 20
     _LARGE = 1 << 20
     read = 0
 
