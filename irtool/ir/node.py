@@ -338,7 +338,7 @@ class Node:
 
 def nested_references(value: Value) -> Iterator[Reference]:
     """Every reference inside an operand."""
-    if isinstance(value, Reference.__args__):  # type: ignore[attr-defined]
+    if isinstance(value, Reference.__args__):  # type: ignore[attr-defined]  # the members of the union
         yield cast("Reference", value)
     else:
         for item in getattr(value, "items", ()) or ():
