@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -149,12 +149,9 @@ def _with_context(function: Callable[..., int]) -> Callable[..., int]:
         context = ContextArguments(given, arguments.pop("context_file"))
         return function(**arguments, context=context)
 
-    hints = get_type_hints(function, include_extras=True)
-    parameters = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name != "context"
-    ]
+    # Not typing.get_type_hints: up to Python 3.10 it hides an option whose default is None.
+    declared = inspect.signature(function, eval_str=True).parameters
+    parameters = [parameter for name, parameter in declared.items() if name != "context"]
     parameters += [_parameter(option.key, _annotation(option)) for option in OPTIONS]
     parameters += [
         _parameter("settings", Annotated[list[str] | None, _SETTINGS]),
