@@ -181,7 +181,7 @@ def test_bad_context(
     [
         ("c.toml", "device_num = \n", "c.toml:1:14: error[CLI002]: no TOML"),
         ("c.toml", "devise_num = 8\n", "did you mean device_num?"),
-        ("c.json", '{"device_num": 8,\n}', "c.json:2:1: error[CLI002]: no JSON"),
+        ("c.json", '{"device_num": 8,\n"x"}', "c.json:2:4: error[CLI002]: no JSON"),
         ("c.json", '{"context": 3}', "context must be a table"),
         ("c.json", "[1]", "holds no table"),
         ("c.json", "\xff", "error[CLI002]"),
