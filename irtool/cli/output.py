@@ -73,7 +73,7 @@ class _Text(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: bytes, /) -> int:  # type: ignore[override]
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # bytes are all it gets
         cast("TextIO", sys.stdout).write(bytes(data).decode("utf-8", "backslashreplace"))
         return len(data)
 

@@ -228,5 +228,5 @@ def merge_groups(rows: Iterable[GroupCount]) -> tuple[GroupCount, ...]:
 
 def _hashable(value: object) -> object:
     if isinstance(value, list | tuple):
-        return tuple(_hashable(item) for item in value)  # type: ignore[misc]
-    return str(value) if isinstance(value, dict) else value  # type: ignore[arg-type]
+        return tuple(_hashable(item) for item in value)  # type: ignore[misc]  # of plain values
+    return str(value) if isinstance(value, dict) else value  # type: ignore[arg-type]  # as above

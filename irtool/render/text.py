@@ -103,6 +103,6 @@ def _runs(ordered: Iterable[int]) -> list[tuple[int, int]]:
 def tuple_text(value: object) -> str:
     """A strategy as dumps print it: ``((4, 1), (1, 2))``, without a comma in a tuple of one."""
     if isinstance(value, tuple | list):
-        inner = ", ".join(tuple_text(item) for item in value)  # type: ignore[misc]
+        inner = ", ".join(tuple_text(item) for item in value)  # type: ignore[misc]  # of any items
         return f"({inner})"
     return "" if value is None else str(value)
