@@ -17,5 +17,6 @@ COMMANDS: dict[str, CommandEntry] = {
     "check": CommandEntry(
         "irtool.cli.check", "Is each strategy legal; what will be sliced and communicated?"
     ),
+    "diff": CommandEntry("irtool.cli.diff", "Two dumps or runs: what differs, and where first?"),
     "rules": CommandEntry("irtool.cli.rules", "What irtool knows of operators."),
 }

@@ -1,0 +1,265 @@
+"""``irtool diff``: two dumps or two runs: what differs, where does it begin, and why?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note, report_problems
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.compare.timeline import Snapshot, timeline
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.ir.run import InputFile
+from irtool.render.diff import DiffView, diff_document, timeline_document
+from irtool.render.diff_json import diff_object, ranks_object, timeline_object
+from irtool.render.diff_ranks import RankDifference, ranks_document
+from irtool.render.json import json_text
+from irtool.render.tables import Document
+from irtool.syntax.load import loads
+from irtool.syntax.query import QueryError, query
+from irtool.syntax.run import Compilation, Run, load_run
+from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError, read_content
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+def command(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LEFT RIGHT",
+            help="Two dumps or run folders; with --passes or --ranks one run folder.",
+            show_default=False,
+        ),
+    ],
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="table is for people.")
+    ] = Format.table,
+    passes: Annotated[
+        bool, typer.Option("--passes", help="What each pass of one compilation changed.")
+    ] = False,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="How the graphs of a run's ranks differ.")
+    ] = False,
+    where: options.Where = None,
+    limit: options.Limit = None,
+    rank: options.Rank = None,
+    graph: options.GraphNumber = None,
+    output_file: options.OutputFile = None,
+) -> int:
+    """Two dumps or two runs: what differs, where does it begin, and why?
+
+    Numbers, addresses, hashes and source lines make no difference.  Exit status: 0 identical,
+    1 different, 2 could not compare.
+    """
+    asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file))
+    _check_paths(paths, passes, ranks)
+    if passes:
+        return _tell_passes(asked, paths[0])
+    if ranks:
+        return _tell_ranks(asked, paths[0])
+    left, right = (_dump(asked, path) for path in _same_pass(paths, asked))
+    status = _tell(asked, diff_graphs(left, right))
+    asked.output.close()
+    return 1 if left.problems or right.problems else status
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line asks for."""
+
+    format: Format
+    wanted: Callable[[Node], bool] | None
+    limit: int | None
+    rank: int | None
+    graph: int | None
+    output: Output
+
+
+def _predicate(text: str | None) -> Callable[[Node], bool] | None:
+    try:
+        return query(text) if text is not None else None
+    except QueryError as error:
+        place = f"--where:1:{error.column}"
+        raise Failure(
+            error.message, place, error.column, error.text, error.hint, "QRY001"
+        ) from None
+
+
+def _check_paths(paths: list[str], passes: bool, ranks: bool) -> None:
+    if passes and ranks:
+        raise Failure("--passes and --ranks are two questions", hint="ask one at a time")
+    if passes or ranks:
+        if len(paths) != 1 or not os.path.isdir(paths[0]):
+            option = "--passes" if passes else "--ranks"
+            raise Failure(f"{option} takes one run folder", hint=f"irtool diff {option} graphs/")
+        return
+    if len(paths) != 2:
+        hint = "irtool diff left.ir right.ir"
+        raise Failure(f"two dumps are compared, not {len(paths)}", hint=hint)
+    if paths[0] == paths[1] == STDIN:
+        raise Failure("standard input can be one side only")
+
+
+# -- two dumps -----------------------------------------------------------------------------------
+
+
+def _same_pass(paths: list[str], asked: _Asked) -> list[InputFile]:
+    """The two files; of run folders the dumps of the last pass that both have."""
+    if not all(os.path.isdir(path) for path in paths):
+        return [_file(path, asked) for path in paths]
+    sides = [_compilation(path, asked) for path in paths]
+    names = [{file.name for file in side.passes} for side in sides]
+    common = [file.name for file in sides[0].passes if file.name in names[1]]
+    chosen = "validate" if "validate" in common else common[-1] if common else None
+    files = [side.main if chosen is None else side.file(chosen) or side.main for side in sides]
+    for file in files:
+        note(f"compares {file.path}")
+    return [InputFile(file.path, file.rank, None, file.name) for file in files]
+
+
+def _file(path: str, asked: _Asked) -> InputFile:
+    if os.path.isdir(path):
+        main = _compilation(path, asked).main
+        note(f"compares {main.path}")
+        return InputFile(main.path, main.rank, None, main.name)
+    files, problems = inputs_for([path], asked.rank, asked.graph)
+    if not files:
+        problem = problems[0]
+        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+    if len(files) > 1:
+        raise Failure(f"{len(files)} files match, and one is compared", path)
+    return files[0]
+
+
+def _compilation(path: str, asked: _Asked) -> Compilation:
+    try:
+        picked = _run(path).compilation(asked.graph, asked.rank)
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    if picked.chosen:
+        note(f"{path}: {picked.chosen}")
+    return picked
+
+
+def _run(path: str) -> Run:
+    try:
+        return load_run(path)
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+
+
+def _dump(asked: _Asked, file: InputFile) -> Dump:
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    report_problems(dump.problems)
+    if not any(graph.nodes for graph in dump.graphs):
+        name = STDIN_NAME if file.path == STDIN else file.path
+        raise Failure("there are no nodes to compare", name)
+    return dump
+
+
+def _tell(asked: _Asked, diff: GraphDiff) -> int:
+    wanted = asked.wanted
+    patterns = diff.patterns
+    if wanted is not None:
+        patterns = tuple(
+            pattern
+            for pattern in patterns
+            if any(wanted(node) for edit in pattern.edits for node in (*edit.left, *edit.right))
+        )
+    view = DiffView(diff, patterns, asked.limit)
+    if asked.format is Format.json:
+        asked.output.write(json_text(diff_object(diff, patterns, wanted)) + "\n")
+    elif asked.format is Format.html:
+        from irtool.render.diff_page import diff_page
+        from irtool.render.page.page import render_page
+
+        asked.output.write(render_page(diff_page(view)))
+    else:
+        asked.output.show(diff_document(view))
+    return 0 if diff.is_identical else 1
+
+
+# -- one run -------------------------------------------------------------------------------------
+
+
+def _tell_passes(asked: _Asked, path: str) -> int:
+    steps = list(timeline(_snapshots(_compilation(path, asked))))
+    if not steps:
+        raise Failure("a timeline takes two dumps of one compilation at least", path)
+    _write_series(asked, timeline_object(steps), lambda: timeline_document(steps, asked.limit))
+    return 0 if all(step.is_identical for step in steps) else 1
+
+
+def _snapshots(compilation: Compilation) -> Iterator[Snapshot]:
+    """The dumps of a compilation's passes; kernel graphs and actor sets are of another kind."""
+    fingerprints = Fingerprints()
+    for file in compilation.passes:
+        if file.kind not in ("stage", "parallel", "pass"):
+            continue
+        try:
+            text = read_content(file.path).data.decode("utf-8", "surrogateescape")
+        except DumpError as error:
+            note(f"{error.path}: {error.message}; left out")
+            continue
+        name = os.path.basename(file.path)
+        yield Snapshot(name, fingerprints.of(text, 0), loads(text, file.path))
+
+
+def _tell_ranks(asked: _Asked, path: str) -> int:
+    run = _run(path)
+    try:
+        compilations = run.across_ranks(asked.graph)
+        classes = run.classes(asked.graph)
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    if all(item.file is None for item in classes):
+        raise Failure("no rank has a dump that can be read", path)
+    dumps = [
+        compilations[item.representative].read(item.file) if item.file is not None else None
+        for item in classes
+    ]
+    first = next(dump for dump in dumps if dump is not None)
+    found = [
+        RankDifference(
+            item.ranks,
+            dump is not None,
+            None if dump is None or dump is first else diff_graphs(first, dump),
+        )
+        for item, dump in zip(classes, dumps, strict=True)
+    ]
+    _write_series(asked, ranks_object(found), lambda: ranks_document(found, asked.limit))
+    return 0 if len(classes) == 1 else 1
+
+
+def _write_series(asked: _Asked, made: dict[str, object], document: Callable[[], Document]) -> None:
+    if asked.format is Format.json:
+        asked.output.write(json_text(made) + "\n")
+    elif asked.format is Format.html:
+        from irtool.render.diff_page import series_page
+        from irtool.render.page.page import render_page
+
+        asked.output.write(render_page(series_page(document())))
+    else:
+        asked.output.show(document())
+    asked.output.close()

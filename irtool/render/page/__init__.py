@@ -1,0 +1,1 @@
+"""Self-contained html pages: what a page holds, and how it is written."""

@@ -1,0 +1,450 @@
+// The dump as the page holds it: members (statements and parameters), the groups they stand in, what
+// is open, and what follows from that: boxes, lines, and where they are.
+
+const [OPERATOR, WEIGHT, INPUT, PASSING, RESULT, CALL, MONAD] = [0, 1, 2, 3, 4, 5, 6];
+const HEAD = 26; // height of an open group's title
+const PAD = 14;
+
+class Model {
+  constructor(data) {
+    this.strings = data.strings;
+    this.classes = data.classes;
+    this.nodes = data.nodes;
+    this.edges = data.edges;
+    this.groups = data.groups;
+    this.overlays = data.overlays;
+    this.count = this.nodes.kind.length;
+    this.open = new Set([0]);
+    this.withPassing = false;
+    this.byKey = new Map(this.nodes.key.map((key, node) => [this.strings[key], node]));
+    this.partners = this.pairs(data.ties);
+    this.joined = data.links;
+    this.notes = new Map(data.notes.map(([from, to, text]) => [`${from} ${to}`, text]));
+    this.buildGroups();
+    this.refresh();
+  }
+
+  text(column, node) { return this.strings[this.nodes[column][node]]; }
+  groupText(column, group) { return this.strings[this.groups[column][group]]; }
+
+  pairs(ties) {
+    const found = new Map();
+    const add = (from, to, tie) => {
+      if (!found.has(from)) found.set(from, []);
+      found.get(from).push({ to, kind: this.strings[tie[2]], certain: tie[3], first: from === tie[0] });
+    };
+    for (const tie of ties) { add(tie[0], tie[1], tie); add(tie[1], tie[0], tie); }
+    return found;
+  }
+
+  buildGroups() {
+    const { parent } = this.groups;
+    this.inner = parent.map(() => []);
+    this.members = parent.map(() => []);
+    this.depth = parent.map(() => 0);
+    for (let group = 1; group < parent.length; group++) {
+      this.inner[parent[group]].push(group);
+      this.depth[group] = this.depth[parent[group]] + 1;
+    }
+    this.nodes.group.forEach((group, node) => this.members[group].push(node));
+    const topOf = (group) => { while (this.depth[group] > 1) group = parent[group]; return group; };
+    this.lane = parent.map((_, group) => topOf(group));
+  }
+
+  shows(node) {
+    const kind = this.nodes.kind[node];
+    return kind !== MONAD && (kind !== PASSING || this.withPassing);
+  }
+
+  // After a change of what is shown at all.
+  refresh() {
+    this.sizes = this.groups.parent.map(() => 0);
+    for (let node = 0; node < this.count; node++) {
+      if (!this.shows(node)) continue;
+      for (let group = this.nodes.group[node]; group >= 0; group = this.groups.parent[group]) this.sizes[group]++;
+    }
+    this.resolve();
+  }
+
+  // -- lines between what is shown -------------------------------------------------------------------
+
+  // Through what is hidden: a Load or Depend stands for its first operand, a TupleGetItem of a
+  // MakeTuple for that item, any other for all that it packs; UpdateState passes no value on.
+  resolve() {
+    const known = new Map();
+    const active = new Set();
+    const sources = (node, depth) => {
+      if (this.shows(node)) return [node];
+      if (this.nodes.kind[node] === MONAD) return [];
+      if (known.has(node)) return known.get(node);
+      if (active.has(node) || depth > 4000) return [];
+      active.add(node);
+      const op = this.text("op", node);
+      const own = this.edges[node];
+      const found = new Set();
+      const pick = this.nodes.pick[node];
+      const packed = pick >= 0 ? this.packed(own[0]) : null;
+      if (packed !== null) {
+        for (let at = 0; at < this.edges[packed].length; at += 3) {
+          if (this.edges[packed][at + 1] === pick) for (const source of sources(this.edges[packed][at], depth + 1)) found.add(source);
+        }
+      } else if (op !== "UpdateState") {
+        const first = op === "Load" || op === "Depend";
+        for (let at = 0; at < own.length; at += 3) {
+          if (!first || own[at + 1] === 0) for (const source of sources(own[at], depth + 1)) found.add(source);
+        }
+      }
+      active.delete(node);
+      const list = [...found];
+      known.set(node, list);
+      return list;
+    };
+    this.inputs = new Array(this.count);
+    this.outputs = Array.from({ length: this.count }, () => []);
+    for (let node = 0; node < this.count; node++) {
+      const own = (this.inputs[node] = []);
+      if (!this.shows(node)) continue;
+      for (let at = 0; at < this.edges[node].length; at += 3) {
+        const [from, position, kind] = this.edges[node].slice(at, at + 3);
+        for (const source of sources(from, 0)) {
+          if (source === node || own.some((item) => item.node === source && item.position === position)) continue;
+          own.push({ node: source, position, kind });
+          this.outputs[source].push({ node, position, kind });
+        }
+      }
+    }
+    for (const [from, to, word] of this.joined) {
+      this.inputs[to].push({ node: from, position: -1, kind: 0, word: this.strings[word] });
+      this.outputs[from].push({ node: to, position: -1, kind: 0, word: this.strings[word] });
+    }
+  }
+
+  // The hidden MakeTuple behind a value, or null.
+  packed(node) {
+    for (let step = 0; step < 64 && node !== undefined; step++) {
+      const op = this.text("op", node);
+      if (op === "MakeTuple" || op === "MakeList") return this.shows(node) ? null : node;
+      if (op !== "Depend" || this.shows(node)) return null;
+      node = this.edges[node][0];
+    }
+    return null;
+  }
+
+  // -- what is open ------------------------------------------------------------------------------------
+
+  // Opens groups from the outside, those with the fewest parts first, while the boxes stay few.
+  openSome(most) {
+    this.open = new Set([0]);
+    let boxes = this.partsOf(0);
+    for (let deep = 0, changed = true; changed && deep < 12; deep++) {
+      changed = false;
+      const closed = this.visibleGroups().filter((group) => !this.open.has(group));
+      closed.sort((a, b) => this.depth[a] - this.depth[b] || this.partsOf(a) - this.partsOf(b));
+      for (const group of closed) {
+        const parts = this.partsOf(group);
+        if (boxes + parts - 1 > most) continue;
+        this.open.add(group);
+        boxes += parts - 1;
+        changed = true;
+      }
+    }
+  }
+
+  partsOf(group) {
+    const groups = this.inner[group].filter((inner) => this.sizes[inner]).length;
+    return groups + this.members[group].filter((node) => this.shows(node)).length;
+  }
+
+  visibleGroups() {
+    const found = [];
+    const pending = [0];
+    while (pending.length) {
+      const group = pending.pop();
+      for (const inner of this.inner[group]) {
+        if (!this.sizes[inner]) continue;
+        found.push(inner);
+        if (this.open.has(inner)) pending.push(inner);
+      }
+    }
+    return found;
+  }
+
+  toggle(group) {
+    if (!this.open.delete(group)) this.open.add(group);
+    else for (const inner of this.below(group)) this.open.delete(inner);
+  }
+
+  below(group) {
+    const found = [];
+    const pending = [...this.inner[group]];
+    while (pending.length) {
+      const inner = pending.pop();
+      found.push(inner);
+      pending.push(...this.inner[inner]);
+    }
+    return found;
+  }
+
+  reveal(node) {
+    for (let group = this.nodes.group[node]; group >= 0; group = this.groups.parent[group]) this.open.add(group);
+  }
+
+  // The box that a member is seen in: itself, or ~group for the closed group around it.
+  boxOf(node) {
+    let found = node;
+    for (let group = this.nodes.group[node]; group > 0; group = this.groups.parent[group]) {
+      if (!this.open.has(group)) found = ~group;
+    }
+    return found;
+  }
+
+  parentOf(box) { return box >= 0 ? this.nodes.group[box] : this.groups.parent[~box]; }
+
+  // -- the picture -------------------------------------------------------------------------------------
+
+  // Boxes, open groups and lines with places; `measure` gives the size of a box.
+  picture(measure) {
+    const lines = this.lines();
+    const levels = new Map();
+    const level = (group) => {
+      if (!levels.has(group)) levels.set(group, { group, children: [], number: new Map(), ports: new Map(), edges: new Map() });
+      return levels.get(group);
+    };
+    this.collect(0, level);
+    for (const line of lines) this.chain(line, level);
+    for (const each of levels.values()) breakCycles(each);
+    for (const line of lines) this.lead(line, level);
+    const sizes = new Map();
+    const order = [...levels.values()].sort((a, b) => this.depth[b.group] - this.depth[a.group]);
+    for (const each of order) this.arrange(each, sizes, measure);
+    return this.absolute(levels, sizes, lines);
+  }
+
+  collect(group, level) {
+    const pending = [group];
+    while (pending.length) {
+      const next = pending.pop();
+      const own = level(next);
+      const add = (box, first) => own.children.push({ box, first });
+      for (const node of this.members[next]) if (this.shows(node)) add(node, node);
+      for (const inner of this.inner[next]) {
+        if (!this.sizes[inner]) continue;
+        add(~inner, this.firstOf(inner));
+        if (this.open.has(inner)) pending.push(inner);
+      }
+      own.children.sort((a, b) => a.first - b.first);
+      own.children.forEach((child, index) => own.number.set(child.box, index));
+    }
+  }
+
+  firstOf(group) {
+    this.firsts ??= new Map();
+    if (!this.firsts.has(group)) {
+      let first = Infinity;
+      for (const node of this.members[group]) first = Math.min(first, node);
+      for (const inner of this.inner[group]) first = Math.min(first, this.firstOf(inner));
+      this.firsts.set(group, first);
+    }
+    return this.firsts.get(group);
+  }
+
+  // One line for all values that go from one box to another.
+  lines() {
+    const found = new Map();
+    const boxes = new Array(this.count);
+    for (let node = 0; node < this.count; node++) if (this.shows(node)) boxes[node] = this.boxOf(node);
+    for (let node = 0; node < this.count; node++) {
+      for (const input of this.inputs[node]) {
+        const [from, to] = [boxes[input.node], boxes[node]];
+        if (from === to || from === undefined) continue;
+        const key = `${from} ${to}`;
+        let line = found.get(key);
+        if (!line) {
+          line = { from, to, values: [], kind: input.kind, notes: [], word: input.word,
+            far: this.lane[this.nodes.group[input.node]] !== this.lane[this.nodes.group[node]] };
+          found.set(key, line);
+        }
+        line.values.push(input.node);
+        const note = this.notes.get(`${input.node} ${node}`);
+        if (note !== undefined) line.notes.push(this.strings[note]);
+      }
+    }
+    return [...found.values()];
+  }
+
+  // Where a line runs: from its box up to the innermost group that holds both ends, and down again.
+  chain(line, level) {
+    const climb = (box) => {
+      const found = [box];
+      for (let group = this.parentOf(box); group > 0; group = this.groups.parent[group]) found.push(~group);
+      return found;
+    };
+    const [up, down] = [climb(line.from), climb(line.to)];
+    while (up.length > 1 && down.length > 1 && up.at(-1) === down.at(-1)) { up.pop(); down.pop(); }
+    line.up = up;
+    line.down = down;
+    line.top = this.parentOf(up.at(-1));
+    const own = level(line.top);
+    const [a, b] = [own.number.get(up.at(-1)), own.number.get(down.at(-1))];
+    line.pair = `${a} ${b}`;
+    if (!own.pairs) own.pairs = new Map();
+    if (!own.pairs.has(line.pair)) own.pairs.set(line.pair, { a, b, back: false });
+  }
+
+  // Ports on the way out of and into open groups, and the edge between them.
+  lead(line, level) {
+    const own = level(line.top);
+    const pair = own.pairs.get(line.pair);
+    const leave = (boxes, side) => {
+      const ports = [];
+      let pin = "";
+      for (let at = 0; at + 1 < boxes.length; at++) {
+        const group = level(~boxes[at + 1]);
+        const key = `${boxes[at]}/${pin}/${side}`;
+        let port = group.ports.get(key);
+        if (!port) group.ports.set(key, (port = { key, child: group.number.get(boxes[at]), pin, side, x: 0 }));
+        ports.push({ group: ~boxes[at + 1], key });
+        pin = key;
+      }
+      return ports;
+    };
+    line.out = line.far ? [] : leave(line.up, pair.back ? "top" : "bottom");
+    line.in = line.far ? [] : leave(line.down, pair.back ? "bottom" : "top");
+    const [outPin, inPin] = [line.out.at(-1)?.key ?? "", line.in.at(-1)?.key ?? ""];
+    const key = `${line.pair} ${outPin} ${inPin}`;
+    let edge = own.edges.get(key);
+    if (!edge) own.edges.set(key, (edge = { ...pair, outPin, inPin, key, count: 0 }));
+    edge.count += line.values.length;
+    line.edge = key;
+  }
+
+  // One group's layout: its children, its ports, and the lines among them.
+  arrange(level, sizes, measure) {
+    const boxes = level.children.map(({ box }) => {
+      const size = box < 0 && this.open.has(~box) ? sizes.get(box) : measure(box);
+      return { ...size, port: 0 };
+    });
+    const pinX = (child, pin) => {
+      if (!pin) return 0;
+      const box = level.children[child].box;
+      return sizes.get(box).ports.get(pin).x - sizes.get(box).w / 2;
+    };
+    const edges = [];
+    const add = (from, to, fromX, toX, weight) => edges.push({ from, to, fromX, toX, weight });
+    const keys = [];
+    for (const edge of level.edges.values()) {
+      const weight = Math.min(3, 1 + Math.log2(edge.count) / 3);
+      const [fromX, toX] = [pinX(edge.a, edge.outPin), pinX(edge.b, edge.inPin)];
+      if (edge.back) add(edge.b, edge.a, toX, fromX, weight);
+      else add(edge.a, edge.b, fromX, toX, weight);
+      keys.push(["edge", edge.key]);
+    }
+    for (const port of level.ports.values()) {
+      const number = boxes.length;
+      boxes.push({ w: 4, h: 0, port: port.side });
+      const x = pinX(port.child, port.pin);
+      if (port.side === "top") add(number, port.child, 0, x, 1);
+      else add(port.child, number, x, 0, 1);
+      port.number = number;
+      keys.push(["port", port.key]);
+    }
+    spreadEnds(boxes, edges);
+    const found = layoutLevel(boxes, edges);
+    level.places = found.places;
+    level.sizes = boxes;
+    level.routes = { edge: new Map(), port: new Map() };
+    keys.forEach(([kind, key], index) => level.routes[kind].set(key, found.routes[index]));
+    const ports = new Map();
+    const title = level.group ? measure(~level.group).title + 30 : 0;
+    const w = Math.max(found.width + 2 * PAD, title);
+    const shift = (w - found.width) / 2;
+    level.shift = shift;
+    for (const port of level.ports.values()) ports.set(port.key, { x: found.places[port.number].x + shift });
+    sizes.set(~level.group, { w, h: found.height + HEAD + PAD * 1.5, ports, shift });
+  }
+
+  // Everything in the coordinates of the whole.
+  absolute(levels, sizes, lines) {
+    const boxes = new Map();
+    const origin = new Map([[0, { x: 0, y: 0 }]]);
+    const place = (level) => {
+      const at = origin.get(level.group);
+      level.children.forEach(({ box }, index) => {
+        const { w, h } = level.sizes[index];
+        const middle = level.places[index];
+        const found = { box, x: at.x + level.shift + middle.x - w / 2, y: at.y + middle.y - h / 2, w, h,
+          open: box < 0 && this.open.has(~box), depth: this.depth[level.group] };
+        boxes.set(box, found);
+        if (found.open) origin.set(~box, { x: found.x, y: found.y + HEAD + PAD * 0.5 });
+      });
+    };
+    const order = [...levels.values()].sort((a, b) => this.depth[a.group] - this.depth[b.group]);
+    for (const level of order) place(level);
+    const moved = (group, route) => {
+      const at = origin.get(group);
+      const shift = levels.get(group).shift;
+      return route.map(([x, y]) => [x + at.x + shift, y + at.y]);
+    };
+    for (const line of lines) line.points = this.route(line, levels, moved, boxes);
+    const whole = sizes.get(~0);
+    return { boxes, lines, width: whole.w, height: whole.h };
+  }
+
+  route(line, levels, moved, boxes) {
+    const points = [];
+    const join = (route, backwards) => points.push(...(backwards ? [...route].reverse() : route));
+    for (const { group, key } of line.out) {
+      const port = levels.get(group).ports.get(key);
+      join(moved(group, levels.get(group).routes.port.get(key)), port.side === "top");
+      const edge = boxes.get(~group);
+      points.push([points.at(-1)[0], port.side === "top" ? edge.y : edge.y + edge.h]);
+    }
+    const top = levels.get(line.top);
+    join(moved(line.top, top.routes.edge.get(line.edge)), top.pairs.get(line.pair).back);
+    for (const { group, key } of [...line.in].reverse()) {
+      const port = levels.get(group).ports.get(key);
+      join(moved(group, levels.get(group).routes.port.get(key)), port.side === "bottom");
+    }
+    return points;
+  }
+}
+
+// Which lines of a group run upwards: those that close a circle, seen in printed order.
+function breakCycles(level) {
+  const pairs = [...(level.pairs?.values() ?? [])];
+  const next = level.children.map(() => []);
+  for (const pair of pairs) next[pair.a].push(pair);
+  const state = level.children.map(() => 0);
+  for (let start = 0; start < next.length; start++) {
+    if (state[start]) continue;
+    const stack = [[start, 0]];
+    state[start] = 1;
+    while (stack.length) {
+      const top = stack.at(-1);
+      const pair = next[top[0]][top[1]++];
+      if (!pair) { state[top[0]] = 2; stack.pop(); continue; }
+      if (state[pair.b] === 1) pair.back = true;
+      else if (!state[pair.b]) { state[pair.b] = 1; stack.push([pair.b, 0]); }
+    }
+  }
+}
+
+// Several lines at one side of a box end beside each other rather than in one point.
+function spreadEnds(boxes, edges) {
+  const sides = new Map();
+  edges.forEach((edge) => {
+    for (const [end, other, offset] of [["from", "to", "fromX"], ["to", "from", "toX"]]) {
+      const box = boxes[edge[end]];
+      if (box.port || edge[offset]) continue;
+      const key = `${edge[end]} ${end}`;
+      if (!sides.has(key)) sides.set(key, { box, ends: [] });
+      sides.get(key).ends.push({ edge, offset, other: edge[other] });
+    }
+  });
+  for (const { box, ends } of sides.values()) {
+    if (ends.length < 2) continue;
+    ends.sort((a, b) => a.other - b.other);
+    const room = Math.min(box.w * 0.6, 14 * (ends.length - 1));
+    ends.forEach(({ edge, offset }, index) => { edge[offset] = (index / (ends.length - 1) - 0.5) * room; });
+  }
+}

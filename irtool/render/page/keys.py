@@ -1,0 +1,17 @@
+"""How pages name the nodes of a dump: tables, findings and the graph must agree."""
+
+from __future__ import annotations
+
+from irtool.ir.graph import Graph, GraphParameter
+from irtool.ir.node import Node
+
+
+def node_key(node: Node, source: str = "") -> str:
+    """Key of a node: its line and id, after the name of the dump where a page shows several."""
+    return f"{source}:{node.line}:{node.id}" if source else f"{node.line}:{node.id}"
+
+
+def parameter_key(parameter: GraphParameter, graph: Graph, source: str = "") -> str:
+    """Key of a parameter of a graph."""
+    name = f"{graph.line}:p{parameter.number}:{parameter.label or parameter.name}"
+    return f"{source}:{name}" if source else name
