@@ -148,7 +148,9 @@ def compare_collectives(
             continue
         ranks = None if node.op == "NeighborExchangeV2" else ranks_of(node, report)
         actual[node.op, str(node.attribute("op") or ""), ranks] += 1
-    predicted: Counter[Any] = Counter()
+    predicted: Counter[Any] = Counter(
+        (item.op, item.reduce, item.ranks) for item in report.broadcasts
+    )
     for operator in report.operators:
         for item in operator.collectives:
             ranks = None if item.op == "NeighborExchangeV2" else item.ranks

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from irtool.ir.display import add_source
+
 if TYPE_CHECKING:
     from irtool.ir.dump import Dump
     from irtool.ir.graph import Graph
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from irtool.syntax.source import DumpError
 
 __version__ = "0.1.0"
+
+add_source("irtool.render.notebook")
 
 _HOMES = {
     "Dump": "irtool.ir.dump",

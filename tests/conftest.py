@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,11 @@ def corpus() -> Path:
             " or set IRTOOL_CORPUS to its folder"
         )
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The linter's cache is the tests' own, so that they neither use nor change the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IRTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("irtool-cache")))
+        yield

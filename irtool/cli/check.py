@@ -24,8 +24,11 @@ from irtool.ir.run import InputFile
 from irtool.render.check import CheckView, check_document
 from irtool.render.check_against import against_blocks, against_object
 from irtool.render.check_json import SCHEMA, check_pieces
+from irtool.render.check_page import check_page, why_page
 from irtool.render.check_why import why_document, why_objects
 from irtool.render.json import json_text
+from irtool.render.page.page import render_page
+from irtool.render.tables import Document
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckFinding, Report
@@ -42,6 +45,7 @@ class Format(str, Enum):
 
     table = "table"
     json = "json"
+    html = "html"
 
 
 def _check(
@@ -52,7 +56,7 @@ def _check(
         ),
     ],
     format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
+        Format, typer.Option("--format", "-f", help="table is for people, html for their browser.")
     ] = Format.table,
     operators: Annotated[
         bool, typer.Option("--operators", help="A line for every operator.")
@@ -199,6 +203,12 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         more = {} if found is None else {"against": against_object(found, actual)}
         for piece in check_pieces(view, more):
             asked.output.write(piece)
+    elif asked.format is Format.html:
+        later = None
+        if found is not None:
+            blocks = against_blocks(found, checked.dump.path, actual, 0)
+            later = Document(list(blocks))
+        asked.output.write(render_page(check_page(view, checked.dump, later)))
     else:
         document = check_document(replace(view, brief=found is not None))
         if found is not None:
@@ -251,7 +261,12 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
         asked.output.write(f"{json_text(head)}\n")
     else:
         before = checked.dump.path if checked is not None else None
-        asked.output.show(why_document(causes, dump.path, before, asked.limit))
+        document = why_document(causes, dump.path, before, asked.limit)
+        if asked.format is Format.html:
+            title = f"check --why {why}: {dump.path}"
+            asked.output.write(render_page(why_page(title, causes, document, dump)))
+        else:
+            asked.output.show(document)
     asked.output.close()
     unknown = any(cause.kind == "unknown" for cause in causes)
     return 1 if unknown and not asked.allow_unknown else 0

@@ -18,5 +18,21 @@ COMMANDS: dict[str, CommandEntry] = {
         "irtool.cli.check", "Is each strategy legal; what will be sliced and communicated?"
     ),
     "diff": CommandEntry("irtool.cli.diff", "Two dumps or runs: what differs, and where first?"),
-    "rules": CommandEntry("irtool.cli.rules", "What irtool knows of operators."),
+    "memory": CommandEntry(
+        "irtool.cli.memory", "What does a device hold, when most, and what would make that less?"
+    ),
+    "pipeline": CommandEntry(
+        "irtool.cli.pipeline", "Pipeline stages: work, memory, schedule, waiting, balance."
+    ),
+    "viz": CommandEntry("irtool.cli.viz", "A picture of a dump, as svg, html and more."),
+    "lint": CommandEntry("irtool.cli.lint", "What is wrong, or worth a look, in these dumps?"),
+    "gate": CommandEntry("irtool.cli.gate", "What became worse than in a golden dump?"),
+    "comm": CommandEntry(
+        "irtool.cli.comm", "What is communicated: groups, hangs, reuse of subgraphs, fusion."
+    ),
+    "recover": CommandEntry(
+        "irtool.cli.recover", "Devices or layers came or went: what changes, what has to move?"
+    ),
+    "rules": CommandEntry("irtool.cli.rules", "What irtool looks for, and knows of operators."),
+    "explain": CommandEntry("irtool.cli.explain", "What a code means; what a failed run says."),
 }

@@ -14,6 +14,7 @@ from typing import Any, cast
 from lark.exceptions import UnexpectedInput
 
 from irtool.cli.report import Failure
+from irtool.cluster.flops import FlopsError, load_flops, unload_flops
 from irtool.sharding.irregular import FUNCTIONS
 from irtool.sharding.notation import Rule, RuleError, read_rules
 from irtool.sharding.rules import load_rules, operators, unload_rules
@@ -24,8 +25,12 @@ else:
     import tomli as tomllib
 
 CONFIG_FILE = "irtool.toml"
+PROJECT_FILE = "pyproject.toml"
+SECTIONS = ("context", "rules", "lint")
+"""Keys at the top of a file of settings."""
 REDUCTIONS = ("sum", "max", "min", "prod")
 _MOST_BYTES = 16 << 20
+_OWN_HEADER = re.compile(r"^\s*\[\s*tool\s*\.\s*irtool\s*[.\]]", re.MULTILINE)
 _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 
 
@@ -33,16 +38,20 @@ _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 class Configuration:
     """What an ``irtool.toml`` says; ``path`` is empty where there is none.
 
-    ``rules`` are the paths of rules files, as seen from the current folder.
+    ``rules`` are the paths of rules files, as seen from the current folder; ``lint`` is the table
+    of settings of the linter.
     """
 
     path: str = ""
     context: Mapping[str, object] = field(default_factory=dict[str, object])
     rules: tuple[str, ...] = ()
+    lint: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 def read_configuration(path: str | None) -> Configuration:
     """Read the file of ``--config``, else the ``irtool.toml`` of this folder or one above it.
+
+    ``[tool.irtool]`` of a ``pyproject.toml`` says the same where there is no ``irtool.toml``.
 
     Raises:
         Failure: the file cannot be read, or says something that makes no sense.
@@ -50,7 +59,7 @@ def read_configuration(path: str | None) -> Configuration:
     found = path or _above(os.getcwd())
     if not found:
         return Configuration()
-    table = read_table(found)
+    table = _own_table(read_table(found), found)
     context = table.get("context", {})
     if not isinstance(context, dict):
         raise Failure("context must be a table", found, hint="write [context] above its keys")
@@ -65,20 +74,58 @@ def read_configuration(path: str | None) -> Configuration:
         found,
         cast("dict[str, object]", context),
         tuple(os.path.join(folder, name) for name in cast("list[str]", names)),
+        _section(table, "lint", found),
     )
 
 
+def _section(table: Mapping[str, Any], name: str, path: str) -> Mapping[str, object]:
+    found = table.get(name, {})
+    if not isinstance(found, dict):
+        raise Failure(f"{name} must be a table", path, hint=f"write [{name}] above its keys")
+    return cast("dict[str, object]", found)
+
+
+def _own_table(table: dict[str, Any], path: str) -> dict[str, Any]:
+    """The part of a file that is ours: all of it, or ``[tool.irtool]`` of a ``pyproject.toml``."""
+    if os.path.basename(path) == PROJECT_FILE:
+        tools = table.get("tool")
+        own = cast("dict[str, Any]", tools).get("irtool") if isinstance(tools, dict) else None
+        table = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+    for key in table:
+        near = get_close_matches(key, SECTIONS, n=1, cutoff=0.75)
+        if key not in SECTIONS and near:
+            raise Failure(f"there is no key {key}", path, hint=f"did you mean {near[0]}?")
+    return table
+
+
 def _above(folder: str) -> str:
-    """The nearest ``irtool.toml`` from a folder upwards, not beyond a repository's root."""
+    """The nearest ``irtool.toml`` from a folder upwards, not beyond a repository's root.
+
+    In a folder without one, a ``pyproject.toml`` counts if it has a table ``[tool.irtool]``.
+    """
     start = folder
     while True:
         path = os.path.join(folder, CONFIG_FILE)
         if os.path.isfile(path):
             return os.path.relpath(path, start)
+        path = os.path.join(folder, PROJECT_FILE)
+        if os.path.isfile(path) and _is_about_irtool(path):
+            return os.path.relpath(path, start)
         parent = os.path.dirname(folder)
         if parent == folder or os.path.exists(os.path.join(folder, ".git")):
             return ""
         folder = parent
+
+
+def _is_about_irtool(path: str) -> bool:
+    """Whether a project's file has settings of irtool; a file that cannot be read has none."""
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            return False
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return _OWN_HEADER.search(file.read()) is not None
+    except OSError:
+        return False
 
 
 # -- keys of the context ---------------------------------------------------------------------
@@ -101,12 +148,13 @@ CONTEXT_KEYS = frozenset(CONTEXT_ALIASES) | frozenset(
         *("parallel_optimizer_threshold", "optimizer_weight_shard_size"),
         *("gradient_accumulation_shard", "grad_accumulation_step", "gradients_mean"),
         *("gradient_fp32_sync", "loss_repeated_mean", "pipeline_config"),
+        "pipeline_result_broadcast",
         # These say nothing about sharding.
         *("parameter_broadcast", "strategy_ckpt_load_file", "strategy_ckpt_save_file"),
         *("strategy_ckpt_config", "group_ckpt_save_file", "all_reduce_fusion_config"),
         *("communi_parallel_mode", "comm_fusion", "optimizer_weight_shard_aggregated_save"),
         *("sharding_propagation", "auto_pipeline", "pipeline_segments", "pipeline_scheduler"),
-        *("pipeline_result_broadcast", "pipeline_interleave", "dump_local_norm"),
+        *("pipeline_interleave", "dump_local_norm"),
         *("dump_local_norm_path", "dump_device_local_norm", "auto_parallel_new_interface"),
         "init_param_in_compile",
     )
@@ -200,6 +248,7 @@ def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
         Failure: a file cannot be read, or holds no rules; names line and column.
     """
     unload_rules()
+    unload_flops()
     ways = sorted({rule.batch for rule in operators().values() if rule.batch})
     added: dict[str, str] = {}
     for path in configuration.rules:
@@ -213,7 +262,15 @@ def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
             _check_rule(rule, path, text, ways)
             added[rule.op] = path
         load_rules(text, path)
+        _load_flops(text, path)
     return tuple(added)
+
+
+def _load_flops(text: str, path: str) -> None:
+    try:
+        load_flops(text, path)
+    except FlopsError as error:
+        raise Failure(error.message, error.place(path), hint=_NOTATION, code="RUL002") from None
 
 
 def _read(path: str, text: str) -> list[Rule]:

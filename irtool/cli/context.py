@@ -113,10 +113,11 @@ class ContextArguments:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The context of a dump. ``origins``: by key, where its value was said."""
+    """The context of a dump. ``origins``: by key, where its value was said; ``values``: what."""
 
     context: ParallelContext
     origins: Mapping[str, str]
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 # -- the command line --------------------------------------------------------------------------
@@ -227,7 +228,7 @@ def resolve(
             code=NO_DEVICES,
         )
     try:
-        return Resolved(ParallelContext.from_mapping(merged), origins)
+        return Resolved(ParallelContext.from_mapping(merged), origins, merged)
     except ValueError as error:
         raise _bad_value(str(error), merged, origins) from None
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
+from irtool.cli.diff_losses import tell_losses
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -38,6 +39,7 @@ class Format(str, Enum):
     table = "table"
     json = "json"
     html = "html"
+    svg = "svg"
 
 
 def command(
@@ -58,6 +60,13 @@ def command(
     ranks: Annotated[
         bool, typer.Option("--ranks", help="How the graphs of a run's ranks differ.")
     ] = False,
+    loss: Annotated[
+        bool, typer.Option("--loss", help="The loss curves of two runs: logs, tables, folders.")
+    ] = False,
+    repeat: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Another run of the left side: with --loss, its noise."),
+    ] = None,
     where: options.Where = None,
     limit: options.Limit = None,
     rank: options.Rank = None,
@@ -70,7 +79,13 @@ def command(
     1 different, 2 could not compare.
     """
     asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file))
-    _check_paths(paths, passes, ranks)
+    _check_paths(paths, passes, ranks, loss)
+    if loss:
+        return tell_losses(paths[0], paths[1], repeat or (), format.value, asked.output)
+    if repeat:
+        raise Failure("--repeat goes with --loss")
+    if format is Format.svg:
+        raise Failure("svg goes with --loss", hint="irtool viz draws graphs")
     if passes:
         return _tell_passes(asked, paths[0])
     if ranks:
@@ -103,9 +118,10 @@ def _predicate(text: str | None) -> Callable[[Node], bool] | None:
         ) from None
 
 
-def _check_paths(paths: list[str], passes: bool, ranks: bool) -> None:
-    if passes and ranks:
-        raise Failure("--passes and --ranks are two questions", hint="ask one at a time")
+def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> None:
+    if passes + ranks + loss > 1:
+        message = "--passes, --ranks and --loss are different questions"
+        raise Failure(message, hint="ask one at a time")
     if passes or ranks:
         if len(paths) != 1 or not os.path.isdir(paths[0]):
             option = "--passes" if passes else "--ranks"
@@ -113,7 +129,7 @@ def _check_paths(paths: list[str], passes: bool, ranks: bool) -> None:
         return
     if len(paths) != 2:
         hint = "irtool diff left.ir right.ir"
-        raise Failure(f"two dumps are compared, not {len(paths)}", hint=hint)
+        raise Failure(f"two are compared, not {len(paths)}", hint=hint)
     if paths[0] == paths[1] == STDIN:
         raise Failure("standard input can be one side only")
 

@@ -1,7 +1,8 @@
-"""``irtool rules``: what irtool knows of operators."""
+"""``irtool rules``: what irtool looks for, and what it knows of operators."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from enum import Enum
@@ -11,9 +12,15 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
-from irtool.cli.report import Failure
-from irtool.render.check_rules import rules_document, rules_json, rules_markdown
+from irtool.cli.report import Failure, note
+from irtool.ir.finding import RuleText
+from irtool.lint.registry import FAMILIES, own_rules
+from irtool.lint.settings import SettingsError, expanded
+from irtool.render.check_rules import rules_document, rules_json
+from irtool.render.check_rules import rules_markdown as operators_markdown
+from irtool.render.rule_pages import documents, rules_json_pieces, rules_markdown, rules_table
 from irtool.sharding.notation import Rule
 from irtool.sharding.rules import operators, rule_of
 
@@ -29,7 +36,11 @@ class Format(str, Enum):
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPERATOR]...", help="Only these.", show_default=False),
+        typer.Argument(
+            metavar="[CODE|OPERATOR]...",
+            help="Only these: codes, prefixes (COM), names of rules; or operators.",
+            show_default=False,
+        ),
     ] = None,
     operators: Annotated[
         bool, typer.Option("--operators", help="Sharding rules of operators.")
@@ -37,26 +48,89 @@ def command(
     format: Annotated[
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
+    write_docs: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Write the pages of docs/rules.")
+    ] = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,
 ) -> int:
-    """What irtool knows of operators: their sharding rules, and what is not known.
+    """What irtool lint looks for; with --operators, what irtool knows of operators.
 
-    Rules of custom operators are those of irtool.toml.
+    Sharding rules of custom operators are those of irtool.toml.
     """
-    if not operators and not names:
-        raise Failure("rules of what?", hint="irtool rules --operators")
+    if write_docs is not None:
+        return _write(write_docs)
     custom = frozenset(load_custom_rules(read_configuration(config)))
-    rules = _chosen(names or ())
     output = Output(output_file)
+    chosen = None if operators else _lint_rules(names or ())
+    if chosen is None:
+        _show_operators(names or (), custom, format, output)
+    elif format is Format.json:
+        for piece in rules_json_pieces(chosen):
+            output.write(piece)
+    elif format is Format.markdown:
+        output.write(rules_markdown(chosen))
+    else:
+        output.show(rules_table(chosen))
+    output.close()
+    return 0
+
+
+# -- rules of the linter -----------------------------------------------------------------------
+
+
+def _lint_rules(names: Sequence[str]) -> list[RuleText] | None:
+    """The rules that are meant; None where operators are."""
+    known = known_rules()
+    if not names:
+        return [entry.text() for entry in known.values()]
+    if rule_of(names[0].removeprefix("PrimFunc_")) is not None:
+        return None
+    try:
+        codes = expanded(names, known, "")
+    except SettingsError as error:
+        if _near_operator(names[0]):
+            return None
+        raise Failure(error.message, hint=error.hint, code="RUL004") from None
+    return [entry.text() for code, entry in known.items() if code in codes]
+
+
+def _near_operator(name: str) -> bool:
+    """Whether a name is more like an operator's than like a rule's."""
+    return bool(get_close_matches(name.removeprefix("PrimFunc_"), list(operators()), n=1))
+
+
+def _write(folder: str) -> int:
+    """Write the pages of irtool's own rules, and take away those of rules that are gone."""
+    pages = documents([entry.text() for entry in own_rules().values()], FAMILIES)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name in os.listdir(folder):
+            if name.endswith(".md") and name not in pages:
+                os.unlink(os.path.join(folder, name))
+        for name, text in pages.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot write the pages: {reason}", folder) from None
+    note(f"{len(pages)} pages written to {folder}")
+    return 0
+
+
+# -- sharding rules of operators ---------------------------------------------------------------
+
+
+def _show_operators(
+    names: Sequence[str], custom: frozenset[str], format: Format, output: Output
+) -> None:
+    rules = _chosen(names)
     if format is Format.json:
         output.write(rules_json(rules, custom))
     elif format is Format.markdown:
-        output.write(rules_markdown(rules, custom))
+        output.write(operators_markdown(rules, custom))
     else:
         output.show(rules_document(rules, custom))
-    output.close()
-    return 0
 
 
 def _chosen(names: Sequence[str]) -> list[Rule]:

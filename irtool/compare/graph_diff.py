@@ -14,6 +14,7 @@ from irtool.compare.patterns import Pattern, fold
 from irtool.compare.regions import Region, RegionKind, regions
 from irtool.compare.side import Side, side_of
 from irtool.compare.sums import ReorderedSum, reordered_sums
+from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
@@ -76,7 +77,7 @@ class Divergence:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphDiff:
+class GraphDiff(Shown):
     """The difference of two dumps.
 
     Attributes:

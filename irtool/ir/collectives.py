@@ -193,12 +193,20 @@ _ORIGINS: tuple[tuple[re.Pattern[str], Origin], ...] = tuple(
             (r"(grad_?)?parallel_optimizer|.*M(icro|ini)StepAllGather", "optimizer parallel"),
             (r"(grad_?)?redistribution_", "redistribution"),
             (r"(grad_?)?forward_op_?\d+(_|$)", "forward reduction"),
-            (r"(grad_?)?(forward_op_?)?\d+[A-Z]\w*\d*$", "operator"),
+            (r"(grad_?)?(forward_op_?)?(\d+[A-Z]\w*|\d{12,})$", "operator"),
             (r"PARALLEL_GLOBALNORM", "global norm"),
             (r"PARALLEL_RESULT_BROADCAST", "result broadcast"),
         ),
     )
 )
+
+
+def has_borrowed_name(node: Node) -> bool:
+    """Whether a node bears the name of an equal one in a gradient: equal primitives are merged.
+
+    Redistributions scatter nothing on the way forward; only their gradients do.
+    """
+    return node.op == "ReduceScatter" and not node.is_backward
 
 
 def _origin(node: Node, attributes: Attributes, operator: Communication) -> Origin:
@@ -211,8 +219,11 @@ def _origin(node: Node, attributes: Attributes, operator: Communication) -> Orig
         return "pipeline" if "sr_tag" in attributes else "unknown"
     name = node.instance_name or ""
     for pattern, origin in _ORIGINS:
-        if pattern.match(name):
-            return origin
+        if not pattern.match(name):
+            continue
+        if origin == "redistribution" and has_borrowed_name(node):
+            return "forward reduction"
+        return origin
     if node.op.startswith("_M") and "AllGather" in node.op:
         return "optimizer parallel"
     if operator.virtual:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from irtool.ir.display import Shown
 from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter
 from irtool.ir.items import Item, Parameter, Property
 from irtool.ir.node import Node
@@ -28,7 +29,7 @@ class LineEnds:
 
 
 @dataclass(frozen=True, eq=False)
-class Dump:
+class Dump(Shown):
     """One dump.
 
     ``items`` holds graphs and the lines around them in file order; ``problems`` is empty if and

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 from irtool.ir.comments import Location
+from irtool.ir.display import Shown
 from irtool.ir.items import (
     CommentBlock,
     Head,
@@ -73,7 +74,7 @@ Source: TypeAlias = Union[Node, GraphParameter, "Graph", AmbiguousReference, Unr
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(Shown):
     """One subgraph: the lines before it, its head and its body.
 
     ``head`` is None for statements that stand in no graph (excerpts).  ``items`` holds the nodes

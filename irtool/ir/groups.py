@@ -92,7 +92,7 @@ def group_ranks(
         return None, None
     if table is not None and group in table.listed:
         return table.listed[group], "same group"
-    plain = _plain_name(group)
+    plain = plain_name(group)
     if plain is not None:
         return plain, "name"
     least = device_num or (table.devices.world if table is not None else 1)
@@ -122,7 +122,7 @@ def _listed_ranks(
     return None, None
 
 
-def _plain_name(group: str) -> tuple[int, ...] | None:
+def plain_name(group: str) -> tuple[int, ...] | None:
     """The ranks of a group that is called by them (``0-8-16``) rather than by their hash."""
     if not re.fullmatch(r"\d{1,6}(-\d{1,6})+", group):
         return None

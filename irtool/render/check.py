@@ -88,10 +88,10 @@ def check_document(view: CheckView) -> Document:
     """The verdict, findings, a summary, and the lists that were asked for."""
     report = view.report
     document = Document([Heading(f"{view.path}: {verdict_text(report)}")])
-    document.add(Facts(_facts(view)))
+    document.add(Facts(summary_facts(view)))
     groups = grouped_findings(report)
     count = shown(len(groups), view.limit, MOST_FINDINGS)
-    document.add(*(Facts(_finding(view, group)) for group in groups[:count]))
+    document.add(*(Facts(facts_of_finding(view, group)) for group in groups[:count]))
     if len(groups) > count:
         rest = plural(len(groups) - count, "more finding")
         document.add(Note(f"… {rest} (--limit 0 shows all)"))
@@ -128,7 +128,8 @@ def _unknown(finding: CheckFinding) -> bool:
 # -- the summary -------------------------------------------------------------------------------
 
 
-def _facts(view: CheckView) -> list[tuple[str, str]]:
+def summary_facts(view: CheckView) -> list[tuple[str, str]]:
+    """Context, counts, and what the rank reads: label and value."""
     report = view.report
     facts = [("context", _context(view))]
     verdicts = verdict_counts(report)
@@ -193,7 +194,8 @@ def _parameters(report: Report) -> str:
 # -- findings ----------------------------------------------------------------------------------
 
 
-def _finding(view: CheckView, group: FindingGroup) -> list[tuple[str, str]]:
+def facts_of_finding(view: CheckView, group: FindingGroup) -> list[tuple[str, str]]:
+    """What a person needs to mend it: label and value."""
     finding = group.first
     subject = " ".join(part for part in (finding.node and finding.node.id, finding.op) if part)
     if finding.op == "parameter":

@@ -46,17 +46,18 @@ def operators_table(operators: Sequence[OperatorReport], limit: int | None) -> T
             item.node.line,
             item.node.id,
             item.op,
-            _strategy(item),
+            strategy_text(item),
             tuple_text(item.device_matrix),
             slices_text(item),
-            _consequences(item),
+            consequences_text(item),
         )
         for item in operators[:count]
     ]
     return Table("Operators", columns, rows, len(operators) - count, "operator")
 
 
-def _strategy(item: OperatorReport) -> str:
+def strategy_text(item: OperatorReport) -> str:
+    """``((4, 1), (1, 2)) → ((4, 2))``, with a word where MindSpore made it."""
     text = tuple_text(item.strategy)
     if item.out_strategy is not None:
         text += f" → {tuple_text(item.out_strategy)}"
@@ -74,7 +75,8 @@ def slices_text(item: OperatorReport) -> str:
     return f"{inputs} → {outputs}"
 
 
-def _consequences(item: OperatorReport) -> str:
+def consequences_text(item: OperatorReport) -> str:
+    """Collectives, repeats and whatever else the strategy brings; or why it is not legal."""
     judgement = item.judgement
     if item.verdict != "legal":
         reasons = ", ".join(
@@ -167,7 +169,7 @@ def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -
             tuple_text(item.shape),
             f"not known: {item.why}" if item.slice is None else tuple_text(item.slice),
             bytes_text(parameter_bytes(item)[1]),
-            _gradient(item),
+            gradient_text(item),
             f"AllGather {ranks_text(item.gather_ranks)}" if is_group(item.gather_ranks) else "",
         )
         for item in parameters[:count]
@@ -175,7 +177,8 @@ def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -
     return Table("Parameters", columns, rows, len(parameters) - count, "parameter")
 
 
-def _gradient(item: ParameterReport) -> str:
+def gradient_text(item: ParameterReport) -> str:
+    """How the gradient is summed: ``AllReduce 0-3``."""
     parts: list[str] = []
     if is_group(item.scatter_ranks):
         parts.append(f"ReduceScatter {ranks_text(item.scatter_ranks)}")

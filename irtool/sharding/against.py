@@ -66,6 +66,7 @@ def compare(report: Report, begin: Dump, actual: Dump) -> Comparison:
     edges = compare_edges(report, around, later, reshapes=is_end)
     found += [*edges.differences, *edges.unmatched]
     found += _unpredicted(causes, edges.seen, bool(edges.unmatched))
+    found += _broadcasts(report, causes)
     found += compare_slices(report, actual)
     found += compare_mirrors(report, around, causes, virtual=is_end)
     if is_end:
@@ -133,6 +134,21 @@ def _unpredicted(
         )
 
 
+def _broadcasts(report: Report, causes: Iterable[Cause]) -> Iterable[Difference]:
+    """Results that the last stage hands to all others, or does not."""
+    there = [cause for cause in causes if cause.kind == "result broadcast"]
+    node = there[0].node if there else None
+    wanted = [item.ranks for item in report.broadcasts]
+    actual = [cause.ranks for cause in there]
+    if len(wanted) != len(actual):
+        kind = "missing collective" if len(wanted) > len(actual) else "extra collective"
+        message = "results are handed to all stages another number of times"
+        yield Difference(kind, message, str(len(wanted)), str(len(actual)), "", None, node)
+    elif any(ranks is not None and ranks not in wanted for ranks in actual):
+        message = "results are handed to other ranks"
+        yield Difference("group", message, str(wanted[0]), str(actual[0]), "", None, node)
+
+
 def _loss_division(report: Report, actual: Dump) -> Iterable[Difference]:
     there = {node.attribute("divisor") for node in actual.nodes("_VirtualDiv")}
     losses = [item for item in report.operators if item.is_loss and item.loss_divisor > 1]
@@ -153,7 +169,7 @@ _GUESSES: dict[DifferenceKind, str] = {
     "strategy": "the later dump was compiled with another strategy for it, or a search chose it",
     "dataset slice": "the later dump was compiled with another dataset strategy",
     "mirror": "the later dump was compiled with another context, or the weight is used elsewhere",
-    "optimizer parallel": "the later dump was compiled with other options of optimizer parallel",
+    "optimizer parallel": "other options of optimizer parallel, or parallel_optimizer=False on it",
 }
 _GUESS = "no strategy differs: the later dump was compiled with another context, or irtool errs"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.ir.ties import ties
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
@@ -68,6 +69,8 @@ def compare_mirrors(
     """
     mirrors, gathers = _found(report, causes, virtual)
     used = _updated(around)
+    if not virtual:
+        _add_shared(mirrors, around, {w.name for w in report.parameters if w.mirror_ranks})
     for weight in report.parameters:
         if weight.why:
             continue
@@ -103,6 +106,19 @@ def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Foun
         elif cause.kind == "optimizer parallel" and sent.op == "AllGather" and sent.group:
             gathers.setdefault(cause.parameter, (sent.ranks, cause.node))
     return mirrors, gathers
+
+
+def _add_shared(mirrors: Found, around: Surroundings, mirrored: set[str]) -> None:
+    """Equal gradients of several ``mirrored`` parameters are summed up once."""
+    sums = {node: ranks for ranks, node in mirrors.values()}
+    for node in around.dump.nodes():
+        operands = node.inputs
+        shared = next((item for item in operands if isinstance(item, Node) and item in sums), None)
+        if shared is None:
+            continue
+        for item in operands:
+            if isinstance(item, GraphParameter) and item.name in mirrored:
+                mirrors.setdefault(item.name, (sums[shared], shared))
 
 
 def _updated(around: Surroundings) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from irtool.sharding.judgement import Context, Refused, Unsure
-from irtool.sharding.layout import Shape, TensorLayout
+from irtool.sharding.layout import WHOLE, Shape, TensorLayout
 from irtool.sharding.notation import Attribute, Rule
 from irtool.sharding.operator import Operand, OperatorCall, Strategy
 
@@ -43,6 +43,12 @@ class Case:
     def sizes(self, index: int) -> Shape:
         """The shape of a tensor input, dynamic dimensions as what is known to divide them."""
         return self.tensors[index].divisible_shape
+
+    def is_split(self, index: int, dimension: int) -> bool:
+        """Whether a dimension of an input is split: of layouts, lies along any axis (even of 1)."""
+        if self.layouts is not None:
+            return self.layouts[index].tensor_map[dimension] != WHOLE
+        return self.strategy[index][dimension] != 1
 
     def result(self, index: int = 0) -> Shape:
         """The whole shape of a tensor output."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from math import prod
+
 from irtool.ir.dump import Dump
+from irtool.ir.group_names import group_name
+from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.sharding.judgement import Collective
 from irtool.sharding.network.analysis import (
@@ -54,6 +59,8 @@ def check(dump: Dump, context: ParallelContext) -> Report:
         analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
         findings = tuple(_finding(problem, dump.path) for problem in analysis.problems)
         return Report(None, context, findings)
+    for problem in context.refusals():
+        analysis.refuse("context", problem, CONTEXT_CHECK, None)
     judge_operators(analysis)
     propagate_layouts(analysis)
     judge_reshapes(analysis)
@@ -78,10 +85,12 @@ def check(dump: Dump, context: ParallelContext) -> Report:
             )
             for item in dataset_slices(analysis)
         ),
+        broadcasts=tuple(_broadcasts(analysis)),
         by_node={operator.node: operator for operator in operators},
     )
 
 
+CONTEXT_CHECK = "step_parallel_utils.cc:ParallelInit"
 _SEVERITIES: dict[str, Severity] = {"error": "error", "unknown": "warning", "info": "info"}
 
 
@@ -127,22 +136,46 @@ def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
 def _collective(judged: Judged, item: Collective) -> CollectiveReport:
     results = judged.call.call.results
     dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
-    size: int | None = None
-    if item.shape is not None and all(size >= 0 for size in item.shape):
-        count = 1
-        for length in item.shape:
-            count *= length
-        size = count * BITS.get(dtype, 32) // 8
     return CollectiveReport(
         op=item.op,
         ranks=item.ranks,
         group=item.group,
-        bytes=size,
+        bytes=None if item.shape is None else _size(dtype, item.shape),
         why=item.why,
         reduce=item.reduce,
         output=item.output,
         count=judged.judgement.parts,
     )
+
+
+def _size(dtype: str | None, shape: Sequence[int]) -> int | None:
+    """Bytes of a tensor; None if a size of it is not known."""
+    if any(size < 0 for size in shape):
+        return None
+    return prod(shape) * BITS.get(dtype or "", 32) // 8
+
+
+def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:
+    """``pipeline_result_broadcast``: an AllReduce of each result among all stages (inference)."""
+    context, entry = analysis.context, analysis.network.entry
+    result = entry.result if entry is not None else None
+    if not context.result_broadcast or analysis.trains or context.stages == 1 or result is None:
+        return
+    ranks = tuple(range(context.rank % context.stage_size, context.devices, context.stage_size))
+    types = result.input_types
+    abstract = types[0] if types else None
+    source = analysis.network.returned(entry) if entry is not None else None
+    if abstract is None and isinstance(source, Node) and source.input_types:
+        abstract = source.input_types[0]  # of stages that have no result: something like it
+    for dtype, shape in abstract.tensors if abstract is not None else ():
+        yield CollectiveReport(
+            op="AllReduce",
+            ranks=ranks,
+            group=group_name(ranks, context.devices, context.target),
+            bytes=_size(dtype, shape),
+            why="the last stage hands its result to all stages",
+            reduce="sum",
+        )
 
 
 def _redistribution(item: Redistribution) -> RedistributionReport:

@@ -78,6 +78,9 @@ def check_product(product: int, context: Context) -> None:
 
 def check_layout(layout: TensorLayout, what: str) -> None:
     """A layout's dimensions must divide. ``what``: ``input 0``, ``output 1``."""
+    if 0 in layout.tensor_shape:
+        message = f"{what}: an empty tensor {layout.tensor_shape} has no layout"
+        raise Refused("layout", message, "arrangement.cc:Init")
     problem = layout.problem()
     if problem is not None:
         fits = len(layout.tensor_map) == len(layout.tensor_shape)

@@ -101,15 +101,16 @@ def _matmul(case: Case) -> Strategy:
 
 
 def _along(case: Case) -> Strategy:
-    """All of the first input but not along the attribute ``axis`` (or ``dim``)."""
-    name = "dim" if case.has("dim") else "axis"
+    """All of the first input but not along the attribute ``axis``, ``dim`` or ``split_dim``."""
+    name = next((name for name in ("dim", "split_dim") if case.has(name)), "axis")
     rank = len(case.shape(0))
     return _none(case) if 0 in case.axes(name, rank) else _first(case)
 
 
 def _joined(case: Case) -> Strategy:
-    rank = len(case.shape(0))
-    return _none(case) if 0 in case.axes("axis", rank) else _all(case)
+    """All inputs, but not along the attribute ``axis`` (or ``dim``)."""
+    name = "dim" if case.has("dim") else "axis"
+    return _none(case) if 0 in case.axes(name, len(case.shape(0))) else _all(case)
 
 
 def _fetched(case: Case) -> Strategy:

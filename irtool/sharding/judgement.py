@@ -18,8 +18,7 @@ class Context:
     ``devices``: the sorted, consecutive ranks of the stage; ``device_num``: all devices;
     ``soc``: the soc version ("" is taken for the first Ascend 910, as MindSpore does).
     ``dynamic``: some shape of the whole graph is dynamic. ``searching``: strategies are chosen by a
-    search, so this one was not given by the user. ``optimizer_parallel`` with
-    ``accumulates`` (gradient accumulation or pipeline stages): groups of one rank are kept.
+    search, so this one was not given by the user.
     """
 
     devices: tuple[int, ...]
@@ -29,8 +28,6 @@ class Context:
     soc: str = ""
     searching: bool = False
     dynamic: bool = False
-    optimizer_parallel: bool = False
-    accumulates: bool = False
     full_batch: bool = False
     dataset_strategy: Strategy | tuple[UserLayout, ...] | None = None
 

@@ -152,6 +152,8 @@ class TensorLayout:
 
         Device matrices may differ: per dimension, sizes and strides of the axes are compared.
         """
+        if self == other:
+            return True
         return self.tensor_shape == other.tensor_shape and self._strides() == other._strides()
 
     def _strides(self) -> tuple[tuple[tuple[int, int], ...], ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from lark import Lark, Token, Transformer, v_args  # pyright: ignore[reportUnknownVariableType]
+from lark import Discard, Lark, Token, Transformer, v_args  # pyright: ignore[reportUnknownVariableType]
 from lark.exceptions import LarkError
 
 from irtool.syntax.grammar import grammar_text
@@ -293,6 +293,9 @@ class _Reader(Transformer[Token, Any]):
 
     def names(self, items: list[Token]) -> list[str]:
         return [str(item) for item in items]
+
+    def flops(self, _: list[Any]) -> object:
+        return Discard  # read by irtool.cluster.flops
 
     @v_args(meta=True)
     def rule(self, meta: Any, items: list[Any]) -> list[Rule]:

@@ -21,7 +21,8 @@ class Operand:
     A tensor has a ``shape`` (``()``: a scalar tensor; -1: a dynamic dimension). A tuple of tensors
     has ``items``. A constant has ``is_constant`` and a ``value`` (None is a value too: an optional
     input that was left out). ``divisors``: for dynamic dimensions, numbers that are known to divide
-    them (the size itself for the others); None where nothing is known.
+    them (the size itself for the others); None where nothing is known. ``symbols``: what the dump
+    calls each size, if it does: equal symbols are equal sizes, whatever they are.
     """
 
     shape: Shape | None = None
@@ -31,6 +32,7 @@ class Operand:
     is_parameter: bool = False
     items: tuple[Operand, ...] = ()
     divisors: Shape | None = None
+    symbols: tuple[str, ...] = ()
 
     @property
     def tensors(self) -> Iterator[Operand]:

@@ -8,8 +8,9 @@ from math import log2, prod
 from typing import cast
 
 from irtool.sharding.judge import judge
+from irtool.sharding.layout import Shape
 from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
-from irtool.sharding.operator import Strategy
+from irtool.sharding.operator import OperatorCall, Strategy
 
 _MOST_TRIED = 400
 _MOST_FOUND = 3
@@ -36,7 +37,11 @@ def _by_strategy(operator: OperatorReport) -> bool:
     """Whether it was given a strategy of one row a tensor (and not layouts, or nested rows)."""
     node = operator.node
     given = node.in_strategy
-    if not operator.strategy or node.in_layout is not None or not isinstance(given, tuple):
+    if not operator.strategy or node.in_layout is not None:
+        return False
+    if given is None:
+        return True  # MindSpore's own strategy is refused, the user may give one
+    if not isinstance(given, tuple):
         return False
     rows = cast("tuple[tuple[object, ...], ...]", given)
     return not any(isinstance(item, tuple) for row in rows for item in row)
@@ -44,20 +49,33 @@ def _by_strategy(operator: OperatorReport) -> bool:
 
 def _nearest(report: Report, operator: OperatorReport) -> Iterator[Strategy]:
     call = operator.call.call
-    context = report.context.for_operators(dynamic=call.is_dynamic, accumulates=False)
+    context = report.context.for_operators(dynamic=call.is_dynamic)
     count = 0
-    for strategy in _variants(report, operator):
-        if judge(call, strategy, context).verdict == "legal":
-            yield strategy
-            count += 1
-            if count == _MOST_FOUND:
-                return
+    for shapes in _shapes(call):
+        for strategy in _variants(report, operator, shapes):
+            if judge(call, strategy, context).verdict == "legal":
+                yield strategy
+                count += 1
+                if count == _MOST_FOUND:
+                    return
+        if count:
+            return
 
 
-def _variants(report: Report, operator: OperatorReport) -> Iterable[Strategy]:
+def _shapes(call: OperatorCall) -> Iterator[list[Shape]]:
+    """What a strategy may be about: the inputs, or (as of Tile and OneHot) output and inputs."""
+    inputs = [tensor.divisible_shape for tensor in call.tensors]
+    yield inputs
+    outputs = [tensor.divisible_shape for tensor in call.results[:1]]
+    if outputs and outputs != inputs[:1]:
+        yield [*outputs, *inputs[1:]]
+
+
+def _variants(
+    report: Report, operator: OperatorReport, shapes: Sequence[Shape]
+) -> Iterable[Strategy]:
     """Strategies near an illegal one: first those that differ least, at most so many."""
     given = operator.strategy or ()
-    shapes = [tensor.divisible_shape for tensor in operator.call.call.tensors]
     if len(given) != len(shapes):
         given = tuple(given[i] if i < len(given) else () for i in range(len(shapes)))
     rows = [

@@ -108,6 +108,9 @@ def _traced(around: Surroundings, node: Node) -> Cause:
     if not node.is_backward:
         return _own(around, node)
     forward = around.forward.get(node)
+    sent = collective(node)
+    if sent is not None and sent.origin == "mirror":
+        forward = None  # it may be tied to the gather of the same parameter
     if isinstance(forward, Node) and forward is not node and not forward.is_backward:
         cause = _own(around, forward)
         message = f"gradient of {_named(forward)}: {cause.message}"
@@ -302,8 +305,22 @@ def _unknown(around: Surroundings, node: Node, sent: Collective, item: WholeNode
         return Cause(node, "optimizer", f"the optimizer's own {node.op} in {node.scope}")
     if node.attribute("forward_comm_node_unique_id") is not None and item is not None:
         return _operator(around, node, sent, item)
+    if item is not None and _is_broadcast_result(around, item):
+        # Those of several results bear no name.
+        return Cause(node, "result broadcast", _BROADCAST)
     why = "it has no instance name, no line of the user's, and no node that it belongs to"
     return Cause(node, "unknown", f"{node.op} of unknown origin", missing=(f"its cause: {why}",))
+
+
+_BROADCAST = "hands the last stage's result to all stages"
+
+
+def _is_broadcast_result(around: Surroundings, item: WholeNode) -> bool:
+    """Whether a node adds up nothing but a result of the whole network."""
+    entry = around.dump.entry
+    users = consumers(item, around.phases)
+    ends = all(user.node.is_return and user.node.graph is entry for user in users)
+    return item.op == "AllReduce" and bool(users) and ends
 
 
 _Reader = Callable[[Surroundings, Node, Collective, "WholeNode | None"], Cause]
@@ -318,7 +335,7 @@ _BY_ORIGIN: dict[Origin, _Reader] = {
     "ring attention": _simple("ring attention", "ring attention: passes keys and values around"),
     "adasum": _simple("optimizer", "AdaSum: combines gradients between servers"),
     "global norm": _simple("optimizer", "global norm of the gradients: sums over their slices"),
-    "result broadcast": _simple("result broadcast", "hands the last stage's result to all stages"),
+    "result broadcast": _simple("result broadcast", _BROADCAST),
     "user code": _user_code,
     "unknown": _unknown,
 }

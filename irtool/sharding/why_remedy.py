@@ -127,7 +127,7 @@ def _strategy(operator: OperatorReport, sizes: dict[int, int]) -> Strategy:
 
 
 def _judged(operator: OperatorReport, strategy: Strategy, report: Report) -> Judgement:
-    context = report.context.for_operators(dynamic=operator.call.call.is_dynamic, accumulates=False)
+    context = report.context.for_operators(dynamic=operator.call.call.is_dynamic)
     return judge(operator.call.call, strategy, context)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from irtool.ir.collectives import has_borrowed_name
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
@@ -155,6 +156,8 @@ def is_redistribution(node: Node) -> bool:
         # Merged with an equal one; only its id says that it was inserted.
         return node.attribute("forward_comm_node_unique_id") is not None and not node.is_backward
     # Equal primitives end up with one name: an operator may bear that of a chain.
+    if has_borrowed_name(node):
+        return False
     return bool(name and REDISTRIBUTION.match(name)) and node.strategy is None
 
 

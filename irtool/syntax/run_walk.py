@@ -19,7 +19,9 @@ _MAX_DEPTH = 40
 _SKIPPED = {"actor_set", "__pycache__", "node_modules", "dump_tensor_data", "kernel_meta"}
 _RANK = re.compile(r"rank[_.\-]?(\d{1,7})")
 _LOSS_SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".npy")
-_LOG_NAME = re.compile(r"(?:stdout|stderr)(?:\.log)?|.+\.log|.+\.log\.(?:INFO|WARNING|ERROR)\b.*")
+_LOG_NAME = re.compile(
+    r"(?:(?:stdout|stderr)(?:\.log)?|.+\.log|.+\.log\.(?:INFO|WARNING|ERROR)\b.*?)(?:\.gz|\.xz)?"
+)
 _TENSOR_NAME = re.compile(r".+\.(?:input|output)\.\d+\..+")
 _MSPROBE = {"dump.json", "construct.json", "debug.json"}
 

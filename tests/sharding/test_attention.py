@@ -116,7 +116,7 @@ def test_caches_and_rotary_embedding() -> None:
 
 def test_a_cache_split_along_its_sequence_is_combined() -> None:
     what = call("FusedInferAttentionScore", [4, 1, 4096], [[4, 1024, 4096]], [[4, 1024, 4096]],
-                *((None,) * 21), 32, 1.0, 2147483647, 0, 0, 0, 0, 1, 0, 0, False, 0, 0,
+                *((None,) * 21), 32, 1.0, 2147483647, 0, 0, 0, 0, 1, 0, 0, True, 0, 0,
                 out=([4, 1, 4096], [1]))  # fmt: skip
     legal = judged(what, ((2, 1, 2), (2, 2, 2), (2, 2, 2)))
     assert [c[0] for c in collectives(legal)] == ["AllGather", "AllReduce", "AllReduce"]
@@ -182,3 +182,12 @@ def test_custom_operators_may_give_layouts_for_constants() -> None:
     what = call("Custom", [8, 8], 2, [8, 8], out=[8, 8])
     legal = judged(what, None, layouts=(rows, UserLayout((4, 2), ()), rows), out_layouts=(rows,))
     assert legal.input_slices == ((2, 8), (2, 8))
+
+
+def test_only_the_gradient_of_the_query_is_summed() -> None:
+    what = call(
+        "FlashAttentionScore", [4, 64, 128], [4, 64, 128], [4, 64, 128], *(None,) * 7,
+        8, *TAIL, 0, 0, out=([4, 8, 64, 8], [4, 8, 64, 8], [1], [4, 64, 128]),
+    )  # fmt: skip
+    legal = judged(what, ((2, 1, 2), (2, 1, 2), (2, 1, 2)))
+    assert legal.mirrors == ((0, 1), (0,), (0,))

@@ -121,3 +121,26 @@ def test_layouts_of_softmax_and_reductions() -> None:
     assert collectives(total) == [("AllReduce", "sum", (0, 2, 4, 6))]
     plain = judged(call("ReduceSum", [16, 8], 0, False, out=[8]), None, layouts=(rows,))
     assert reason(plain) == ("layout-unsupported", "operator_info.cc:CheckInputLayout")
+
+
+def test_a_layout_may_not_put_the_axis_of_a_softmax_on_any_device_axis() -> None:
+    what = call("Softmax", [16, 32, 64], 1, out=[16, 32, 64])
+    layout = UserLayout((1, 4, 2), (1, 2, -1))  # dimension 1 lies along an axis of one device
+    assert reason(judged(what, None, layouts=(layout,))) == (
+        "axis-split",
+        "activation_info.cc:CheckInputLayout",
+    )
+    assert judged(what, None, layouts=(UserLayout((1, 4, 2), (1, -1, 0)),)).verdict == "legal"
+
+
+def test_square_sums_take_the_second_input_to_be_split_like_the_first() -> None:
+    what = call("SquareSumAll", [16, 32], [16, 32], out=([], []))
+    legal = judged(what, ((2, 4), (1, 4)))
+    assert legal.input_slices == ((8, 8), (8, 8))
+
+
+def test_the_index_of_the_largest_is_split_by_default_whatever_its_axis() -> None:
+    value = call("ArgMaxWithValue", [16, 32], out=([32], [32]), axis=0)
+    assert judged(value, None).strategy == ((8, 1),)
+    index = call("Argmax", [16, 32], out=[32], axis=0)
+    assert judged(index, None).strategy == ((1, 1),)

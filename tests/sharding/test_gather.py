@@ -153,3 +153,21 @@ def test_segments() -> None:
     assert reason(judged(total, ((2, 2, 2), (2, 1))))[0] == "axis-mismatch"
     least = call("UnsortedSegmentMin", [16, 8], [16], 16, out=[16, 8])
     assert collectives(judged(least, ((2, 2), (2,)))) == [("AllGather", "", tuple(range(8)))]
+
+
+def test_one_dimensional_indices_and_the_rows_of_the_table_are_split_together() -> None:
+    what = call("Gather", [64, 32], [16], 0, 0, out=[16, 32])
+    legal = judged(what, ((4, 1), (2,)))
+    assert collectives(legal) == [("AllReduce", "sum", (0, 1, 2, 3))]
+    assert legal.output_slices == ((8, 32),)
+    scattered = judged(what, ((4, 1), (2,)), out_strategy=((8, 1),))
+    assert collectives(scattered) == [("ReduceScatter", "sum", (0, 1, 2, 3))]
+    assert scattered.output_slices == ((2, 32),)
+    assert reason(judged(what, ((2, 1), (2,))))[0] == "axis-split"  # not on all devices
+
+
+def test_an_index_along_the_first_dimension_is_whole_by_default() -> None:
+    along = call("GatherD", [16, 32], 0, [16, 32], out=[16, 32])
+    assert judged(along, None).strategy == ((1, 1), (1, 1))
+    across = call("GatherD", [16, 32], 1, [16, 32], out=[16, 32])
+    assert judged(across, None).strategy == ((8, 1), (8, 1))

@@ -177,3 +177,27 @@ def test_tensor_dot() -> None:
     assert legal.device_matrix == (2, 2, 1, 2)
     assert legal.input_maps == ((3, 2, 1), (1, 2, 0))
     assert collectives(legal) == [("AllReduce", "sum", (0, 2))]
+
+
+@pytest.mark.parametrize(("output", "op"), [((2, 2, 1), "AllReduce"), ((2, 4, 1), "ReduceScatter")])
+def test_a_batched_product_may_have_an_output_strategy(output: Shape, op: str) -> None:
+    what = call("BatchMatMul", [8, 16, 32], [8, 32, 16], False, False, out=[8, 16, 16])
+    legal = judged(what, ((2, 2, 2), (2, 2, 1)), out_strategy=(output,))
+    assert collectives(legal) == [(op, "sum", (0, 1))]
+    assert legal.output_layouts[0].splits == output
+
+
+@pytest.mark.parametrize(
+    ("output", "check"),
+    [
+        ((4, 2, 1), "CheckOutputStrategy"),  # another batch
+        ((2, 2, 2), "CheckOutputLayout"),  # other columns
+        ((2, 1, 1), "CheckOutputLayout"),  # other rows
+    ],
+)
+def test_an_output_strategy_of_a_batched_product_follows_its_inputs(
+    output: Shape, check: str
+) -> None:
+    what = call("BatchMatMul", [8, 16, 32], [8, 32, 16], False, False, out=[8, 16, 16])
+    refused = judged(what, ((2, 2, 2), (2, 2, 1)), out_strategy=(output,))
+    assert reason(refused) == ("out-strategy", f"matmul_info.cc:{check}")

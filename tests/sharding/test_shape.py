@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irtool.sharding.layout import TensorLayout
+from irtool.sharding.operator import Operand, OperatorCall, constant
 from tests.sharding.calls import call, judged, reason
 
 
@@ -94,3 +95,45 @@ def test_padding() -> None:
     what = call("PadV3", [16, 8], (1, 1), [], out=[16, 10])
     assert judged(what, ((4, 1), ())).verdict == "legal"
     assert reason(judged(what, ((1, 4), ())))[0] == "axis-split"
+
+
+def test_a_strided_slice_has_one_strategy() -> None:
+    what = call("StridedSlice", [32, 64], (0, 0), (32, 64), (1, 1), 0, 0, 0, 0, 0, out=[32, 64])
+    assert judged(what, ((2, 4),)).verdict == "legal"
+    assert reason(judged(what, ((2, 4), (1,)))) == (
+        "strategy-size",
+        "operator_info.cc:CheckStrategyByVector",
+    )
+    tile = call("Tile", [32, 64], (4, 1), out=[128, 64])
+    assert reason(judged(tile, ((2, 4), (1,))))[0] == "strategy-size"
+
+
+def test_a_new_axis_makes_more_strides_than_a_strategy_has_values() -> None:
+    what = call(
+        "StridedSlice", [32, 64], (0, 0, 0), (32, 1, 64), (1, 1, 1), 0, 0, 0, 2, 0, out=[32, 1, 64]
+    )
+    assert reason(judged(what, ((2, 4),))) == (
+        "strategy-length",
+        "strided_slice_info.cc:CheckStrategy",
+    )
+    assert judged(what, None).verdict == "illegal"
+
+
+def test_a_begin_counted_from_the_end_does_not_take_all() -> None:
+    what = call("StridedSlice", [32, 64], (-32, 0), (32, 64), (1, 1), 0, 0, 0, 0, 0, out=[32, 64])
+    assert reason(judged(what, ((2, 1),))) == (
+        "axis-split",
+        "strided_slice_info.cc:CheckInputStrategy",
+    )
+
+
+def test_symbols_tell_whether_a_dynamic_dimension_is_taken_whole() -> None:
+    def part(*symbols: str) -> Operand:
+        return Operand((-1, -1), divisors=(1, 8), symbols=symbols)
+
+    computed = Operand(items=(Operand(()), Operand(())))
+    inputs = (part("s1", "s2"), computed, computed, constant((1, 1)), *(constant(0),) * 5)
+    whole = OperatorCall("StridedSlice", inputs, (part("s3", "s2"),))
+    assert judged(whole, ((1, 8),)).verdict == "legal"
+    cut = OperatorCall("StridedSlice", inputs, (part("s3", "s4"),))
+    assert reason(judged(cut, ((1, 8),)))[0] == "axis-split"

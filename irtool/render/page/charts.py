@@ -1,8 +1,8 @@
 """Charts as svg: curves, timelines, heat maps and bars.
 
-Each chart stands for itself (its colours are in it, for paper and for viewers of svg); on a page the
-stylesheet takes over by class, so that it is right in light and dark.  Values are plain numbers;
-``kind`` says how they are written (:data:`irtool.render.page.page.Kind`).
+Each chart stands for itself (its colours are in it, for paper and for viewers of svg); on a page
+the stylesheet takes over by class, so that it is right in light and dark.  Values are plain
+numbers; ``kind`` says how they are written (:data:`irtool.render.page.page.Kind`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _WIDTH = 760
 _TEXT = "#1a1f29"
 _QUIET = "#5a6474"
 _GRID = "#dce0e7"
+_LEAST = 1e-200
+"""What is smaller is drawn as nothing."""
 _CHAR = 6.6
 """Width of a character of a label, in pixels (12 px sans serif)."""
 
@@ -89,7 +91,8 @@ def line_chart(
         share = (x - low) / (high - low) if high > low else 0.5
         return left + share * (right - left), bottom - y / ticks[-1] * (bottom - top)
 
-    parts = _horizontal_grid(ticks, kind, left, right, lambda tick: place(low, tick)[1])
+    heights = [place(low, tick)[1] for tick in ticks]
+    parts = _horizontal_grid(zip(ticks, heights, strict=True), kind, left, right)
     for tick in _inner_ticks(low, high):
         x, _ = place(tick, 0)
         parts.append(_label(x, bottom + 18, number_text(tick, "number"), "quiet", "middle"))
@@ -234,12 +237,10 @@ def _curve(
 
 
 def _horizontal_grid(
-    ticks: Sequence[float], kind: Kind, left: float, right: float, place: object
+    ticks: Iterable[tuple[float, float]], kind: Kind, left: float, right: float
 ) -> list[str]:
-    assert callable(place)
     parts: list[str] = []
-    for tick in ticks:
-        y = place(tick)
+    for tick, y in ticks:
         parts.append(_line(left, y, right, y, "grid", _GRID))
         parts.append(_label(left - 8, y + 4, number_text(tick, kind), "quiet", "end"))
     return parts
@@ -260,7 +261,7 @@ def _legend(names: Sequence[str], title: str, wanted: bool) -> list[str]:
 
 def _ticks(most: float, kind: Kind) -> list[float]:
     """Round values from zero to beyond ``most``; bytes are round in powers of two."""
-    if most <= 0:
+    if most < _LEAST:
         return [0.0, 1.0]
     base = 2.0 ** (10 * math.floor(math.log2(most) / 10)) if kind == "bytes" and most >= 1 else 1.0
     step = _round_step(most / base / 4) * base
@@ -268,9 +269,9 @@ def _ticks(most: float, kind: Kind) -> list[float]:
 
 
 def _inner_ticks(low: float, high: float) -> list[float]:
-    if high <= low:
+    if high - low < _LEAST:
         return [low]
-    step = max(_round_step((high - low) / 6), 1e-300)
+    step = _round_step((high - low) / 6)
     first = math.ceil(low / step - 1e-9)
     found = [step * index for index in range(first, math.floor(high / step + 1e-9) + 1)]
     return [float(round(tick, 12)) for tick in found]

@@ -28,6 +28,9 @@ def document_sections(document: tables.Document) -> Iterator[Section]:
     """Sections for the blocks of a document; a heading is the title of what follows it."""
     title = ""
     for block in document.blocks:
+        own = isinstance(block, tables.Heading) or (isinstance(block, tables.Table) and block.title)
+        if title and own:
+            yield TextSection(title, ())
         match block:
             case tables.Heading():
                 title = block.text
@@ -39,6 +42,8 @@ def document_sections(document: tables.Document) -> Iterator[Section]:
             case tables.Table():
                 yield table_section(block, title)
         title = ""
+    if title:
+        yield TextSection(title, ())
 
 
 def table_section(table: tables.Table, title: str = "") -> TableSection:

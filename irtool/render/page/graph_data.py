@@ -1,7 +1,7 @@
 """A dump as the columns that the graph on a page is drawn from.
 
-Strings are stored once; nodes and groups are columns of numbers, which deflate well.  What is drawn,
-where, and what is hidden decides the page's script, so that it can change as one looks.
+Strings are stored once; nodes and groups are columns of numbers, which deflate well.  The page's
+script decides what is drawn, where, and what is hidden, so that it can change as one looks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from irtool.ir.phases import Phase, phases
 from irtool.ir.ties import Ties, ties
 from irtool.ir.values import GraphReference, Scalar
 from irtool.render.page.graph_facts import Fact, node_facts, parameter_facts
-from irtool.render.page.graph_tree import Path, Tree, build_tree, first_user_paths, scope_path
+from irtool.render.page.graph_tree import Path, Tree, build_tree, parameter_paths, scope_path
 from irtool.render.page.keys import node_key, parameter_key
 from irtool.render.picture.classes import CLASSES, operator_class
 from irtool.render.picture.overlay import Overlay
 from irtool.render.text import escape, tuple_text
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import OperatorReport, Report
 
 HIDDEN = frozenset(
     ("Load", "Depend", "UpdateState", "MakeTuple", "TupleGetItem", "MakeList", "ListGetItem")
@@ -78,9 +78,13 @@ class _Columns:
     def __init__(self, report: Report | None) -> None:
         self.text = _Strings()
         self.report = report
-        self.parameters = {item.parameter.name: item for item in report.parameters} if report else {}
+        self.parameters = (
+            {item.parameter.name: item for item in report.parameters} if report else {}
+        )
         self.number: dict[Node | tuple[str, int, int], int] = {}
         self.paths: list[Path] = []
+        self.ops: list[str] = []
+        self.phases: list[str] = []
         self.kinds: list[int] = []
         self.edges: list[list[int]] = []
         self.ties: list[list[int]] = []
@@ -89,7 +93,7 @@ class _Columns:
         self.values: dict[str, list[int]] = {
             name: []
             for name in ("id", "key", "op", "name", "class", "phase", "stage", "line", "type",
-                         "under", "bytes", "pick")
+                         "under", "slice", "brings", "bytes", "pick")
         }  # fmt: skip
         self.facts: list[list[int]] = []
         self._of_parameter: dict[GraphParameter, int] = {}
@@ -133,7 +137,11 @@ class _Columns:
             op=node.op,
             name=node.name or "",
             type=node.output_type.short() if node.output_type is not None else "",
-            under=tuple_text(node.in_strategy),
+            under=tuple_text(node.in_strategy) or tuple_text(judged.strategy if judged else None),
+            slice=_slices(judged),
+            brings=", ".join(
+                dict.fromkeys(item.op for item in judged.collectives) if judged else ()
+            ),
             phase=phase,
             numbers=(
                 _CLASS_NUMBER[operator_class(node.op).key],
@@ -156,16 +164,19 @@ class _Columns:
             kind = WEIGHT if declared is not None and declared.is_weight else INPUT
         self._of_parameter[parameter] = len(self.kinds)
         number = "" if parameter.number is None else parameter.number
+        reported = self.parameters.get(parameter.name)
         self._add(
             kind,
             own,
-            parameter_facts(parameter, graph.name, self.parameters.get(parameter.name)),
+            parameter_facts(parameter, graph.name, reported),
             id=f"%para{number}",
             key=parameter_key(parameter, graph, source),
             op="Parameter",
             name=label,
             type=type,
             under="",
+            slice=tuple_text(reported.slice) if reported is not None else "",
+            brings="",
             phase="other",
             numbers=(-1, -1, declared.line if declared else graph.line,
                      (parameter.type.size if parameter.type else None) or 0, -1),
@@ -181,6 +192,8 @@ class _Columns:
     ) -> None:
         self.kinds.append(kind)
         self.paths.append(path)
+        self.ops.append(texts["op"])
+        self.phases.append(texts["phase"])
         self.edges.append([])
         self.facts.append([self.text(part) for fact in facts for part in fact])
         for name, value in texts.items():
@@ -248,16 +261,38 @@ class _Columns:
         return self._of_parameter.get(source) if isinstance(source, GraphParameter) else None
 
     def _place_parameters(self, first: int) -> None:
-        """A weight stands where its first operator is, rather than far from all of them."""
+        """A parameter stands where its operators are, rather than far from all of them."""
         users: dict[int, list[int]] = {}
         for taker in range(first, len(self.kinds)):
-            for at in range(0, len(self.edges[taker]), 3):
-                users.setdefault(self.edges[taker][at], []).append(taker)
-        weights = [n for n in range(first, len(self.kinds)) if self.kinds[n] == WEIGHT]
+            edges = self.edges[taker]
+            for at in range(0, len(edges), 3):
+                if self.kinds[taker] != PASSING or self._passes(taker, edges[at + 1]):
+                    users.setdefault(edges[at], []).append(taker)
+        own = [n for n in range(first, len(self.kinds)) if self.kinds[n] in (WEIGHT, INPUT)]
         hidden = [kind == PASSING for kind in self.kinds]
-        for weight, user in first_user_paths(weights, users, hidden).items():
-            if self.kinds[user] != RESULT:
-                self.paths[weight] = self.paths[user]
+        for result in (n for n in range(first, len(self.kinds)) if self.kinds[n] == RESULT):
+            self.paths[result] += self._path_of_result(result)
+        for parameter, path in parameter_paths(own, users, self.paths, hidden, self.phases).items():
+            if len(path) > len(self.paths[parameter]):
+                self.paths[parameter] = path
+
+    def _passes(self, member: int, position: int) -> bool:
+        """Whether a hidden statement hands on this operand."""
+        op = self.ops[member]
+        return op != "UpdateState" and (position == 0 or op not in ("Load", "Depend"))
+
+    def _path_of_result(self, result: int) -> Path:
+        """The phase of what a Return gives back, seen through what passes it on."""
+        pending, length = [result], len(self.paths[result])
+        for _ in range(64):
+            member = pending.pop()
+            if self.kinds[member] not in (RESULT, PASSING):
+                return self.paths[member][length : length + 1]
+            edges = self.edges[member]
+            pending += [edges[0]] if edges else []
+            if not pending:
+                break
+        return ()
 
     def _tie(self, found: Ties) -> None:
         for tie in found:
@@ -327,6 +362,13 @@ class _Columns:
 
 
 _CLASS_NUMBER = {item.key: number for number, item in enumerate(CLASSES)}
+
+
+def _slices(judged: OperatorReport | None) -> str:
+    """The local shapes of what an operator gives, as ``check`` derives them."""
+    if judged is None or judged.verdict != "legal":
+        return ""
+    return ", ".join(map(tuple_text, judged.output_slices))
 
 
 def _picked(node: Node) -> int:

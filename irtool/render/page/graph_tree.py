@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.ir.operators import OPTIMIZERS
 from irtool.ir.phases import Phase
 
 MOST_MEMBERS = 80
@@ -21,6 +20,8 @@ _PART = 40
 _MOST_GROUPS = 120
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)$")
 _LEAST_ALIKE = 4
+_LEADS = frozenset(("Load", "RefToEmbed", "ZerosLike"))
+"""Operators that only look at a parameter; what takes their results is about that parameter."""
 
 Path = tuple[str, ...]
 
@@ -62,18 +63,21 @@ def scope_path(node: Node, phase: Phase) -> Path:
         parts[0] = parts[0].removeprefix("recompute_")
     if parts and parts[0] == "Default":
         del parts[0]
-    if phase == "optimizer" and OPTIMIZERS.match(node.op):
+    if phase == "optimizer":
         parts += _updated(node)
     return (phase, *parts)
 
 
 def _updated(node: Node) -> list[str]:
-    """Parts of the name of the parameter that an optimizer's operator updates, without the last."""
-    for source in node.inputs[:1]:
-        if isinstance(source, Node) and source.op == "Load":
-            source = source.inputs[0]
-        if isinstance(source, GraphParameter):
-            return source.name.split(".")[:-1]
+    """Parts, but the last, of the name of the parameter that a node of the optimizer is about."""
+    pending: list[tuple[Node, int]] = [(node, 0)]
+    while pending:
+        item, depth = pending.pop()
+        for source in item.inputs:
+            if isinstance(source, GraphParameter) and "." in source.name:
+                return source.name.split(".")[:-1]
+            if isinstance(source, Node) and depth < 2 and source.op in _LEADS:
+                pending.append((source, depth + 1))
     return []
 
 
@@ -179,23 +183,47 @@ def _columns(root: Group, count: int) -> Tree:
     )
 
 
-def first_user_paths(
-    parameters: Iterable[int], users: Mapping[int, Sequence[int]], hidden: Sequence[bool]
-) -> dict[int, int]:
-    """For each parameter the first operator that takes it, through what is hidden."""
-    found: dict[int, int] = {}
+def parameter_paths(
+    parameters: Iterable[int],
+    users: Mapping[int, Sequence[int]],
+    paths: Sequence[Path],
+    hidden: Sequence[bool],
+    phases: Sequence[str],
+) -> dict[int, Path]:
+    """For each parameter the innermost path of all that take it, through what is hidden.
+
+    Only the phase (or graph) counts in which it is first taken; a weight that the forward pass
+    takes stands there.
+    """
+    found: dict[int, Path] = {}
     for parameter in parameters:
-        pending, seen = list(users.get(parameter, ())), {parameter}
-        best = -1
-        while pending:
-            item = pending.pop()
-            if item in seen:
-                continue
-            seen.add(item)
-            if hidden[item]:
-                pending += users.get(item, ())
-            elif best < 0 or item < best:
-                best = item
-        if best >= 0:
-            found[parameter] = best
+        takers = _takers(parameter, users, hidden)
+        if not takers:
+            continue
+        takers = sorted(takers, key=lambda taker: (phases[taker] != "forward", taker))
+        common = paths[takers[0]]
+        for taker in takers[1:]:
+            path = paths[taker]
+            if path[:1] == common[:1] and phases[taker] == phases[takers[0]]:
+                length = next(
+                    (at for at, pair in enumerate(zip(common, path, strict=False))
+                     if pair[0] != pair[1]),
+                    min(len(common), len(path)),
+                )  # fmt: skip
+                common = common[:length]
+        found[parameter] = common
     return found
+
+
+def _takers(parameter: int, users: Mapping[int, Sequence[int]], hidden: Sequence[bool]) -> set[int]:
+    pending, seen, takers = list(users.get(parameter, ())), {parameter}, set[int]()
+    while pending:
+        item = pending.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        if hidden[item]:
+            pending += users.get(item, ())
+        else:
+            takers.add(item)
+    return takers

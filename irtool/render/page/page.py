@@ -46,7 +46,7 @@ class Ordered:
     key: float
 
 
-Cell: TypeAlias = "str | int | float | None | Link | Ordered"
+Cell: TypeAlias = "str | int | float | Link | Ordered | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,9 @@ class PictureSection:
 
 @dataclass(frozen=True, slots=True)
 class GraphSection:
-    """The interactive graph of a dump; ``data`` comes from
-    :func:`irtool.render.page.graph_data.graph_data`.
+    """The interactive graph of a dump.
+
+    ``data`` comes from :func:`irtool.render.page.graph_data.graph_data`.
     """
 
     title: str

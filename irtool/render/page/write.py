@@ -85,7 +85,7 @@ def _sections(sections: Sequence[Section], beside: bool) -> str:
             kind = type(section).__name__.removesuffix("Section").lower()
             body = _body(section, table)
             chosen.append(
-                f'<section class="section {kind}" id="section-{index}">{title}{body}</section>'
+                f'<section class="section of-{kind}" id="section-{index}">{title}{body}</section>'
             )
         table += isinstance(section, TableSection)
     return "\n".join(chosen)
@@ -178,7 +178,11 @@ def _asset(name: str) -> str:
 
 @cache
 def _script(graph: bool) -> str:
-    names = ("page.js", "layout.js", "model.js", "draw.js", "viewer.js") if graph else ("page.js",)
+    names = (
+        ("page.js", "layout.js", "model.js", "draw.js", "paint.js", "viewer.js")
+        if graph
+        else ("page.js",)
+    )
     bodies = "\n".join(_asset(name) for name in names)
     return f'(() => {{\n"use strict";\n{bodies}\nstart();\n}})();\n'
 

@@ -16,10 +16,12 @@ from irtool.sharding.irregular.halo import (
     check_output_divides,
     needs_of,
     needs_transposed,
+    place_of,
+    used_padding,
     with_halos,
 )
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import Shape
+from irtool.sharding.layout import WHOLE, Shape
 
 Base = Callable[[], Sharding]
 
@@ -28,23 +30,45 @@ Base = Callable[[], Sharding]
 def conv2d(case: Case, base: Base) -> Sharding:
     """A convolution: x [n i h w], weight [o i . .]; i is summed up."""
     _check_attributes(case, 4)
-    _check_weight(case)
     _check_channels(case, case.strategy[1][1], "c-in")
     images = _images(case, (2, 3))
-    mode = case.number("pad_mode")
-    check_images(case, images, mode)
+    check_images(case, images, case.number("pad_mode"))
     return _convolved(case, images)
+
+
+@irregular("convolution")
+def convolution(case: Case, base: Base) -> Sharding:
+    """The operator of the newer interface: a bias may not be there, the image is whole.
+
+    MindSpore compares the split of the input's channels with that of the weight's first
+    dimension, and does not look at that of its second one.
+    """
+    place = "conv2d_info.cc:CheckStrategy"
+    if len(case.strategy) != 2:
+        message = f"the strategy must have two entries, not {len(case.strategy)}"
+        case.refuse("strategy-size", message)
+    x, weight = case.strategy
+    if x[1] != weight[0]:
+        message = f"channels of the input are split by {x[1]}, of the weight by {weight[0]}"
+        case.refuse("axis-mismatch", message, place)
+    if any(split != 1 for split in weight[2:]):
+        message = f"the kernel can not be split, but its strategy is {weight[2:]}"
+        case.refuse("axis-split", message, place)
+    if x[2:] != (1, 1):
+        case.refuse("axis-split", f"height and width can not be split, strategy {x}", place)
+    if case.call.is_dynamic or len(x) != 4:
+        raise Unsure("a convolution of other than four known dimensions")
+    return _convolved(case, [])
 
 
 @irregular("conv3d")
 def conv3d(case: Case, base: Base) -> Sharding:
     """The same with three image dimensions; the last one is whole."""
     _check_attributes(case, 5)
-    _check_weight(case, check="conv2d_info.cc:CheckStrategyBase")
+    _check_channels(case, case.strategy[1][1], "c-in")
     if case.strategy[0][4] != 1:
         message = f"the last dimension can not be split, strategy {case.strategy[0]}"
         case.refuse("axis-split", message)
-    _check_channels(case, case.strategy[1][1], "c-in")
     images = _images(case, (2, 3))
     check_images(case, images, case.number("pad_mode"))
     return _convolved(case, images)
@@ -53,11 +77,11 @@ def conv3d(case: Case, base: Base) -> Sharding:
 def _convolved(case: Case, images: list[Image]) -> Sharding:
     x, weight = case.strategy[0], case.strategy[1]
     rank = len(x)
-    matrix = (*x, weight[0])
-    last = len(matrix) - 1
-    x_map = tuple(range(last, 0, -1))
-    weight_map = (0, last - 1, *((-1,) * (rank - 2)))
-    out = (last, 0, *x_map[2:])
+    depth = (WHOLE,) * (rank - 4)
+    matrix = (*x[:4], weight[0])
+    x_map = (4, 3, 2, 1, *depth)
+    weight_map = (0, 3, *((WHOLE,) * (rank - 2)))
+    out = (4, 0, 2, 1, *depth)
     reductions = ()
     if x[1] > 1:
         reductions = (Reduction("AllReduce", (1,), "sum", "input channels are summed up"),)
@@ -80,7 +104,6 @@ def conv2d_transpose(case: Case, base: Base) -> Sharding:
         message = "dynamic shapes are not supported"
         case.refuse("dynamic-shape", message, "conv2d_info.cc:CheckStrategyForDynamicShape")
     _check_attributes(case, 4)
-    _check_weight(case, check="conv2d_info.cc:CheckStrategy")
     _check_channels(case, case.strategy[1][0], "c-out")
     x, weight = case.strategy[0], case.strategy[1]
     images = _images(case, (2, 3))
@@ -88,7 +111,8 @@ def conv2d_transpose(case: Case, base: Base) -> Sharding:
     for image in split:
         check_output_divides(case, image)
     if split and case.number("pad_mode") not in (PAD, SAME):
-        case.refuse("image-split", "a split height or width needs the pad or same mode")
+        message = "a split height or width needs the pad or same mode"
+        case.refuse("image-split", message, place_of(case, "CheckHWStrategy"))
     matrix = (*x, weight[1])
     out_splits = (x[0], weight[1], x[2], x[3])
     if any(size % split for size, split in zip(case.result(0), out_splits, strict=True)):
@@ -126,23 +150,22 @@ def _spread(case: Case, name: str, plural: str, rank: int) -> Shape:
     return case.numbers(name) if case.has(name) else (1,) * rank
 
 
-def _check_weight(case: Case, check: str = "") -> None:
-    weight = case.strategy[1]
-    if any(split != 1 for split in weight[2:]):
-        message = f"the kernel can not be split, but its strategy is {weight[2:]}"
-        case.refuse("axis-split", message, check)
-    group = case.call.attributes.get("group", 1)
-    if group != 1 and weight[:2] != (1, 1):
-        message = f"with group {group}, channels can not be split: {weight[:2]}"
-        case.refuse("axis-split", message, check)
-
-
 def _check_channels(case: Case, weight: int, what: str) -> None:
+    """Groups, the channels that are summed up, the kernel, in the compiler's order."""
+    splits = case.strategy[1]
+    group = case.call.attributes.get("group", 1)
+    if group != 1 and splits[:2] != (1, 1):
+        message = f"with group {group}, channels can not be split: {splits[:2]}"
+        case.refuse("axis-split", message, "conv2d_info.cc:CheckStrategyBase")
+    file = "conv2d_info.cc" if len(splits) == 4 else "conv3d_info.cc"
     if case.strategy[0][1] != weight:
         message = (
             f"{what} of the input is split by {case.strategy[0][1]}, of the weight by {weight}"
         )
-        case.refuse("axis-mismatch", message, "conv2d_info.cc:CheckStrategy")
+        case.refuse("axis-mismatch", message, f"{file}:CheckStrategy")
+    if any(split != 1 for split in splits[2:]):
+        message = f"the kernel can not be split, but its strategy is {splits[2:]}"
+        case.refuse("axis-split", message, f"{file}:CheckStrategy")
 
 
 def _images(case: Case, dimensions: tuple[int, ...]) -> list[Image]:
@@ -158,8 +181,11 @@ def _images(case: Case, dimensions: tuple[int, ...]) -> list[Image]:
     images: list[Image] = []
     for dimension in dimensions:
         place = dimension - 2
-        size = dilation[dimension] * (kernel[place] - 1) + 1
-        window = Window(size, stride[dimension], pads[2 * place], pads[2 * place + 1])
+        width = dilation[dimension] * (kernel[place] - 1) + 1
+        before, after = pads[2 * place : 2 * place + 2]
+        if case.number("pad_mode") == PAD and case.rule.function != "conv2d_transpose":
+            after = used_padding(case.shape(0)[dimension], width, stride[dimension], before, after)
+        window = Window(width, stride[dimension], before, after)
         images.append(
             Image(
                 dimension,

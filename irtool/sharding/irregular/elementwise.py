@@ -8,6 +8,7 @@ from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
+from irtool.sharding.defaults import adjusted
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import (
     base_maps,
@@ -18,8 +19,10 @@ from irtool.sharding.irregular.common import (
 )
 from irtool.sharding.judgement import Sharding, Unsure
 from irtool.sharding.layout import WHOLE, TensorMap, identity_map
+from irtool.sharding.pattern import evaluate
 
 Base = Callable[[], Sharding]
+REPEAT_LAYOUT = "elementary_function_info.cc:log_func_ele"
 
 
 @irregular("arithmetic")
@@ -28,6 +31,23 @@ def arithmetic(case: Case, base: Base) -> Sharding:
     if case.layouts is not None:
         layout_maps(case)
     return base()
+
+
+@irregular("scale_and_offset")
+def scale_and_offset(case: Case, base: Base) -> Sharding:
+    """X and its scale as in an addition; the offset is not checked, only mapped where it fits."""
+    if len(case.tensors) < 3:
+        return base()
+    call = replace(case.call, inputs=case.tensors[:2])
+    sharding = evaluate(replace(case, call=call, strategy=case.strategy[:2]))
+    offset = case.strategy[2]
+    matrix = sharding.device_matrix[-len(offset) :] if offset else ()
+    plain = identity_map(len(matrix))
+    third = tuple(
+        entry if split == size else WHOLE
+        for entry, split, size in zip(plain, offset, matrix, strict=True)
+    )
+    return replace(sharding, input_maps=(*sharding.input_maps, third))
 
 
 @irregular("masked_fill", self_checked=True)
@@ -41,8 +61,6 @@ def masked_fill(case: Case, base: Base) -> Sharding:
 
 
 def _with_strategy(case: Case, strategy: tuple[tuple[int, ...], ...]) -> Sharding:
-    from irtool.sharding.pattern import evaluate
-
     return evaluate(replace(case, strategy=strategy))
 
 
@@ -86,6 +104,9 @@ def dropout_ext(case: Case, base: Base) -> Sharding:
 @irregular("dropout_do_mask", self_checked=True)
 def dropout_do_mask(case: Case, base: Base) -> Sharding:
     """One strategy, for x; mask and probability follow."""
+    if not case.strategy:
+        first = ((case.devices, *((1,) * (len(case.shape(0)) - 1))),)
+        case = replace(case, strategy=adjusted(first, (case.sizes(0),), case.devices))
     if len(case.strategy) != 1:
         message = f"the strategy must have one entry, for x, but has {len(case.strategy)}"
         case.refuse("strategy-size", message)
@@ -101,6 +122,7 @@ def dropout_do_mask(case: Case, base: Base) -> Sharding:
         output_maps=(identity_map(rank),),
         mirrored=(True, *(False for _ in case.tensors[1:])),
         input_slices=mask,
+        strategy=case.strategy,
     )
 
 
@@ -111,17 +133,16 @@ def repeat(case: Case, base: Base) -> Sharding:
     dim = case.attribute(names[0]) if names else None
     matrix, tensor_map = base_maps(case)
     extended = case.call.op == "RepeatInterleaveTensor"
-    if (
-        case.call.op.startswith("RepeatInterleave")
-        and dim is None
-        and any(split != 1 for split in case.strategy[0])
-    ):
+    if case.call.op.startswith("RepeatInterleave") and dim is None and case.layouts is None:
+        # Refused even where every number of slices is 1.
         check = "elementary_function_info.cc:CheckStrategy"
         case.refuse("axis-split", "no dimension can be split when 'dim' is None", check)
     rank = len(case.shape(0))
     if extended and isinstance(dim, int) and case.strategy[0][dim % rank] != 1:
         message = f"the dimension 'dim' {dim} can not be split, strategy {case.strategy[0]}"
-        case.refuse("axis-split", message)
+        case.refuse("axis-split", message, REPEAT_LAYOUT if case.layouts is not None else "")
+    if extended and case.layouts is not None:
+        raise Unsure("RepeatInterleaveTensor with layouts: MindSpore may refuse a whole dimension")
     for index in range(1, len(case.tensors)):
         must_be_whole(case, index, "the input 'repeats'")
     out = tensor_map if dim is not None else tuple(WHOLE for _ in case.result(0))
@@ -155,7 +176,10 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     first = case.strategy[0]
     if first and first[-1] != 1:
         case.refuse("axis-split", f"the last dimension can not be split, strategy {first}")
-    maps: list[TensorMap] = [(*identity_map(len(first))[:-1], WHOLE)]
+    plain = identity_map(len(first))
+    maps: list[TensorMap] = [
+        tuple(WHOLE if split == 1 else plain[place] for place, split in enumerate(first))
+    ]
     for index, tensor in enumerate(case.tensors[1:], 1):
         shape = tensor.shape or ()
         if len(shape) != len(first):

@@ -14,11 +14,12 @@ from typing import cast
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.common import axis_map, must_be_whole
+from irtool.sharding.irregular.common import axis_map
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
 from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, Shape, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
+GET_ATTRS = "gather_info.cc:GetAttrs"
 
 
 @irregular("gather", out_strategy=True)
@@ -38,11 +39,13 @@ def index_select(case: Case, base: Base) -> Sharding:
     return _gathered(case, case.number("dim") % len(case.shape(0)), 0)
 
 
-@irregular("embedding_lookup", out_strategy=True)
+@irregular("embedding_lookup", out_strategy=True, self_checked=True)
 def embedding_lookup(case: Case, base: Base) -> Sharding:
     """Rows of a table on the host; the offset is added by the compiler."""
     if case.call.attributes.get("primitive_target") != "CPU":
-        case.refuse("attribute", "EmbeddingLookup must have the CPU as its target")
+        message = "EmbeddingLookup must have the CPU as its target"
+        case.refuse("attribute", message, "gather_info.cc:GetAttrs")
+    check_strategy(case.strategy, (case.sizes(0), case.sizes(1)), case.context)
     return _gathered(case, 0, 0)
 
 
@@ -52,7 +55,8 @@ def embedding(case: Case, base: Base) -> Sharding:
     wanted = {"padding_idx": None, "max_norm": None, "scale_grad_by_freq": False}
     for name, value in wanted.items():
         if case.attribute(name) != value:
-            case.refuse("attribute", f"{name} must be {value}, not {case.attribute(name)}")
+            message = f"{name} must be {value}, not {case.attribute(name)}"
+            case.refuse("attribute", message, GET_ATTRS)
     for product, whole, what in (
         (prod(case.strategy[1]), case.devices, "table"),
         (prod(case.strategy[0]), 1, "indices"),
@@ -76,10 +80,13 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     manual = next(
         (n for n in ("manual_split", "manual_split_with_offset") if n in case.call.attributes), ""
     )
+    if manual and axis != 0:
+        message = f"the axis must be 0 with {manual}, not {axis}"
+        case.refuse("attribute", message, GET_ATTRS)
     if batch > 0:
         sharding = _batch_mode(case, axis, batch)
     elif manual and table[axis] != 1:
-        sharding = _manual_mode(case, axis, manual)
+        sharding = _manual_mode(case, manual)
     elif table[axis] == 1:
         sharding = _plain_mode(case, axis)
     elif _shards_batch_and_rest(case, axis):
@@ -145,13 +152,11 @@ def _check_output(case: Case, *wanted: Shape) -> None:
         case.refuse("out-strategy", message, "gather_info.cc:CheckOutputStrategy")
 
 
-def _manual_mode(case: Case, axis: int, name: str) -> Sharding:
+def _manual_mode(case: Case, name: str) -> Sharding:
     """Uneven pieces: each device along axis 0 has the number of rows that the user says."""
     rows = _manual_rows(case, name)
     table, indices = case.strategy[:2]
     shape, wanted = case.shape(0), case.shape(1)
-    if axis != 0:
-        case.refuse("attribute", f"the axis must be 0 with {name}, not {axis}")
     if any(split != 1 for split in indices[:-1]):
         case.refuse("axis-split", f"only the last dimension of indices can be split: {indices}")
     if table[0] != indices[-1] or indices[-1] != len(rows):
@@ -212,8 +217,9 @@ def _shards_batch_and_axis(case: Case, axis: int) -> bool:
     table, indices = case.strategy[:2]
     return (
         axis == 0
-        and len(table) == len(indices) == 2
-        and table[1] == indices[1] == 1
+        and len(table) == 2
+        and len(indices) in (1, 2)
+        and table[1] == prod(indices[1:]) == 1
         and table[0] * indices[0] == case.devices
         and case.devices not in (table[0], indices[0])
     )
@@ -223,8 +229,8 @@ def _both_mode(case: Case, dimensions: int) -> Sharding:
     """Table rows and indices are split over different axes; partial results are added up."""
     table, indices = case.strategy[:2]
     matrix = (*indices[:dimensions], table[0])
-    first = (0, None) if dimensions == 1 else (0, 1)
-    indices_map = axis_map(matrix, *first)
+    split = (0, None) if dimensions == 1 else (0, 1)
+    indices_map = axis_map(matrix, *split[: len(indices)])
     out = (*indices_map, WHOLE)
     why = "rows of the table are split"
     over = (dimensions,)
@@ -239,11 +245,12 @@ def _both_mode(case: Case, dimensions: int) -> Sharding:
     _check_output(case, plain, scattered)
     if case.out_strategy[0] == plain or dimensions == 2:
         return sharding
-    local = _local(case.result(0), (matrix[0], 1, 1))
-    # MindSpore notes the scattered rows along the table's axis alone, not along both.
+    local = _local(case.result(0), (matrix[0], *(1 for _ in indices)))
+    # Of two-dimensional indices MindSpore notes the scattered rows along the table's axis alone.
     return replace(
         sharding,
-        output_maps=((0, WHOLE, WHOLE),),
+        output_matrix=(prod(matrix),) if len(indices) == 1 else None,
+        output_maps=((0, *(WHOLE for _ in indices)),),
         reductions=(Reduction("ReduceScatter", over, "sum", why, 0, local),),
     )
 
@@ -321,66 +328,3 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
         output_maps=((0, *(WHOLE for _ in indices)),),
         reductions=(Reduction("ReduceScatter", (1,), "sum", why, 0, whole),),
     )
-
-
-@irregular("gather_d")
-def gather_d(case: Case, base: Base) -> Sharding:
-    """X and index are split alike, but for the dimension that is gathered along."""
-    x, index = case.strategy[:2]
-    rank = len(x)
-    dim = case.number("dim") % rank
-    for axis in range(rank):
-        if axis != dim and x[axis] != index[axis]:
-            message = f"x and index are split differently in dimension {axis}: {case.strategy}"
-            case.refuse("axis-mismatch", message)
-    if index[dim] != 1:
-        message = f"dimension {dim} of index can not be split, strategy {index}"
-        case.refuse("axis-split", message)
-    if x[dim] != 1 and case.shape(0)[dim] == DYNAMIC:
-        message = f"dimension {dim} of x is dynamic, so it can not be split"
-        case.refuse("dynamic-shape", message, "gatherd_info.cc:CheckStrategyForDynamicShape")
-    plain = identity_map(rank)
-    out = tuple(WHOLE if axis == dim else plain[axis] for axis in range(rank))
-    if x[dim] == 1:
-        return Sharding(x, (plain, out), (out,))
-    why = f"dimension {dim} of x is split"
-    return Sharding(
-        device_matrix=x,
-        input_maps=(plain, out),
-        output_maps=(out,),
-        reductions=(Reduction("AllReduce", (dim,), "sum", why),),
-        replaced="a masked local GatherD and the AllReduce",
-    )
-
-
-@irregular("gather_nd")
-def gather_nd(case: Case, base: Base) -> Sharding:
-    """The table is whole; indices may be split but for their last dimension."""
-    must_be_whole(case, 0, "the input")
-    indices = case.strategy[1]
-    if not indices or indices[-1] != 1:
-        case.refuse("axis-split", f"the last dimension of indices can not be split: {indices}")
-    plain = identity_map(len(indices))
-    table = (WHOLE,) * len(case.shape(0))
-    rest = len(case.result(0)) - (len(indices) - 1)
-    return Sharding(indices, (table, plain), (plain[:-1] + (WHOLE,) * rest,))
-
-
-@irregular("index")
-def index(case: Case, base: Base) -> Sharding:
-    """Elements of a matrix by whole indices: each device its own, the rest is added up."""
-    count = len(case.shape(0))
-    if count > 2 or len(case.tensors) != 1 + count:
-        raise Unsure(f"Index into {count} dimensions with {len(case.tensors) - 1} indices")
-    for place in range(1, len(case.tensors)):
-        if any(split != 1 for split in case.strategy[place]):
-            raise Unsure("a split index")
-    first = case.strategy[0]
-    whole = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
-    out = (WHOLE,) * len(case.result(0))
-    over = tuple(axis for axis, split in enumerate(first) if split > 1)
-    why = "the table is split"
-    reductions = (Reduction("AllReduce", over, "sum", why),) if over else ()
-    replaced = "a masked local Index and the AllReduce" if over else ""
-    maps = (identity_map(count), *whole)
-    return Sharding(first, maps, (out,), reductions, replaced=replaced)

@@ -7,14 +7,15 @@ device's own is exchanged with the neighbours before the local operator runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.sharding.case import Case
 from irtool.sharding.judgement import Collective, Sharding
-from irtool.sharding.layout import TensorMap, axes_of, coordinates, position_of
+from irtool.sharding.layout import Shape, TensorMap, axes_of, coordinates, position_of
 
 PAD, SAME, VALID = 0, 1, 2
 
@@ -44,6 +45,12 @@ class Image:
         return self.size // self.split
 
 
+def used_padding(size: int, kernel: int, stride: int, before: int, after: int) -> int:
+    """The padding behind that any window reaches: rows left over by the stride are not padded."""
+    rest = (size + before + after - kernel) % stride
+    return after - rest if rest <= after else after
+
+
 def check_output_divides(case: Case, image: Image, check: str = "") -> None:
     """Refuse an image dimension whose output rows don't divide by its split."""
     if image.out % image.split:
@@ -54,10 +61,16 @@ def check_output_divides(case: Case, image: Image, check: str = "") -> None:
         case.refuse("image-split", message, check or place_of(case, "CheckHWStrategyBase"))
 
 
+SILENT = "operator_info.cc:InferByStrategy"
+"""Who speaks first where a convolution can't split its image: the check itself only warns."""
+
+
 def place_of(case: Case, function: str) -> str:
     """The log source of a check: three-dimensional convolution uses that of two dimensions."""
     file = case.rule.check.partition(":")[0]
-    return f"{'conv2d_info.cc' if file == 'conv3d_info.cc' else file}:{function}"
+    if file not in ("conv2d_info.cc", "conv3d_info.cc"):
+        return f"{file}:{function}"
+    return SILENT if function.startswith("CheckHWStrategy") else f"conv2d_info.cc:{function}"
 
 
 def check_images(case: Case, images: list[Image], mode: int) -> None:
@@ -156,17 +169,14 @@ def with_halos(
         return sharding
     place = coordinates(matrix, position)
     local = [size // split for size, split in zip(case.shape(index), case.strategy[0], strict=True)]
-    partners: set[int] = {position}
-    moved = 0
+    moves: list[_Move] = []
     for image in images:
         axis = axes_of(matrix, x_map[image.dimension])[0]
-        moved += _check_halo(case, image, place[axis], needs)
-        before, after = _overlaps(image, place[axis], needs)
-        local[image.dimension] += before + after
-        for step in (-1, 1):
-            if 0 <= place[axis] + step < image.split:
-                near = (*place[:axis], place[axis] + step, *place[axis + 1 :])
-                partners.add(position_of(matrix, near))
+        move = _move(case, image, axis, place[axis], needs)
+        local[image.dimension] += sum(move.received)
+        moves.append(move)
+    moved = any((*move.received, *move.sent) != (0, 0, 0, 0) for move in moves)
+    partners = {position, *(position_of(matrix, near) for near in _neighbours(place, moves))}
     first = case.context.own_rank - position * repeats
     ranks = tuple(sorted(first + partner * repeats for partner in partners))
     exchange = Collective(
@@ -180,8 +190,29 @@ def with_halos(
     )
 
 
-def _check_halo(case: Case, image: Image, own: int, needs: Needs) -> int:
-    """No negative overlap anywhere, none larger than a slice here; returns the rows moved."""
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Rows exchanged along one device axis: with the neighbour before and the one after."""
+
+    axis: int
+    received: tuple[int, int]
+    sent: tuple[int, int]
+
+
+def _neighbours(place: Shape, moves: list[_Move]) -> Iterator[Shape]:
+    """Coordinates of those with whom something is exchanged, corners included."""
+    for steps in product((-1, 0, 1), repeat=len(moves)):
+        taken = [(move, step) for move, step in zip(moves, steps, strict=True) if step]
+        for kind in ("received", "sent"):
+            if taken and all(getattr(move, kind)[step > 0] for move, step in taken):
+                near = list(place)
+                for move, step in taken:
+                    near[move.axis] += step
+                yield tuple(near)
+
+
+def _move(case: Case, image: Image, axis: int, own: int, needs: Needs) -> _Move:
+    """No negative overlap anywhere, none larger than a slice here."""
     check = place_of(case, "InferCommunicationAttrs")
     if needs is needs_of:
         for index in range(image.split):
@@ -202,4 +233,4 @@ def _check_halo(case: Case, image: Image, own: int, needs: Needs) -> int:
         case.refuse("halo", message, check)
     if min(lengths) < 0:
         case.refuse("halo", f"negative rows to exchange in dimension {image.dimension}", check)
-    return sum(lengths)
+    return _Move(axis, received, sent)

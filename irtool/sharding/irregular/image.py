@@ -9,7 +9,7 @@ from irtool.ir.group_names import WORLD_GROUPS
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.judgement import Collective, Reduction, Sharding
+from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.sharding.layout import DYNAMIC, identity_map, ranks_along, repeated_calculation
 
 Base = Callable[[], Sharding]
@@ -23,37 +23,65 @@ def resize_bilinear(case: Case, base: Base) -> Sharding:
     _refuse_dynamic(case)
     if strategy[2] != 1:
         case.refuse("axis-split", f"the height can not be split, strategy {strategy}")
+    check_strategy((strategy,), (case.call.results[0].divisible_shape,), case.context)
     plain = identity_map(4)
     sharding = Sharding(strategy, (plain,), (plain,))
     if strategy[3] == 1:
         return sharding
     if case.context.target != "Ascend":
         case.refuse("axis-split", f"the width can only be split on Ascend, strategy {strategy}")
+    return _columns_exchanged(case, sharding)
+
+
+def _columns_exchanged(case: Case, sharding: Sharding) -> Sharding:
+    """Each piece of the new width needs the old columns that it lies between."""
+    matrix, shape = case.strategy[0], case.shape(0)
+    devices, rank = case.context.devices, case.context.own_rank
+    repeated = repeated_calculation(matrix, len(devices))
+    if repeated is None:
+        return sharding
+    ranks = ranks_along(repeated.device_matrix, (3,), devices, rank)
+    own, count = ranks.index(rank), matrix[3]
+    received = _columns(case, own)
+    sent = (
+        _columns(case, own - 1)[1] if own else 0,
+        _columns(case, own + 1)[0] if own < count - 1 else 0,
+    )
+    near = {ranks[own + step] for step in (-1, 1) if received[step > 0] or sent[step > 0]}
     exchange = Collective(
         "NeighborExchangeV2",
-        _neighbours(case, 3),
+        tuple(sorted({rank, *near})),
         why="columns of a split image",
         output=None,
         group=WORLD_GROUPS[0],
     )
+    local = [size // split for size, split in zip(shape, matrix, strict=True)]
+    local[3] += sum(received)
     return replace(
         sharding,
         exchanges=(exchange,),
+        raw_inputs=((0, tuple(local)),),
         replaced="an exchange of columns, then a local resize",
-        unsure="how many columns a split width exchanges is not worked out",
     )
 
 
-def _neighbours(case: Case, axis: int) -> tuple[int, ...]:
-    """The rank itself and those next to it along an axis of the operator's own matrix."""
-    matrix = case.strategy[0]
-    devices, rank = case.context.devices, case.context.own_rank
-    repeated = repeated_calculation(matrix, len(devices))
-    if repeated is None:
-        return (rank,)
-    ranks = ranks_along(repeated.device_matrix, (axis,), devices, rank)
-    place = ranks.index(rank)
-    return ranks[max(0, place - 1) : place + 2]
+def _columns(case: Case, place: int) -> tuple[int, int]:
+    """How many columns of its neighbours before and after piece ``place`` needs.
+
+    A piece that needs less than its own columns on the right is refused: widths that shrink.
+    """
+    count, old, new = case.strategy[0][3], case.shape(0)[3], case.result(0)[3]
+    above, below = (old - 1, new - 1) if case.flag("align_corners") and new > 1 else (old, new)
+    first, last = place * new // count, (place + 1) * new // count - 1
+    begin, end = place * old // count, (place + 1) * old // count - 1
+    left = begin - first * above // below if place else 0
+    right = -(-last * above // below) - end if place < count - 1 else 0
+    for size, side in ((left, "Left"), (right, "Right")):
+        if not 0 <= size <= 1:
+            message = f"piece {place} of the width would need {size} columns of a neighbour"
+            check = f"resizebilinear_v2_info.cc:InferOverlap{side}SizeByRankBias"
+            case.refuse("halo", message, check)
+    return left, right
 
 
 def _refuse_dynamic(case: Case) -> None:
@@ -73,6 +101,15 @@ def resize_nearest(case: Case, base: Base) -> Sharding:
     check_strategy((strategy,), (shape,), case.context)
     plain = identity_map(4)
     return Sharding(strategy, (plain,), (plain,))
+
+
+@irregular("grid_sampler")
+def grid_sampler(case: Case, base: Base) -> Sharding:
+    """MindSpore cuts images and grid in the same places, whatever these dimensions stand for."""
+    sharding = base()
+    if case.strategy[1][-1] != 1:
+        raise Unsure("the coordinates of a grid are split: local shapes do not fit")
+    return sharding
 
 
 @irregular("roi_align")

@@ -20,6 +20,8 @@ INCREMENTAL = (
     "block_table", "kv_padding_size",
 )  # fmt: skip
 
+PLACE_CACHE = "kv_cache_scatter_update_info.cc"
+
 SHIFT, MASK = 3, 4
 """Positions of pse_shift and attn_mask among the inputs of FusedInferAttentionScore."""
 LENGTHS = (5, 6)
@@ -132,7 +134,8 @@ def _fused(case: Case, axes: str) -> Sharding:
     short = tuple(WHOLE if axis == "s" else entry[axis] for axis in axes)
     first, second = (short, plain) if single else (plain, short)
     lse = (entry["b"], entry["n"], WHOLE, WHOLE)
-    reductions = _combined(case, matrix, axes, splits["s"]) if single else ()
+    weighed = single and case.flag("softmax_lse_flag")
+    reductions = _combined(case, matrix, axes, splits["s"]) if weighed else ()
     others = _optional_maps(case, entry, single)
     results = case.call.results
     outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
@@ -185,7 +188,10 @@ def _optional_map(
 
 
 def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Reduction, ...]:
-    """A split cache: the parts' results are weighed by their sums of exponentials and added."""
+    """A split cache: the parts' results are weighed by their sums of exponentials and added.
+
+    Without ``softmax_lse_flag`` MindSpore adds nothing: each device keeps the result of its part.
+    """
     if parts == 1:
         return ()
     over = (axes.replace(".", "").index("s"),)
@@ -221,13 +227,19 @@ def paged_attention(case: Case, base: Base) -> Sharding:
     for index in (1, 2):
         _whole(case, index, (3,), "the heads' size")
     del tables
-    maps: list[TensorMap] = [(1, WHOLE, 0), (WHOLE, WHOLE, 0, WHOLE), (WHOLE, WHOLE, 0, WHOLE)]
-    maps += [(1, WHOLE), (1,)]
-    if masked and len(case.tensors) == 6:
-        maps.append((1, 0, WHOLE, WHOLE))
+    cache: TensorMap = (WHOLE, WHOLE, 0, WHOLE)
+    if masked:
+        main: TensorMap = (1, WHOLE, 0)
+        maps = (main, cache, cache, (1, WHOLE), (1,), (1, 0, WHOLE, WHOLE))
+        matrix: Shape = (query[0], query[2])
+    else:
+        # Three axes of size 1 between batch and heads; lengths are whole.
+        main = (4, 1, 0)
+        maps = (main, cache, cache, (4, WHOLE), (WHOLE,))
+        matrix = (query[0], 1, 1, 1, query[2])
     if len(maps) != len(case.tensors):
         raise Unsure("optional inputs of the paged attention")
-    return Sharding((query[0], query[2]), tuple(maps), ((1, WHOLE, 0),))
+    return Sharding(matrix, maps, (main,))
 
 
 @irregular("rotary_embedding")
@@ -271,8 +283,14 @@ def cache_update(case: Case, base: Base) -> Sharding:
     rank = len(first)
     if rank not in (2, 3, 4) or len(updates) != rank:
         raise Unsure(f"a cache of rank {rank}")
+    if first[0] != updates[0]:
+        message = f"the batch is split differently: {first} and {updates}"
+        case.refuse("axis-mismatch", message)
+    if rank == 4 and first[2] != 1:
+        message = f"the sequence can not be split: {first}"
+        case.refuse("axis-split", message, f"{PLACE_CACHE}:CheckStrategy4Dims")
     if first != updates:
-        check = f"kv_cache_scatter_update_info.cc:CheckStrategy{rank}Dims"
+        check = f"{PLACE_CACHE}:CheckStrategy{rank}Dims"
         message = f"variable and updates are split differently: {first} and {updates}"
         case.refuse("axis-mismatch", message, check)
     plain = identity_map(rank)
@@ -296,7 +314,9 @@ def reshape_and_cache(case: Case, base: Base) -> Sharding:
         case.refuse("axis-mismatch", message)
     for index in (2, 3):
         _whole(case, index, (3,), "the heads' size")
-    matrix: Shape = (key[-1],)
-    update = (*((WHOLE,) * (len(key) - 1)), 0)
+    # Four axes of size 1 before the heads, to which the rows of the updates point.
+    matrix: Shape = (1, 1, 1, 1, key[-1])
+    update: TensorMap = (*((4, 1) if len(key) == 3 else (WHOLE,)), 0)
     cache = (WHOLE, WHOLE, 0, WHOLE)
-    return Sharding(matrix, (update, update, cache, cache, (WHOLE,)), (update,))
+    out = (*((WHOLE,) * (len(key) - 1)), 0)
+    return Sharding(matrix, (update, update, cache, cache, (WHOLE,)), (out,))

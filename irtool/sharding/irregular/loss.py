@@ -82,14 +82,18 @@ def _one_hot_batch(case: Case) -> tuple[Shape, ...]:
 
 @irregular("batch_parallel")
 def batch_parallel(case: Case, base: Base) -> Sharding:
-    """Each input is whole, or split in one dimension over all devices."""
+    """Each input is whole, or split in one dimension over all devices.
+
+    MindSpore maps first dimensions only: any other one that is split stays whole.
+    """
     for strategy in case.strategy:
         split = [value for value in strategy if value != 1]
         if len(split) > 1 or any(value != case.devices for value in split):
             message = f"one dimension over all {case.devices} devices, or none: {case.strategy}"
             case.refuse("batch-parallel", message)
     inputs = tuple(
-        tuple(0 if value > 1 else WHOLE for value in strategy) for strategy in case.strategy
+        tuple(WHOLE if dimension or value == 1 else 0 for dimension, value in enumerate(strategy))
+        for strategy in case.strategy
     )
     outputs = tuple(
         tuple(0 if dimension == 0 else WHOLE for dimension in range(len(operand.shape or ())))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import layout_maps
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
@@ -14,21 +15,31 @@ from irtool.sharding.layout import WHOLE, TensorMap, axes_of, identity_map, spli
 Base = Callable[[], Sharding]
 
 
-@irregular("layer_norm")
+@irregular("layer_norm", self_checked=True)
 def layer_norm(case: Case, base: Base) -> Sharding:
     """x, gamma, beta: normalised dimensions are whole, gamma and beta lie like the last of x."""
+    _check_strategy(case, 3)
     rank = len(case.shape(0))
     begin = case.number("begin_norm_axis")
     begin = begin + rank if begin < 0 else begin
-    if case.layouts is None and len(case.strategy) != 3:
-        raise Unsure("LayerNorm without gamma and beta")
-    if any(split != 1 for split in case.strategy[0][begin:]):
+    if any(case.is_split(0, dimension) for dimension in range(begin, rank)):
         message = f"dimensions from {begin} on can not be split, strategy {case.strategy[0]}"
         case.refuse("axis-split", message)
     matrix, x_map, maps = _aligned(case)
     statistics = (*x_map[:begin], *((WHOLE,) * (rank - begin)))
     outputs = (x_map, statistics, statistics)[: len(case.call.results)]
     return Sharding(matrix, maps, outputs, complete=case.layouts is not None)
+
+
+def _check_strategy(case: Case, count: int) -> None:
+    """Norms count the entries of a strategy themselves, before its form is looked at."""
+    if case.layouts is not None:
+        return
+    if len(case.strategy) != count:
+        message = f"the strategy must have {count} entries, not {len(case.strategy)}"
+        case.refuse("strategy-size", message)
+    shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
+    check_strategy(case.strategy, shapes, case.context)
 
 
 def _aligned(case: Case) -> tuple[tuple[int, ...], TensorMap, tuple[TensorMap, ...]]:
@@ -51,9 +62,10 @@ def _aligned(case: Case) -> tuple[tuple[int, ...], TensorMap, tuple[TensorMap, .
     return x, plain, tuple(maps)
 
 
-@irregular("rms_norm")
+@irregular("rms_norm", self_checked=True)
 def rms_norm(case: Case, base: Base) -> Sharding:
     """x, gamma: normalised dimensions may be split; then their squares are summed up."""
+    _check_strategy(case, 2)
     matrix, x_map, maps = _aligned(case)
     rank = len(x_map)
     begin = rank - len(case.shape(1))
@@ -80,14 +92,21 @@ def rms_norm(case: Case, base: Base) -> Sharding:
     )
 
 
-@irregular("group_norm")
+@irregular("group_norm", self_checked=True)
 def group_norm(case: Case, base: Base) -> Sharding:
     """Only the batch of x may be split; gradients of weight and bias are summed up."""
+    _check_strategy(case, 3)
     if any(split != 1 for strategy in case.strategy[1:] for split in strategy):
         case.refuse("axis-split", f"only x can be split: {case.strategy}")
     if any(split != 1 for split in case.strategy[0][1:]):
         case.refuse("axis-split", f"only the batch can be split: {case.strategy[0]}")
-    return base()
+    sharding = base()
+    batch = (sharding.input_maps[0][0], *((WHOLE,) * (len(case.strategy[0]) - 1)))
+    return replace(
+        sharding,
+        input_maps=(batch, *sharding.input_maps[1:]),
+        output_maps=(batch, *sharding.output_maps[1:]),
+    )
 
 
 @irregular("batch_norm")

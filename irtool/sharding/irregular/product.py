@@ -113,12 +113,11 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     """AllReduce, or a ReduceScatter that splits the rows of the result further."""
     given = case.out_strategy
     assert given is not None
-    if len(case.shape(0)) != 2 or len(case.shape(1)) != 2:
-        message = "an output strategy needs two inputs of two dimensions"
-        case.refuse("out-strategy", message, OUT)
     check_strategy(given, (case.call.results[0].divisible_shape,), case.context)
+    if len(given[0]) > 2:
+        return _with_batched_output(case, sharding, given[0])
     m, k, n = sharding.device_matrix
-    rows, columns = given[0]
+    rows, columns = given[0][0], given[0][1]
     if columns != n:
         message = f"the second value of the output strategy must be {n}, not {columns}"
         case.refuse("out-strategy", message, OUT)
@@ -133,6 +132,31 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     return replace(sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),))
 
 
+def _with_batched_output(case: Case, sharding: Sharding, given: Shape) -> Sharding:
+    """The same with batch dimensions: MindSpore turns the strategies into layouts."""
+    if len(case.shape(0)) < len(given):
+        message = "an output strategy needs a first input with all dimensions of the result"
+        case.refuse("out-strategy", message, "matmul_info.cc:InferOutputTensorInfo")
+    first, second = case.strategy[0][:-2], case.strategy[1][:-2]
+    if second and first != second:
+        raise Unsure("an output strategy where the batch is split in one input only")
+    if given[:-2] != first:
+        message = f"the output strategy splits the batch by {given[:-2]}, the input by {first}"
+        case.refuse("out-strategy", message, OUT)
+    *_, m, k, n = sharding.device_matrix
+    if given[-2:] not in ((m, n), (m * k, n)):
+        wanted = f"{(*first, m, n)} or {(*first, m * k, n)}"
+        message = f"the output strategy must be {wanted}, not {given}"
+        case.refuse("out-strategy", message, "matmul_info.cc:CheckOutputLayout")
+    if k == 1 or given[-2] == m:
+        return sharding
+    (plain,) = sharding.output_maps
+    rows: MapEntry = (2, 1)  # the axes of m and k
+    local = _unscattered(case, sharding)
+    reduction = replace(sharding.reductions[0], op="ReduceScatter", shape=local)
+    return replace(sharding, reductions=(reduction,), output_maps=((*plain[:-2], rows, plain[-1]),))
+
+
 def _by_layout(case: Case, base: Base) -> Sharding:
     """The user's layouts: device axes of m and n must differ."""
     matrix, maps = layout_maps(case)
@@ -140,7 +164,7 @@ def _by_layout(case: Case, base: Base) -> Sharding:
         return _several_dimensions(case, matrix, maps)
     m, k, other, n = _axes(case)
     if maps[0][k] != maps[1][other]:
-        case.refuse("axis-mismatch", "the dimension that is summed up has two layouts")
+        case.refuse("axis-mismatch", "the dimension that is summed up has two layouts", LAYOUT)
     shared = set(entries_of(maps[0][m])) & set(entries_of(maps[1][n]))
     if shared:
         message = f"device axis {sorted(shared)} of {matrix} splits rows and columns of the result"
@@ -234,10 +258,11 @@ def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Shardi
         return sharding
     k = case.layouts[0].tensor_map[_axes(case)[1]] if case.layouts is not None else WHOLE
     rows = (*entries_of(inferred[-2]), *entries_of(k))
-    entry: MapEntry = entry_of(rows)
+    # Rows that were whole can't be scattered: no layout can say "whole, and along k".
+    entry: MapEntry = entry_of(rows) if entries_of(inferred[-2]) else WHOLE
     scattered = (*inferred[:-2], entry, inferred[-1])
     first = (*entries_of(inferred[0]), *entries_of(k))
-    leading: MapEntry = entry_of(first)
+    leading: MapEntry = entry_of(first) if entries_of(inferred[0]) else WHOLE
     if given not in (scattered, (leading, *inferred[1:])):
         case.refuse(
             "out-layout",
@@ -292,8 +317,6 @@ def ffn(case: Case, base: Base) -> Sharding:
         case.refuse("axis-split", f"the hidden size can not be split, but is in {case.strategy}")
     if any(split != 1 for split in x):
         case.refuse("axis-split", f"x can not be split, but its strategy is {x}")
-    if first[-1] != second[-2]:
-        raise Unsure("the two weights of FFN split the inner size differently")
     if first[0] != 1 and len(first) == 3:
         message = f"the experts can not be split: {first} and {second}"
         case.refuse("axis-split", message)
@@ -307,7 +330,7 @@ def ffn(case: Case, base: Base) -> Sharding:
     lead = (rank + 1,) * len(experts)
     maps: list[TensorMap] = [x_map, (*lead, 1, 0), (*lead, 0, 1)]
     for index, name in enumerate(names, 3):
-        maps.append(_ffn_map(case, index, name, first[-1]))
+        maps.append(_ffn_map(case, index, name, first[-1], lead))
     reductions = ()
     if first[-1] > 1:
         over = (len(matrix) - 1,)
@@ -315,8 +338,8 @@ def ffn(case: Case, base: Base) -> Sharding:
     return Sharding(matrix, tuple(maps), (x_map,), reductions)
 
 
-def _ffn_map(case: Case, index: int, name: str, inner: int) -> TensorMap:
-    """Optional inputs lie along the inner size, or are whole."""
+def _ffn_map(case: Case, index: int, name: str, inner: int, lead: tuple[int, ...]) -> TensorMap:
+    """Optional inputs lie along the inner size, or are whole; biases along experts too."""
     strategy = case.strategy[index]
     rank = len(strategy)
     along = name in INNER or (name == "scale" and rank == 2)
@@ -324,6 +347,8 @@ def _ffn_map(case: Case, index: int, name: str, inner: int) -> TensorMap:
     if strategy != wanted:
         message = f"the strategy of {name} must be {wanted}, but is {strategy}"
         case.refuse("axis-mismatch", message)
+    if name in ("bias1", "bias2") and rank == 2:
+        return (*lead, 0 if along else 1)
     return (*((WHOLE,) * (rank - 1)), 0 if along else WHOLE)
 
 

@@ -8,8 +8,9 @@ from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
-from irtool.sharding.judgement import Sharding, Unsure
+from irtool.sharding.judgement import Refused, Sharding, Unsure
 from irtool.sharding.layout import WHOLE, identity_map
+from irtool.sharding.pattern import evaluate
 
 Base = Callable[[], Sharding]
 
@@ -19,7 +20,8 @@ def reduce(case: Case, base: Base) -> Sharding:
     """No communication where the attribute ``cross_batch`` asks for none."""
     skips = case.has("skip_mode") and case.flag("skip_mode")
     if case.call.op == "ReduceSum" and skips and not case.numbers("axis"):
-        raise Unsure("ReduceSum with skip_mode and no axis")
+        message = "with skip_mode and no axis the output keeps its axes, which its map has lost"
+        raise Refused("layout", message, "tensor_layout.cc:IsValidTensorLayout")
     sharding = base()
     if not (case.has("cross_batch") and case.flag("cross_batch")):
         return sharding
@@ -29,10 +31,21 @@ def reduce(case: Case, base: Base) -> Sharding:
     return replace(sharding, reductions=())
 
 
+@irregular("softmax")
+def softmax(case: Case, base: Base) -> Sharding:
+    """Under layouts the axis must not lie along any device axis, not even one of size 1."""
+    sharding = base()
+    name = "dim" if case.has("dim") else "axis"
+    for axis in case.axes(name, len(case.shape(0))):
+        if case.is_split(0, axis):
+            case.refuse("axis-split", f"the axis {axis} lies along an axis of the device matrix")
+    return sharding
+
+
 @irregular("square_sums")
 def square_sums(case: Case, base: Base) -> Sharding:
-    """Both outputs are summed up."""
-    sharding = base()
+    """Both outputs are summed up; the second input is taken to be split like the first."""
+    sharding = evaluate(replace(case, strategy=(case.strategy[0],) * 2))
     second = tuple(replace(reduction, output=1) for reduction in sharding.reductions)
     return replace(sharding, reductions=(*sharding.reductions, *second))
 

@@ -56,10 +56,10 @@ def _scattered(case: Case) -> Sharding:
 def scatter_nd(case: Case, base: Base) -> Sharding:
     """Elements are replaced: the dimensions that indices point into can not be split."""
     depth = _depth(case)
-    _check_updates(case, depth)
     if any(split != 1 for split in case.strategy[0][:depth]):
         message = f"the first {depth} dimensions of the input can not be split: {case.strategy[0]}"
         case.refuse("axis-split", message, "scatter_nd_ops_info.cc:CheckInputStrategy")
+    _check_updates(case, depth)
     return _scattered_nd(case, depth)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
+from typing import cast
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
@@ -23,7 +23,8 @@ def line_space(case: Case, base: Base) -> Sharding:
     dynamic = case.result(0)[0] == DYNAMIC
     free = dynamic and case.call.op == "Arange"
     size = 0 if free else case.call.results[0].divisible_shape[0]
-    whole = free or size % case.devices != 0
+    # Arange is left whole where it does not divide; the others are refused then.
+    whole = free or (size % case.devices != 0 and case.call.op == "Arange")
     strategy = case.strategy or ((1 if whole else case.devices,),)
     if len(strategy) != 1 or len(strategy[0]) != 1:
         case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")
@@ -64,6 +65,32 @@ def random(case: Case, base: Base) -> Sharding:
     return Sharding(strategy[0], inputs, (plain,), mirrored=mirrored, strategy=strategy)
 
 
+@irregular("gamma", self_checked=True)
+def gamma(case: Case, base: Base) -> Sharding:
+    """The first entry is one of the shape that is asked for; alpha and beta are whole."""
+    wanted = case.call.inputs[0].value
+    if not isinstance(wanted, (tuple, list)):
+        raise Unsure("the shape of Gamma is no constant")
+    sizes = cast("tuple[int, ...]", tuple(cast("Sequence[object]", wanted)))
+    shapes = (sizes, *(tensor.divisible_shape for tensor in case.tensors))
+    strategy = case.strategy
+    if not strategy:
+        first = ((case.devices, *((1,) * (len(sizes) - 1))),)
+        strategy = (
+            *adjusted(first, (sizes,), case.devices),
+            *((1,) * len(tensor.shape or ()) for tensor in case.tensors),
+        )
+    check_strategy(strategy, shapes, case.context)
+    if any(split != 1 for row in strategy[1:] for split in row):
+        case.refuse("axis-split", f"alpha and beta can not be split: {strategy}")
+    inputs = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors)
+    plain = identity_map(len(sizes))
+    if len(case.result(0)) != len(sizes):
+        raise Unsure("the result of Gamma has another rank than the shape that is asked for")
+    mirrored = (False,) * len(inputs)
+    return Sharding(strategy[0], inputs, (plain,), mirrored=mirrored, strategy=strategy)
+
+
 @irregular("candidate_sampler")
 def candidate_sampler(case: Case, base: Base) -> Sharding:
     """True classes may be split, candidates are sampled everywhere."""
@@ -87,52 +114,63 @@ def unsplit(case: Case, base: Base) -> Sharding:
     )
 
 
-@irregular("unique")
-def unique(case: Case, base: Base) -> Sharding:
+@irregular("unsplit_everywhere")
+def unsplit_everywhere(case: Case, base: Base) -> Sharding:
     """Nothing may be split, and all devices stand in one axis."""
     return replace(unsplit(case, base), device_matrix=(case.devices,), complete=True)
+
+
+@irregular("init_routing")
+def init_routing(case: Case, base: Base) -> Sharding:
+    """All is whole; a split of x is passed over unless both of its dimensions are."""
+    if all(split != 1 for split in case.strategy[0]):
+        case.refuse("axis-split", f"x can not be split, strategy {case.strategy[0]}")
+    whole = replace(case, strategy=tuple((1,) * len(row) for row in case.strategy))
+    return unsplit_everywhere(whole, base)
 
 
 @irregular("capacity_router", self_checked=True)
 def capacity_router(case: Case, base: Base) -> Sharding:
     """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""
     choices = [index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3]
+    if not case.strategy:
+        shape = case.sizes(choices[0])
+        case = replace(case, strategy=adjusted(((case.devices, 1, 1),), (shape,), case.devices))
     rows = [row for row in case.strategy if len(row) == 3]
-    if not rows or len(rows) != len(choices):
+    if not rows:
         raise Unsure("the strategy of the router has an unknown form")
-    check_strategy(tuple(rows), tuple(case.sizes(index) for index in choices), case.context)
-    for row in rows:
-        if row[1:] != (1, 1):
-            case.refuse("axis-split", f"the last two dimensions can not be split, strategy {row}")
-    if any(row != rows[0] for row in rows):
-        raise Unsure("choices and probabilities are split differently")
+    # Only the first row is looked at, but there must be one for each.
+    check_strategy((rows[0],), (case.sizes(choices[0]),), case.context)
+    if rows[0][1:] != (1, 1):
+        case.refuse("axis-split", f"the last two dimensions can not be split, strategy {rows[0]}")
+    if len(rows) != len(choices):
+        raise Unsure("the strategy of the router has too few entries")
     inputs = tuple(
         (2, WHOLE, WHOLE) if index == choices[0] else whole_map(tensor.shape or ())
         for index, tensor in enumerate(case.tensors)
     )
     outputs = tuple((2, *((WHOLE,) * (len(t.shape or ()) - 1))) for t in case.call.results)
-    return Sharding(rows[0], inputs, outputs)
+    return Sharding(rows[0], inputs, outputs, strategy=case.strategy)
 
 
 @irregular("finalize_routing")
 def finalize_routing(case: Case, base: Base) -> Sharding:
-    """Nothing but the k of scales and experts is looked at: all must be whole."""
+    """Tokens, hidden size, experts and k are whole."""
     if len(case.strategy) not in (6, 7):
         case.refuse("strategy-size", f"the strategy must have 6 or 7 entries: {case.strategy}")
-    return unsplit(case, base)
+    sharding = unsplit(case, base)
+    if len(case.strategy) == 7:
+        return sharding
+    maps = ((2, 0), (2, 0), (1, 0), (2, WHOLE), (2,), (2, 0))
+    return replace(sharding, device_matrix=(1, 1, 1), input_maps=maps, output_maps=((2, 0),))
 
 
 @irregular("dynamic_quant")
 def dynamic_quant(case: Case, base: Base) -> Sharding:
-    """X and scales: the last dimension is whole, unless the redistribution is skipped."""
-    skipped = bool(case.call.attributes.get("skip_redistribution", False))
-    first = case.strategy[0]
-    other = case.strategy[1][0] if len(case.strategy) > 1 and case.strategy[1] else 1
-    if not skipped and (first[-1] != 1 or other != 1):
-        case.refuse("axis-split", f"the last dimension can not be split: {case.strategy}")
-    plain = identity_map(len(first))
-    maps = (plain, (0,)) if len(case.tensors) > 1 else (plain,)
+    """X, and a scale that lies along its last dimension whatever its own strategy says."""
     if len(case.tensors) > 2:
         raise Unsure("DynamicQuantExt with more than two inputs")
-    assert prod(first) > 0
-    return replace(Sharding(first, maps, (plain, plain[:-1])), replaced="")
+    first = case.strategy[0]
+    plain = identity_map(len(first))
+    maps = (plain, (0,)) if len(case.tensors) > 1 else (plain,)
+    return Sharding(first, maps, (plain, plain[:-1]))

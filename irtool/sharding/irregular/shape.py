@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
@@ -56,6 +57,18 @@ def joined(case: Case, base: Base) -> Sharding:
     return sharding
 
 
+@irregular("stacked")
+def stacked(case: Case, base: Base) -> Sharding:
+    """A new axis; one that is counted from behind is counted among the input's axes, not more."""
+    sharding = base()
+    axis = case.number(case.rule.attributes[0].name)
+    rank = len(case.shape(0))
+    place = axis + rank if axis < 0 else axis
+    first = sharding.input_maps[0]
+    out = (*first[:place], WHOLE, *first[place:])
+    return replace(sharding, output_maps=(out,))
+
+
 @irregular("parted")
 def parted(case: Case, base: Base) -> Sharding:
     """Split: the axis must be whole, unless the redistribution is skipped on purpose."""
@@ -78,7 +91,7 @@ def slice_(case: Case, base: Base) -> Sharding:
     """A dimension that is not taken whole can not be split."""
     begin, size = case.numbers("begin"), case.numbers("size")
     for axis, (start, taken, whole) in enumerate(zip(begin, size, case.shape(0), strict=True)):
-        complete = start == 0 and (taken in (whole, -1) or whole == DYNAMIC)
+        complete = start == 0 and (taken == whole or whole == DYNAMIC)
         if not complete and case.strategy[0][axis] != 1:
             message = f"dimension {axis} is not taken whole, so it can not be split"
             case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
@@ -107,29 +120,38 @@ def _sliced(case: Case) -> Sharding:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One dimension of a strided slice: ``source`` is the input's dimension (None: a new one)."""
+    """One dimension of a strided slice: ``source`` is the input's dimension (None: a new one).
+
+    ``whole``: everything of it is taken.
+    """
 
     source: int | None
-    begin: int | None
-    end: int | None
+    whole: bool
     stride: int | None
     shrunk: bool
+
+
+_MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask")
+_STRIDED_CHECK = "strided_slice_info.cc:CheckInputStrategy"
 
 
 @irregular("strided_slice", self_checked=True)
 def strided_slice(case: Case, base: Base) -> Sharding:
     """Strided, shrunk and partly taken dimensions are whole; masks are folded first."""
-    strategy = case.strategy[:1]
-    check_strategy(strategy, (case.sizes(0),), case.context)
     if case.number("ellipsis_mask"):
-        case.refuse("attribute", "an ellipsis mask is not supported")
+        message = "an ellipsis mask is not supported"
+        case.refuse("attribute", message, "strided_slice_info.cc:GetAttrs")
+    check_strategy(case.strategy, (case.sizes(0),), case.context)
+    matrix = case.strategy[0]
     steps = _steps(case)
-    if len(strategy[0]) < sum(step.source is not None for step in steps):
-        raise Unsure("the strategy is shorter than the strides")
+    if len(matrix) < len(steps):
+        message = f"the strategy {matrix} has fewer values than there are strides, {len(steps)}"
+        case.refuse("strategy-length", message)
+    if case.call.is_dynamic:
+        _check_dynamic_steps(case)
     skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
     for step in steps:
         _check_step(case, step, skipped)
-    matrix = strategy[0]
     plain = identity_map(len(matrix))
     seen = [step.source for step in steps if step.source is not None]
     rest = range(len(seen), len(matrix))
@@ -144,9 +166,7 @@ def strided_slice(case: Case, base: Base) -> Sharding:
 def _steps(case: Case) -> list[_Step]:
     begin, end, strides = (_known(case, name) for name in ("begin", "end", "strides"))
     shape = case.shape(0)
-    masks = {
-        name: case.number(f"{name}_mask") for name in ("begin", "end", "new_axis", "shrink_axis")
-    }
+    begins, ends, news, shrinks = (case.number(name) for name in _MASKS)
     count = len(strides or begin or end or ())
     if not count:
         raise Unsure("begin, end and strides are not constant")
@@ -154,20 +174,41 @@ def _steps(case: Case) -> list[_Step]:
     source = 0
     for place in range(count):
         bit = 1 << place
-        if masks["new_axis"] & bit:
-            steps.append(_Step(None, 0, 1, 1, False))
+        if news & bit:
+            steps.append(_Step(None, True, 1, False))
             continue
         if source >= len(shape):
             raise Unsure("more strides than dimensions")
-        size = shape[source]
-        start = begin[place] if begin else (0 if masks["begin"] & bit else None)
-        stop = end[place] if end else (size if masks["end"] & bit else None)
-        start = 0 if masks["begin"] & bit else start
-        stop = size if masks["end"] & bit else stop
-        stride = strides[place] if strides else 1
-        steps.append(_Step(source, start, stop, stride, bool(masks["shrink_axis"] & bit)))
+        start = 0 if begins & bit else _at(begin, place)
+        stop = shape[source] if ends & bit else _at(end, place)
+        whole = _is_whole(case, source, place, start, stop)
+        steps.append(_Step(source, whole, _at(strides, place, 1), bool(shrinks & bit)))
         source += 1
     return steps
+
+
+def _at(
+    values: tuple[int | None, ...] | None, place: int, otherwise: int | None = None
+) -> int | None:
+    return values[place] if values else otherwise
+
+
+def _is_whole(case: Case, source: int, place: int, start: int | None, stop: int | None) -> bool:
+    """Whether a dimension is taken whole; where shapes are dynamic, symbols of sizes tell."""
+    size = case.shape(0)[source]
+    if not case.call.is_dynamic:
+        if start is None or stop is None:
+            raise Unsure(f"begin or end of dimension {source} is not constant")
+        return start == 0 and stop >= size
+    if case.strategy[0][source] == 1:
+        return True
+    after = case.result(0)[place] if place < len(case.result(0)) else DYNAMIC
+    if DYNAMIC not in (size, after):
+        return size == after
+    before, result = case.tensors[0].symbols, case.call.results[0].symbols
+    if source < len(before) and place < len(result):
+        return before[source] == result[place]
+    raise Unsure(f"nothing tells whether dimension {source} is taken whole")
 
 
 def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
@@ -181,26 +222,31 @@ def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
         return known or None
 
 
-def _check_step(case: Case, step: _Step, skipped: bool) -> None:
-    if step.source is None:
+def _check_dynamic_steps(case: Case) -> None:
+    """With dynamic shapes a split input allows no masks, and wants constant strides."""
+    if prod(case.strategy[0]) == 1:
         return
-    size = case.shape(0)[step.source]
-    split = case.strategy[0][step.source]
-    if split == 1:
+    if any(case.number(name) for name in _MASKS):
+        case.refuse("dynamic-shape", "masks are not supported where shapes are dynamic")
+    if _known(case, "strides") is None:
+        case.refuse("dynamic-shape", "strides must be constant where shapes are dynamic")
+
+
+def _check_step(case: Case, step: _Step, skipped: bool) -> None:
+    if step.source is None or case.strategy[0][step.source] == 1:
         return
     where = f"dimension {step.source}, strategy {case.strategy[0]}"
-    if step.begin is None or step.end is None or step.stride is None:
-        raise Unsure(f"begin, end or stride is not constant: {where}")
+    if step.stride is None:
+        raise Unsure(f"the stride is not constant: {where}")
     if step.stride != 1:
         message = f"a dimension with stride {step.stride} can not be split: {where}"
-        case.refuse("axis-split", message)
-    begin = step.begin + size if step.begin < 0 else step.begin
-    end = step.end + size if step.end < 0 else step.end
-    if (begin != 0 or end < size) and not skipped:
+        case.refuse("axis-split", message, _STRIDED_CHECK)
+    if not step.whole and not skipped:
         message = f"a dimension that is not taken whole can not be split: {where}"
-        case.refuse("axis-split", message)
+        case.refuse("axis-split", message, _STRIDED_CHECK)
     if step.shrunk:
-        case.refuse("axis-split", f"a dimension that is shrunk can not be split: {where}")
+        message = f"a dimension that is shrunk can not be split: {where}"
+        case.refuse("axis-split", message, _STRIDED_CHECK)
 
 
 @irregular("tile", self_checked=True)
@@ -217,7 +263,7 @@ def tile(case: Case, base: Base) -> Sharding:
         (shape[axis - added] if axis >= added else 1) if times == 1 else max(times, 1)
         for axis, times in enumerate(multiples)
     )
-    strategy = case.strategy[:1] or _tile_batch(case)
+    strategy = case.strategy or _tile_batch(case)
     check_strategy(strategy, (limits,), case.context)
     matrix = strategy[0]
     plain = identity_map(len(matrix))
@@ -231,6 +277,9 @@ def tile(case: Case, base: Base) -> Sharding:
 def _tile_batch(case: Case) -> Strategy:
     """What MindSpore makes looks at the input, though it is checked against the output."""
     shape = case.sizes(0)
+    count = len(case.numbers("dims"))
+    if count > len(shape):
+        return ((case.devices, *(1 for _ in range(count - 1))),)
     first = tuple(1 if place else case.devices for place in range(len(shape)))
     return adjusted((first,), (shape,), case.devices)
 

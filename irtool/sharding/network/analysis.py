@@ -117,7 +117,7 @@ def analysis_of(network: Network, context: ParallelContext) -> Analysis:
     analysis = Analysis(
         network=network,
         context=context,
-        operators=context.for_operators(dynamic=dynamic, accumulates=accumulates),
+        operators=context.for_operators(dynamic=dynamic),
         order=[],
         trains=trains,
         differentiates=differentiates,

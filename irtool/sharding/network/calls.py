@@ -26,7 +26,7 @@ from irtool.ir.values import Tagged, TensorLiteral, Value, python_value
 from irtool.sharding.layout import DYNAMIC
 from irtool.sharding.network.care import TUPLE_INPUTS, primitive
 from irtool.sharding.network.graphs import Network
-from irtool.sharding.network.symbols import divisors_of_inputs, divisors_of_output, fitting
+from irtool.sharding.network.symbols import Sizes, fitting, sizes_of_inputs, sizes_of_output
 from irtool.sharding.operator import Operand, OperatorCall
 
 MONADS = ("UMonad", "IOMonad")
@@ -73,7 +73,7 @@ def call_of(network: Network, node: Node) -> NodeCall:
     """Read a node's operands, results and attributes."""
     sources = network.inputs[node]
     types = node.input_types
-    symbols = divisors_of_inputs(node)
+    symbols = sizes_of_inputs(node)
     operands: list[Operand] = []
     first: list[int] = []
     count: list[int] = []
@@ -91,7 +91,7 @@ def call_of(network: Network, node: Node) -> NodeCall:
             missing = missing or f"the type of operand {position} is not known"
             operand = Operand()
         known = symbols[position] if position < len(symbols) else ()
-        operand = _with_divisors(operand, known)
+        operand = _with_sizes(operand, known)
         size = len(tuple(operand.tensors))
         operands.append(operand)
         first.append(tensors)
@@ -180,24 +180,30 @@ def computed(type: Type, shape: AnyShape | None) -> Operand:
     return Operand((), element_type(type) or "")
 
 
-def _with_divisors(operand: Operand, known: Sequence[tuple[int, ...]]) -> Operand:
+def _with_sizes(operand: Operand, known: Sequence[Sizes]) -> Operand:
+    """An operand with what the dump says of its dynamic sizes."""
     if not known:
         return operand
-    if operand.shape is not None:
-        found = fitting(known, 0, operand.shape)
-        return operand if found is None else replace(operand, divisors=found)
-    items = tuple(
-        replace(item, divisors=fitting(known, index, item.shape)) if item.shape else item
-        for index, item in enumerate(operand.items)
-    )
-    return replace(operand, items=items) if items else operand
+    if operand.items:
+        tensors = enumerate(operand.items)
+        return replace(
+            operand, items=tuple(_with_sizes_of(item, known, index) for index, item in tensors)
+        )
+    return _with_sizes_of(operand, known, 0)
+
+
+def _with_sizes_of(tensor: Operand, known: Sequence[Sizes], index: int) -> Operand:
+    found = fitting(known, index, tensor.shape) if tensor.shape else None
+    if found is None:
+        return tensor
+    return replace(tensor, divisors=found.divisors, symbols=found.symbols)
 
 
 def _outputs(node: Node) -> tuple[Operand, ...]:
     abstract = node.output_type
     if abstract is None:
         return ()
-    operand = _with_divisors(computed(abstract.type, abstract.shape), divisors_of_output(node))
+    operand = _with_sizes(computed(abstract.type, abstract.shape), sizes_of_output(node))
     return operand.items or (operand,)
 
 

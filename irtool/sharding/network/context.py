@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -27,7 +27,8 @@ class ParallelContext:
     ``rank``: the global rank from which slices and groups are seen. ``dataset``: how the dataset is
     split; None: ``full_batch`` decides; ``"unknown"``: it was given in a form that was lost.
     ``threshold``: in KB. ``weight_shard_size``: -1 means all replicas. ``accumulation_step``: 0
-    means that the dump shows it.
+    means that the dump shows it. ``result_broadcast``: in inference, the last stage hands its
+    results to all others.
     """
 
     devices: int = 1
@@ -49,6 +50,7 @@ class ParallelContext:
     gradient_fp32_sync: bool = True
     loss_repeated_mean: bool = True
     interleave: bool = False
+    result_broadcast: bool = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -105,11 +107,24 @@ class ParallelContext:
         """Whether that search is the propagation of the user's strategies."""
         return self.searches and self.search == "sharding_propagation"
 
+    @property
+    def overrides(self) -> bool:
+        """Whether the search may set other strategies than those that users gave."""
+        return self.searches and not self.propagates
+
+    def refusals(self) -> Iterator[str]:
+        """Why MindSpore does not begin to compile under this context at all."""
+        size = self.weight_shard_size
+        if self.parallel_optimizer and size > self.devices:
+            yield f"optimizer_weight_shard_size {size} exceeds the number of devices {self.devices}"
+        if self.stages > 1 and self.searches and self.search == "dynamic_programming":
+            yield "a search of stages needs sharding_propagation or recursive_programming"
+
     def for_rank(self, rank: int) -> ParallelContext:
         """The same context seen from another rank."""
         return replace(self, rank=rank)
 
-    def for_operators(self, *, dynamic: bool, accumulates: bool) -> Context:
+    def for_operators(self, *, dynamic: bool) -> Context:
         """What the judgement of a single operator needs of it."""
         dataset = None if isinstance(self.dataset, str) else self.dataset
         return Context(
@@ -120,8 +135,6 @@ class ParallelContext:
             soc=self.soc,
             searching=self.searches,
             dynamic=dynamic,
-            optimizer_parallel=self.parallel_optimizer,
-            accumulates=accumulates,
             full_batch=self.full_batch,
             dataset_strategy=dataset,
         )
@@ -217,6 +230,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
     "loss_repeated_mean": ("loss_repeated_mean", _flag),
     "pipeline_config": ("interleave", _scheduler),
+    "pipeline_result_broadcast": ("result_broadcast", _flag),
 }
 """Keys that are understood: the field they fill, and how their value is read."""
 

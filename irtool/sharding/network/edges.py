@@ -230,9 +230,13 @@ def _gathers_parts(analysis: Analysis, edge: Edge) -> bool:
 def _check_type(analysis: Analysis, found: Redistribution) -> None:
     """Refuse an AllGather of truth values: there is none; around a Reshape MindSpore casts."""
     edge = found.edge
-    results = analysis.judged[edge.producer].call.call.results
-    dtype = results[edge.output].dtype if edge.output < len(results) else ""
-    if dtype == "Bool" and any(step.op == "AllGather" for step in found.operators or ()):
+    holder, position = (edge.consumer, edge.position)
+    if edge.tie is not None:
+        holder, position = (edge.tie, edge.item)
+    # A Cast without a strategy stands before what is inserted.
+    abstract = holder.input_types[position] if position < len(holder.input_types) else None
+    dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
+    if "Bool" in dtypes[:1] and any(step.op == "AllGather" for step in found.operators or ()):
         message = (
             f"{edge.consumer.id} wants the truth values of {edge.producer.id} in another layout, "
             "but AllGather takes no Bool"

@@ -24,10 +24,14 @@ FORWARD_MAKERS = frozenset({"J", "Shard"})
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A node that uses something as its operand at ``position``; -1: as what it calls."""
+    """A node that uses something as its operand at ``position``; -1: as what it calls.
+
+    ``item``: which item of the operand it is, where a tuple was looked through.
+    """
 
     node: Node
     position: int
+    item: int = 0
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ def judge_operators(analysis: Analysis) -> None:
 def _judged(analysis: Analysis, node: Node) -> Judged:
     call = call_of(analysis.network, node)
     try:
-        asked = wanted(node)
+        asked = wanted(node, overridden=analysis.context.overrides)
     except StrategyFormatError as error:
         finding = Finding("format", str(error), FORMAT)
         return Judged(node, call, Wanted(), Judgement("illegal", (), (finding,)))
@@ -98,7 +98,8 @@ def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
 def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> Judged:
     """The dataset: its strategy is the context's, whatever stands in the dump.
 
-    Only where the context's is lost, what a search left behind the statement helps.
+    Only where the context's is lost, or a search overrode it, what stands behind the statement
+    counts.
     """
     context = analysis.context
     if isinstance(context.dataset, str):
@@ -106,6 +107,8 @@ def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> J
             reason = "the dataset strategy was given as layouts, which are not known"
             finding = Finding("unknown", reason, "")
             return Judged(node, call, asked, Judgement("unknown", (), (finding,)))
+        return Judged(node, call, asked, judgement_of(analysis, call, asked))
+    if context.overrides and node.strategy is not None and not asked.is_nothing:
         return Judged(node, call, asked, judgement_of(analysis, call, asked))
     rows = context.dataset
     layouts = tuple(row for row in rows or () if not isinstance(row, tuple))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from irtool.ir.display import Shown
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.sharding.judgement import Judgement, Verdict
@@ -158,10 +159,11 @@ class DatasetReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Shown):
     """What MindSpore would say of a network, and what it would make of it.
 
-    ``accepted`` is None where a part is unknown; then ``findings`` say which.
+    ``accepted`` is None where a part is unknown; then ``findings`` say which. ``broadcasts``: what
+    hands an inference's results to all pipeline stages.
     """
 
     accepted: bool | None
@@ -171,6 +173,7 @@ class Report:
     redistributions: tuple[RedistributionReport, ...] = ()
     parameters: tuple[ParameterReport, ...] = ()
     dataset: tuple[DatasetReport, ...] = ()
+    broadcasts: tuple[CollectiveReport, ...] = ()
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )

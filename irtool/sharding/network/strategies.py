@@ -31,19 +31,25 @@ class Wanted:
         return self.strategy is None and self.in_layout is None and self.out_layout is None
 
 
-def wanted(node: Node) -> Wanted:
+def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     """What is asked of a node: the block behind the statement goes before its attributes.
+
+    Args:
+        node: the node.
+        overridden: whether the block is that of a search which does not keep to what users say.
 
     Raises:
         StrategyFormatError: what is written there is neither strategy nor layout.
     """
+    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
+    if searched is not None and overridden:
+        return Wanted(searched, _strategy("out_strategy", _of(node.strategy, "out_strategy")))
     # Layouts behind the statement are not the user's: MindSpore shows there what it made of all.
     in_layout = _layouts("in_layout", _of(node.primitive_attributes, "in_layout"))
     out_layout = _layouts("out_layout", _of(node.primitive_attributes, "out_layout"))
     if in_layout is not None or out_layout is not None:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
-    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
     if searched is not None:
         return Wanted(searched, _strategy("out_strategy", node.out_strategy))
     primal = node.primal_attributes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
@@ -18,30 +19,38 @@ _SIZE = re.compile(r"(?P<number>-?\d+)(?=\s*[,\]])|(?P<symbol>s\d+)(?:<(?P<facts
 _MULTIPLE = re.compile(r"\|(\d+)N(?:\+(\d+))?")
 
 
-def divisors_of_inputs(node: Node) -> tuple[tuple[Shape, ...], ...]:
-    """Per operand the divisors of each tensor in it; empty where the dump says nothing."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of one tensor's sizes: what divides each, and what the dump calls it."""
+
+    divisors: Shape
+    symbols: tuple[str, ...]
+
+
+def sizes_of_inputs(node: Node) -> tuple[tuple[Sizes, ...], ...]:
+    """Per operand the sizes of each tensor in it; empty where the dump says nothing."""
     for line in node.text_signatures:
         if line.kind == "symbolic":
-            return tuple(_divisors(text) for text in line.inputs)
+            return tuple(_tensors(text) for text in line.inputs)
     return ()
 
 
-def divisors_of_output(node: Node) -> tuple[Shape, ...]:
-    """The divisors of each tensor in the result; empty where the dump says nothing."""
+def sizes_of_output(node: Node) -> tuple[Sizes, ...]:
+    """The sizes of each tensor in the result; empty where the dump says nothing."""
     for line in node.text_signatures:
         if line.kind == "symbolic" and line.outputs:
-            return _divisors(line.outputs[0])
+            return _tensors(line.outputs[0])
     return ()
 
 
 @lru_cache(maxsize=4096)
-def _divisors(text: str) -> tuple[Shape, ...]:
+def _tensors(text: str) -> tuple[Sizes, ...]:
     """``S:[[s1|8N, 4], [2]]``: a tuple of shapes; ``S:[4]``: one shape."""
     start = text.find("S:[")
     if start < 0:
         return ()
     body = text[start + 2 :].split("]V:")[0].split(", V:")[0]
-    return tuple(_shape(part) for part in _brackets(body))
+    return tuple(_sizes(part) for part in _brackets(body))
 
 
 def _brackets(body: str) -> list[str]:
@@ -50,24 +59,26 @@ def _brackets(body: str) -> list[str]:
     return re.findall(r"\[([^\[\]]*)\]", plain)
 
 
-def _shape(text: str) -> Shape:
-    found: list[int] = []
+def _sizes(text: str) -> Sizes:
+    divisors: list[int] = []
+    symbols: list[str] = []
     for match in _SIZE.finditer(f"{text}]"):
+        symbols.append(match["number"] or match["symbol"])
         if match["number"] is not None:
-            found.append(int(match["number"]))
+            divisors.append(int(match["number"]))
             continue
         fact = _MULTIPLE.search(match["facts"] or "")
         if fact is None:
-            found.append(1)
+            divisors.append(1)
         else:
             rest = int(fact[2] or 0)
-            found.append(gcd(int(fact[1]), rest) if rest else int(fact[1]))
-    return tuple(found)
+            divisors.append(gcd(int(fact[1]), rest) if rest else int(fact[1]))
+    return Sizes(tuple(divisors), tuple(symbols))
 
 
-def fitting(divisors: Sequence[Shape], index: int, shape: Shape) -> Shape | None:
-    """The divisors of tensor ``index`` if they belong to this shape and it needs them."""
-    if DYNAMIC not in shape or index >= len(divisors):
+def fitting(known: Sequence[Sizes], index: int, shape: Shape) -> Sizes | None:
+    """What is known of tensor ``index`` if it belongs to this shape and it needs that."""
+    if DYNAMIC not in shape or index >= len(known):
         return None
-    found = divisors[index]
-    return found if len(found) == len(shape) else None
+    found = known[index]
+    return found if len(found.divisors) == len(shape) else None

@@ -70,7 +70,7 @@ def _users(analysis: Analysis, parameter: GraphParameter) -> list[Use]:
             if loaded.node in analysis.judged:
                 found.append(loaded)
             elif (first := _first_behind(analysis, loaded.node, loaded.position)) is not None:
-                found.append(first)
+                found.append(_item_of(loaded, first))
     return list(dict.fromkeys(found))
 
 
@@ -99,6 +99,13 @@ def _first_behind(analysis: Analysis, node: Node, position: int) -> Use | None:
     return None
 
 
+def _item_of(use: Use, behind: Use) -> Use:
+    """The use that was found behind another one, which may be that of a tuple's item."""
+    if primitive(use.node) in ("MakeTuple", "MakeList"):
+        return replace(behind, item=use.position)
+    return behind
+
+
 def _forward_uses(analysis: Analysis, node: Node) -> Iterator[Use]:
     for use in analysis.network.users_of(node):
         if use.node in analysis.network.forward and primitive(use.node) != "UpdateState":
@@ -107,7 +114,7 @@ def _forward_uses(analysis: Analysis, node: Node) -> Iterator[Use]:
 
 def _wanted(analysis: Analysis, use: Use) -> TensorLayout | None:
     judged = analysis.judged.get(use.node)
-    return None if judged is None else judged.input_layout(use.position)
+    return None if judged is None else judged.input_layout(use.position, use.item)
 
 
 def weights(analysis: Analysis) -> list[Weight]:
@@ -122,6 +129,9 @@ def weights(analysis: Analysis) -> list[Weight]:
         if not is_weight(parameter):
             continue
         weight = _weight(analysis, parameter)
+        untrained = trained is not None and id(parameter) not in trained
+        if untrained or not analysis.differentiates:
+            weight = replace(weight, mirror_ranks=None, scatter_ranks=None)
         ranks = mirrors.get(id(parameter))
         if ranks is not None and weight.gather_ranks is None:
             # Optimizer parallel over all replicas makes the mirror needless.
@@ -155,9 +165,9 @@ def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
     if judged.judgement.verdict != "legal":
         why = f"its user {use.node.id} {primitive(use.node)} is {judged.judgement.verdict}"
         return replace(plain, slice=None, base=None, user=use.node, why=why)
-    layout = judged.input_layout(use.position)
+    layout = judged.input_layout(use.position, use.item)
     _check_interleaving(analysis, parameter, use)
-    tensor = judged.call.slots.tensor(use.position)
+    tensor = judged.call.slots.tensor(use.position, use.item)
     if layout is None or tensor is None:
         return replace(plain, slice=None, base=None, user=use.node, why="its layout is not known")
     local = judged.judgement.input_slices[tensor]
@@ -168,7 +178,7 @@ def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
 def _check_interleaving(analysis: Analysis, parameter: GraphParameter, use: Use) -> None:
     """Refuse a weight that is cut along the interleaving axis: it can't be computed in turn."""
     judged = analysis.judged[use.node]
-    tensor = judged.call.slots.tensor(use.position)
+    tensor = judged.call.slots.tensor(use.position, use.item)
     layouts = judged.wanted.in_layout or ()
     if tensor is not None and tensor < len(layouts) and layouts[tensor].interleaves:
         message = f"the parameter {parameter.name} can not be interleaved"
@@ -203,7 +213,7 @@ def _differentiated(analysis: Analysis, node: Node) -> Graph | None:
 
 
 def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
-    later: list[Node] = []
+    later: list[Use] = []
     for use in analysis.network.users_of(port):
         name = primitive(use.node)
         if not name or (name == "Depend" and use.position != 0) or name in ("Receive", "Send"):
@@ -214,13 +224,13 @@ def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | Non
             return None
         if use.node in analysis.judged:
             return use
-        later.append(use.node)
-    for node in later:
-        if id(node) not in seen:
-            seen.add(id(node))
-            found = _care_user_here(analysis, node, seen)
+        later.append(use)
+    for use in later:
+        if id(use.node) not in seen:
+            seen.add(id(use.node))
+            found = _care_user_here(analysis, use.node, seen)
             if found is not None:
-                return found
+                return _item_of(use, found)
     return None
 
 

@@ -172,3 +172,38 @@ def test_the_rule_on_device_lists_can_be_lifted(samples: Path) -> None:
     dump = irtool.load(samples / "search_page_step_parallel_begin.ir")
     context = ParallelContext(devices=8)
     assert check(dump, context).accepted == check(dump, replace(context, soc="Ascend910B")).accepted
+
+
+OVERRIDDEN = """\
+subgraph @main() {
+  %0(x) = PrimFunc_MatMul(%para1_x, %para2_w, Bool(0), Bool(0)) {instance name: mm} \
+primitive_attrs: {out_strategy: ((4, 2)), in_strategy: ((4, 1), (1, 2))} \\
+{in_strategy: ((8, 1), (1, 1))}
+      : (<Tensor[Float32], (16, 32)>, <Ref[Tensor[Float32]], (32, 64), ref_key=w>, \
+<Bool, NoShape>, <Bool, NoShape>) -> (<Tensor[Float32], (16, 64)>)
+  Return(%0)
+      : (<Tensor[Float32], (16, 64)>)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("search", "accepted"), [("recursive_programming", True), ("sharding_propagation", False)]
+)
+def test_a_search_may_override_what_the_user_asked_for(search: str, accepted: bool) -> None:
+    context = ParallelContext(8, mode="auto_parallel", search=search, soc="Ascend910B")
+    report = check(irtool.load(OVERRIDDEN.encode()), context)
+    (found,) = report.operators
+    assert found.strategy == ((8, 1), (1, 1))
+    # The output strategy of the user goes with the input strategies that it belongs to.
+    assert (found.verdict == "legal") is accepted
+
+
+def test_the_results_of_an_inference_go_to_all_stages_on_request(samples: Path) -> None:
+    text = next((samples / "mlp_semi_auto").glob("step_parallel_begin*")).read_text("utf-8")
+    evaluated = irtool.load(text.replace("training: 1", "training: 0").encode())
+    context = ParallelContext(16, stages=2, rank=9, result_broadcast=True)
+    (broadcast,) = check(evaluated, context).broadcasts
+    assert (broadcast.op, broadcast.ranks) == ("AllReduce", (1, 9))
+    assert check(irtool.load(text.encode()), context).broadcasts == ()
+    assert check(evaluated, replace(context, result_broadcast=False)).broadcasts == ()

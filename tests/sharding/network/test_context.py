@@ -101,3 +101,13 @@ def test_parallel_optimizer_config() -> None:
 def test_bad_values(values: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ParallelContext.from_mapping(values)
+
+
+def test_what_mindspore_does_not_begin_to_compile() -> None:
+    context = ParallelContext(devices=2, parallel_optimizer=True, weight_shard_size=4)
+    assert [*context.refusals()] == [
+        "optimizer_weight_shard_size 4 exceeds the number of devices 2"
+    ]
+    assert not [*ParallelContext(devices=8, parallel_optimizer=True).refusals()]
+    search = ParallelContext(8, 2, mode="auto_parallel", search="dynamic_programming")
+    assert len([*search.refusals()]) == 1

@@ -38,12 +38,15 @@ class Measure {
   }
 }
 
-// A line through points: straight down where the points stand above each other, else an S.
-function pathOf(points) {
+// A line through points: straight where the points stand above each other (or, running across,
+// beside each other), else an S.
+function pathOf(points, across) {
+  if (across) return pathOf(points.map(([x, y]) => [y, x])).replace(/(-?[\d.]+) (-?[\d.]+)/g, "$2 $1").replaceAll("V", "H");
   let path = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
   for (let index = 1; index < points.length; index++) {
     const [[x0, y0], [x1, y1]] = [points[index - 1], points[index]];
     if (Math.abs(x0 - x1) < 0.3) path += `V${y1.toFixed(1)}`;
+    else if (y0 === y1) path += `L${x1.toFixed(1)} ${y1.toFixed(1)}`;
     else {
       const middle = ((y0 + y1) / 2).toFixed(1);
       path += `C${x0.toFixed(1)} ${middle} ${x1.toFixed(1)} ${middle} ${x1.toFixed(1)} ${y1.toFixed(1)}`;
@@ -80,7 +83,7 @@ class Drawing {
   }
 
   marker(id) {
-    return shape("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto", class: id },
+    return shape("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto", class: id },
       shape("path", { d: "M0 0.8L7.5 4L0 7.2Z" }));
   }
 
@@ -193,7 +196,7 @@ class Drawing {
   }
 
   line(line) {
-    const made = shape("path", { d: pathOf(line.points), class: "line", "data-from": line.from, "data-to": line.to });
+    const made = shape("path", { d: pathOf(line.points, line.across), class: "line", "data-from": line.from, "data-to": line.to });
     this.paintLine(made, line);
     return made;
   }

@@ -4,18 +4,23 @@
 //
 // boxes: [{ w, h, port: 0 | "top" | "bottom" }]; edges: [{ from, to, weight, fromX, toX }] without
 // cycles, where fromX and toX say where on the box a line ends, from its middle.
+// `most` is the width of a row of parts; without it they are packed into a page.
 // Gives { width, height, places: [{ x, y }] (middle of each box), routes: [[[x, y], …]] }.
 
 const GAP_X = 22;
 const GAP_Y = 34;
 const MOST_IN_RANK = 12;
+// How strongly lines pull their ends together: where they join boxes of neighbouring ranks, at the
+// ends of a longer line, and within it.
+const [DIRECT, LOOSE, TRUNK] = [3, 0.4, 4];
 const SHELF = 1.5; // width by height that parts without lines between them are packed into
 
-function layoutLevel(boxes, edges) {
+function layoutLevel(boxes, edges, most = 0) {
   const parts = components(boxes.length, edges);
   const done = parts.map((part) => layoutPart(part, boxes, edges));
   const area = done.reduce((sum, part) => sum + (part.width + GAP_X) * (part.height + GAP_Y), 0);
-  const most = Math.max(Math.sqrt(area * SHELF), ...done.map((part) => part.width));
+  const wide = Math.max(...done.map((part) => part.width));
+  if (!most) most = Math.max(Math.sqrt(area * SHELF), wide);
   const places = new Array(boxes.length);
   const routes = new Array(edges.length);
   let [x, y, row, width] = [0, 0, 0, 0];
@@ -127,26 +132,42 @@ function widenRanks(cells) {
 }
 
 // A line over several ranks gets a narrow cell in each, so that it finds its way between boxes.
+// Lines of one value share them: a mask that fifty layers take is one trunk with branches.
 function breakLongEdges(cells, edges) {
   const links = [];
-  const paths = edges.map((edge) => {
-    const path = [];
-    let above = edge.from;
-    let offset = edge.fromX;
-    for (let rank = cells[edge.from].rank + 1; rank < cells[edge.to].rank; rank++) {
+  const shared = new Map();
+  const cellAt = (key, rank) => {
+    const place = `${key}@${rank}`;
+    if (!shared.has(place)) {
+      shared.set(place, cells.length);
       cells.push({ w: 6, h: 0, rank, real: false, up: [], down: [] });
-      links.push({ from: above, to: cells.length - 1, fromX: offset, toX: 0, weight: edge.weight * (above === edge.from ? 2 : 6) });
-      above = cells.length - 1;
-      offset = 0;
-      path.push(above);
     }
-    links.push({ from: above, to: edge.to, fromX: offset, toX: edge.toX, weight: edge.weight * (path.length ? 2 : 1) });
+    return shared.get(place);
+  };
+  const linked = new Set();
+  const link = (from, to, fromX, toX, weight) => {
+    const key = `${from} ${to} ${fromX} ${toX}`;
+    if (linked.has(key)) return;
+    linked.add(key);
+    links.push({ from, to, fromX, toX, weight });
+  };
+  const paths = edges.map((edge) => {
+    const key = edge.back ? `${edge.to}:${edge.toX}<` : `${edge.from}:${edge.fromX}>`;
+    const path = [];
+    let [above, offset] = [edge.from, edge.fromX];
+    for (let rank = cells[edge.from].rank + 1; rank < cells[edge.to].rank; rank++) {
+      const at = cellAt(key, rank);
+      link(above, at, offset, 0, above === edge.from ? LOOSE : TRUNK);
+      [above, offset] = [at, 0];
+      path.push(at);
+    }
+    link(above, edge.to, offset, edge.toX, path.length ? LOOSE : edge.weight * DIRECT);
     return path;
   });
   for (const cell of cells) [cell.up, cell.down] = [[], []];
-  for (const link of links) {
-    cells[link.from].down.push(link);
-    cells[link.to].up.push(link);
+  for (const each of links) {
+    cells[each.from].down.push(each);
+    cells[each.to].up.push(each);
   }
   return { links, paths };
 }
@@ -251,13 +272,16 @@ function settle(rank, up, down, cells) {
   rank.forEach((cell, index) => {
     if (index) offset += rank[index - 1].w / 2 + Math.max(gap(rank[index - 1]), gap(cell)) / (rank[index - 1].real && cell.real ? 1 : 1.4) + cell.w / 2;
     cell.offset = offset;
+    const links = [...(up ? cell.up : []), ...(down ? cell.down : [])];
+    // A branch of a trunk does not pull a box out of its own column.
+    const firm = links.some((link) => link.weight >= DIRECT);
     let [sum, weight] = [0, 0];
-    if (up) for (const link of cell.up) {
-      sum += (cells[link.from].x + link.fromX - link.toX) * link.weight;
-      weight += link.weight;
-    }
-    if (down) for (const link of cell.down) {
-      sum += (cells[link.to].x + link.toX - link.fromX) * link.weight;
+    for (const link of links) {
+      if (firm && link.weight === LOOSE) continue;
+      const above = cells[link.from] !== cell;
+      const other = cells[above ? link.from : link.to];
+      const offset = above ? link.fromX - link.toX : link.toX - link.fromX;
+      sum += (other.x + offset) * link.weight;
       weight += link.weight;
     }
     const wish = weight ? sum / weight : cell.x;
@@ -291,8 +315,15 @@ function finishPart(part, cells, ranks, edges, paths) {
     const lines = rank.reduce((sum, cell) => sum + cell.down.length, 0);
     tops[index] = y;
     bottoms[index] = y + height;
-    for (const cell of rank) cell.y = y + height / 2;
-    y += height + (index + 1 < ranks.length ? GAP_Y + Math.min(30, Math.max(0, lines - 6) * 1.5) : 0);
+    if (index + 1 === ranks.length) {
+      y += height;
+      return;
+    }
+    const ports = rank.every((cell) => !cell.real || cell.port) || ranks[index + 1].every((cell) => !cell.real || cell.port);
+    y += height + (ports ? 14 : GAP_Y) + Math.min(30, Math.max(0, lines - 6) * 1.5);
+  });
+  ranks.forEach((rank, index) => {
+    for (const cell of rank) cell.y = (tops[index] + bottoms[index]) / 2;
   });
   const places = part.map((index, at) => [index, { x: cells[at].x - left, y: cells[at].y }]);
   const routes = edges.map((edge, number) => {

@@ -4,6 +4,10 @@
 const [OPERATOR, WEIGHT, INPUT, PASSING, RESULT, CALL, MONAD] = [0, 1, 2, 3, 4, 5, 6];
 const HEAD = 26; // height of an open group's title
 const PAD = 14;
+const PHASE_ORDER = ["forward", "recompute", "backward", "optimizer", "other"];
+const PHASE = /^(forward|backward|recompute|optimizer|other)(\/|$)/;
+const MOST_IN_ROW = 6; // phases or graphs that stand in one row, their upper edges aligned
+const LANE_GAP = 56;
 
 class Model {
   constructor(data) {
@@ -47,8 +51,13 @@ class Model {
       this.depth[group] = this.depth[parent[group]] + 1;
     }
     this.nodes.group.forEach((group, node) => this.members[group].push(node));
-    const topOf = (group) => { while (this.depth[group] > 1) group = parent[group]; return group; };
-    this.lane = parent.map((_, group) => topOf(group));
+    this.phase = parent.map((_, group) =>
+      this.depth[group] && this.depth[group] <= 3 && PHASE.test(this.groupText("name", group)));
+    this.lane = [0];
+    for (let group = 1; group < parent.length; group++) {
+      const outer = this.lane[parent[group]];
+      this.lane[group] = this.depth[group] === 1 || (this.phase[group] && !this.phase[outer]) ? group : outer;
+    }
   }
 
   shows(node) {
@@ -132,14 +141,16 @@ class Model {
 
   // -- what is open ------------------------------------------------------------------------------------
 
-  // Opens groups from the outside, those with the fewest parts first, while the boxes stay few.
+  // Opens groups from the outside, those with the fewest parts first, while the boxes stay few; the
+  // optimizer, which has much to show and little to tell, after the others.
   openSome(most) {
     this.open = new Set([0]);
     let boxes = this.partsOf(0);
     for (let deep = 0, changed = true; changed && deep < 12; deep++) {
       changed = false;
       const closed = this.visibleGroups().filter((group) => !this.open.has(group));
-      closed.sort((a, b) => this.depth[a] - this.depth[b] || this.partsOf(a) - this.partsOf(b));
+      const late = (group) => this.phase[this.lane[group]] && /^(optimizer|other)/.test(this.groupText("name", this.lane[group]));
+      closed.sort((a, b) => late(a) - late(b) || this.depth[a] - this.depth[b] || this.partsOf(a) - this.partsOf(b));
       for (const group of closed) {
         const parts = this.partsOf(group);
         if (boxes + parts - 1 > most) continue;
@@ -153,6 +164,12 @@ class Model {
   partsOf(group) {
     const groups = this.inner[group].filter((inner) => this.sizes[inner]).length;
     return groups + this.members[group].filter((node) => this.shows(node)).length;
+  }
+
+  // How many boxes are drawn, open groups not counted.
+  boxes() {
+    const open = this.visibleGroups().filter((group) => this.open.has(group));
+    return open.reduce((sum, group) => sum + this.partsOf(group) - 1, this.partsOf(0));
   }
 
   visibleGroups() {
@@ -212,7 +229,10 @@ class Model {
     };
     this.collect(0, level);
     for (const line of lines) this.chain(line, level);
-    for (const each of levels.values()) breakCycles(each);
+    for (const each of levels.values()) {
+      breakCycles(each);
+      if (this.runsUp(each.group)) for (const pair of each.pairs?.values() ?? []) pair.back = !pair.back;
+    }
     for (const line of lines) this.lead(line, level);
     const sizes = new Map();
     const order = [...levels.values()].sort((a, b) => this.depth[b.group] - this.depth[a.group]);
@@ -291,6 +311,22 @@ class Model {
     if (!own.pairs.has(line.pair)) own.pairs.set(line.pair, { a, b, back: false });
   }
 
+  // The backward pass runs upwards, so that each layer's gradient stands beside the layer.
+  runsUp(group) {
+    const lane = this.lane[group];
+    return group > 0 && this.phase[lane] && this.groupText("name", lane).startsWith("backward");
+  }
+
+  phaseOrder(box) {
+    return box < 0 && this.phase[~box] ? PHASE_ORDER.indexOf(this.groupText("name", ~box).split("/")[0]) : PHASE_ORDER.length;
+  }
+
+  // Phases stand side by side, and so do graphs.
+  across(group) {
+    const inner = this.inner[group].filter((each) => this.sizes[each]);
+    return inner.length > 1 && (group === 0 || inner.filter((each) => this.phase[each]).length > 1);
+  }
+
   // Ports on the way out of and into open groups, and the edge between them.
   lead(line, level) {
     const own = level(line.top);
@@ -330,26 +366,34 @@ class Model {
       return sizes.get(box).ports.get(pin).x - sizes.get(box).w / 2;
     };
     const edges = [];
-    const add = (from, to, fromX, toX, weight) => edges.push({ from, to, fromX, toX, weight });
+    const add = (from, to, fromX, toX, weight, back) => edges.push({ from, to, fromX, toX, weight, back });
     const keys = [];
     for (const edge of level.edges.values()) {
       const weight = Math.min(3, 1 + Math.log2(edge.count) / 3);
       const [fromX, toX] = [pinX(edge.a, edge.outPin), pinX(edge.b, edge.inPin)];
-      if (edge.back) add(edge.b, edge.a, toX, fromX, weight);
-      else add(edge.a, edge.b, fromX, toX, weight);
+      if (edge.back) add(edge.b, edge.a, toX, fromX, weight, true);
+      else add(edge.a, edge.b, fromX, toX, weight, false);
       keys.push(["edge", edge.key]);
     }
     for (const port of level.ports.values()) {
       const number = boxes.length;
       boxes.push({ w: 4, h: 0, port: port.side });
       const x = pinX(port.child, port.pin);
-      if (port.side === "top") add(number, port.child, 0, x, 1);
-      else add(port.child, number, x, 0, 1);
+      if (port.side === "top") add(number, port.child, 0, x, 1, false);
+      else add(port.child, number, x, 0, 1, false);
       port.number = number;
       keys.push(["port", port.key]);
     }
+    const across = this.across(level.group);
+    if (across) {
+      for (const box of boxes) [box.w, box.h] = [box.h, box.w];
+      for (const edge of edges) edge.fromX = edge.toX = 0;
+    }
     spreadEnds(boxes, edges);
-    const found = layoutLevel(boxes, edges);
+    const found = layoutLevel(boxes, edges, across ? -1 : 0);
+    if (across) turn(found, boxes);
+    level.row = across && (boxes.length <= MOST_IN_ROW || level.group !== 0);
+    if (level.row) setInRow(found, boxes, level.children.map(({ box }) => this.phaseOrder(box)));
     level.places = found.places;
     level.sizes = boxes;
     level.routes = { edge: new Map(), port: new Map() };
@@ -385,7 +429,12 @@ class Model {
       const shift = levels.get(group).shift;
       return route.map(([x, y]) => [x + at.x + shift, y + at.y]);
     };
-    for (const line of lines) line.points = this.route(line, levels, moved, boxes);
+    for (const line of lines) {
+      const inRow = levels.get(line.top).row && line.far;
+      line.points = inRow ? overTop(boxes.get(line.up.at(-1)), boxes.get(line.down.at(-1)))
+        : this.route(line, levels, moved, boxes);
+      line.across = inRow && line.points.length === 2;
+    }
     const whole = sizes.get(~0);
     return { boxes, lines, width: whole.w, height: whole.h };
   }
@@ -409,6 +458,41 @@ class Model {
   }
 }
 
+// From top to bottom becomes from left to right.
+function turn(found, boxes) {
+  [found.width, found.height] = [found.height, found.width];
+  for (const place of found.places) [place.x, place.y] = [place.y, place.x];
+  for (const box of boxes) [box.w, box.h] = [box.h, box.w];
+  for (const route of found.routes) for (const point of route) point.reverse();
+}
+
+// Boxes beside each other: phases in their order, others from left to right as they were.
+function setInRow(found, boxes, phases) {
+  const order = boxes.map((_, index) => index);
+  order.sort((a, b) => phases[a] - phases[b] || found.places[a].x - found.places[b].x || a - b);
+  let x = 0;
+  for (const index of order) {
+    found.places[index] = { x: x + boxes[index].w / 2, y: boxes[index].h / 2 };
+    x += boxes[index].w + LANE_GAP;
+  }
+  found.width = x - LANE_GAP;
+  found.height = Math.max(...boxes.map((box) => box.h));
+}
+
+// A line between boxes of a row: straight to the next, over the top to others.
+function overTop(from, to) {
+  const gap = to.x - from.x - from.w;
+  if (gap > 0 && gap < LANE_GAP * 1.5) {
+    const y = Math.min(from.y + from.h, to.y + to.h) - 13;
+    return [[from.x + from.w, y], [to.x, y]];
+  }
+  const right = to.x > from.x;
+  const above = from.y - 16 - Math.min(40, Math.abs(to.x - from.x) / 60);
+  const start = right ? from.x + from.w - 24 : from.x + 24;
+  const end = right ? to.x + 24 : to.x + to.w - 24;
+  return [[start, from.y], [start, above + 8], [start + (right ? 8 : -8), above], [end - (right ? 8 : -8), above], [end, above + 8], [end, to.y]];
+}
+
 // Which lines of a group run upwards: those that close a circle, seen in printed order.
 function breakCycles(level) {
   const pairs = [...(level.pairs?.values() ?? [])];
@@ -429,18 +513,16 @@ function breakCycles(level) {
   }
 }
 
-// Several lines at one side of a box end beside each other rather than in one point.
+// Several values that a box takes end beside each other rather than in one point.
 function spreadEnds(boxes, edges) {
   const sides = new Map();
-  edges.forEach((edge) => {
-    for (const [end, other, offset] of [["from", "to", "fromX"], ["to", "from", "toX"]]) {
-      const box = boxes[edge[end]];
-      if (box.port || edge[offset]) continue;
-      const key = `${edge[end]} ${end}`;
-      if (!sides.has(key)) sides.set(key, { box, ends: [] });
-      sides.get(key).ends.push({ edge, offset, other: edge[other] });
-    }
-  });
+  for (const edge of edges) {
+    const [end, other, offset] = edge.back ? ["from", "to", "fromX"] : ["to", "from", "toX"];
+    const box = boxes[edge[end]];
+    if (box.port || edge[offset]) continue;
+    if (!sides.has(edge[end])) sides.set(edge[end], { box, ends: [] });
+    sides.get(edge[end]).ends.push({ edge, offset, other: edge[other] });
+  }
   for (const { box, ends } of sides.values()) {
     if (ends.length < 2) continue;
     ends.sort((a, b) => a.other - b.other);

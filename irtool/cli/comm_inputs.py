@@ -1,0 +1,210 @@
+"""What ``irtool comm`` reads: all ranks of a run, or the dumps that were named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from irtool.cli.configuration import read_configuration, read_table
+from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
+from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.machine import (
+    BUILT_IN,
+    Machine,
+    MachineError,
+    built_in,
+    default_machine,
+    machine_from,
+)
+from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
+from irtool.ir.dump import Dump
+from irtool.ir.group_names import WORLD_GROUPS
+from irtool.ir.problem import Problem
+from irtool.ir.run import InputFile, PassFile
+from irtool.render.text import ranks_text
+from irtool.syntax.run import Compilation, load_run
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError, read_content
+
+VALIDATE = "validate"
+"""The dump that holds all communications of a rank."""
+_EARLIER = ("optimize", "step_parallel_end", "step_parallel_begin")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says of what to read."""
+
+    paths: Sequence[str]
+    rank: int | None = None
+    graph: int | None = None
+    devices: int | None = None
+    context: str | None = None
+    config: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """All ranks that were read, what was wrong with their dumps, and what they are called."""
+
+    cluster: Cluster
+    path: str
+    problems: tuple[Problem, ...]
+
+
+def read_cluster(asked: Asked) -> Read:
+    """Reads the ranks that a command line means.
+
+    Raises:
+        Failure: nothing can be read, or nobody can say whose dumps these are.
+    """
+    if len(asked.paths) == 1 and os.path.isdir(asked.paths[0]):
+        return _of_run(asked, asked.paths[0])
+    return _of_files(asked)
+
+
+def _of_run(asked: Asked, path: str) -> Read:
+    try:
+        run = load_run(path)
+        picked = run.compilation(asked.graph, asked.rank)
+        compilations = run.across_ranks(asked.graph)
+        if asked.rank is not None:
+            compilations = {asked.rank: picked}
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    if picked.chosen:
+        note(picked.chosen)
+    files, partial = _same_pass(compilations)
+    compilations = {rank: compilations[rank] for rank in files}
+    devices = _devices(asked, picked.main.path)
+    dumps: dict[int, Dump] = {}
+
+    def load(rank: int) -> Dump:
+        one = compilations[rank]
+        dumps[rank] = one.read(files[rank])
+        return dumps[rank]
+
+    def text(rank: int) -> tuple[str, str]:
+        file = files[rank]
+        return file.path, read_content(file.path).data.decode("utf-8", "surrogateescape")
+
+    if asked.rank is not None or partial:
+        classes: list[tuple[int, ...]] = [(rank,) for rank in compilations]
+    else:
+        classes = [item.ranks for item in run.classes(asked.graph)]
+    unread: list[Problem] = []
+    readable: list[tuple[tuple[int, ...], Dump]] = []
+    for ranks in classes:
+        try:
+            readable.append((ranks, load(ranks[0])))
+        except DumpError as error:
+            unread.append(Problem("SYN000", error.message, error.path, 1, 1, hint=error.hint))
+    if not readable:
+        report_problems(unread)
+        raise Failure("no dump here can be read", path, code="SYN000")
+    cluster = replace(cluster_of_classes(readable, text, load, devices), partial=partial)
+    problems = [problem for dump in dumps.values() for problem in dump.problems]
+    return Read(cluster, path, (*run.problems, *unread, *problems))
+
+
+def _same_pass(compilations: Mapping[int, Compilation]) -> tuple[dict[int, PassFile], str]:
+    """The dump of each rank, all of one pass, and that pass if it is not ``validate``.
+
+    Ranks without a validate dump are left out where others have one; where none has, the latest
+    pass that all have is taken.
+    """
+    for name in (VALIDATE, *_EARLIER):
+        found = {rank: one.file(name) for rank, one in compilations.items()}
+        files = {rank: file for rank, file in found.items() if file is not None}
+        if files and (name == VALIDATE or len(files) == len(compilations)):
+            without = sorted(compilations.keys() - files.keys())
+            if without:
+                note(f"rank {ranks_text(without)}: no {name} dump, left out")
+            if name != VALIDATE:
+                note(f"no validate dump: reads {name}, which does not hold all communications yet")
+            return files, "" if name == VALIDATE else name
+    files = {rank: one.main for rank, one in compilations.items()}
+    passes = ", ".join(sorted({file.name for file in files.values()}))
+    note(f"no validate dump: reads {passes}")
+    return files, passes
+
+
+def _of_files(asked: Asked) -> Read:
+    files, problems = inputs_for(asked.paths, None, asked.graph)
+    if not files:
+        report_problems(problems[1:])
+        first = problems[0]
+        raise Failure(first.message, first.path, hint=first.hint, code=first.code)
+    devices = _devices(asked, files[0].path if files[0].path != STDIN else None)
+    if len(files) == 1 and (asked.rank is not None or files[0].rank is None):
+        files = [InputFile(files[0].path, asked.rank or 0, None, files[0].name)]
+    elif asked.rank is not None:
+        files = [file for file in files if file.rank == asked.rank]
+    dumps: dict[int, Dump] = {}
+    for file in files:
+        if file.rank is None:
+            hint = "put each dump into a folder rank_N, or give one and --rank"
+            raise Failure("whose dump is this?", file.path, hint=hint)
+        if file.rank in dumps:
+            hint = "give one dump a rank, or the run folder"
+            raise Failure(f"a second dump of rank {file.rank}", file.path, hint=hint)
+        dumps[file.rank] = _read(file)
+    if not dumps:
+        raise Failure(f"there is no rank {asked.rank}")
+    found = [problem for dump in dumps.values() for problem in dump.problems]
+    path = files[0].path if len(files) == 1 else " ".join(asked.paths)
+    named = STDIN_NAME if path == STDIN else path
+    return Read(cluster_of(dumps, devices), named, (*problems, *found))
+
+
+def _read(file: InputFile) -> Dump:
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    if not any(True for _ in dump.nodes()):
+        report_problems(dump.problems)
+        place = STDIN_NAME if file.path == STDIN else file.path
+        raise Failure("there is no statement in this dump", place, code="SYN000")
+    return dump
+
+
+def _devices(asked: Asked, beside: str | None) -> int | None:
+    """How many devices there are, if the command line or a context says it."""
+    given = {} if asked.devices is None else {"device_num": asked.devices}
+    arguments = ContextArguments(given, asked.context)
+    try:
+        found = resolve(arguments, read_configuration(asked.config), beside)
+    except Failure as failure:
+        if failure.code == NO_DEVICES:
+            return None
+        raise
+    return found.context.devices if "device_num" in found.origins else None
+
+
+def machine_for(name: str | None, cluster: Cluster) -> Machine:
+    """The machine of ``--machine``: a built-in one's name or a file; else that of the target.
+
+    Raises:
+        Failure: there is no such machine, or the file makes no sense.
+    """
+    if name is None:
+        gpu = any(
+            (party.group or "").startswith(WORLD_GROUPS[1])
+            for one in cluster.ranks.values()
+            for party in one.parties
+        )
+        return default_machine("GPU" if gpu else "Ascend")
+    if name in BUILT_IN:
+        return built_in(name)
+    if not os.path.exists(name):
+        hint = f"built in are {', '.join(BUILT_IN)}; anything else is a TOML file"
+        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
+    try:
+        return machine_from(read_table(name))
+    except MachineError as error:
+        raise Failure(str(error), name, hint="docs/comm.md shows the keys") from None

@@ -1,0 +1,63 @@
+"""Options and output that the commands of ``irtool comm`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli.output import Output
+from irtool.render.page.page import Page, render_page
+from irtool.render.tables import Document
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    svg = "svg"
+    html = "html"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="table is for people.")]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="ascend_910b, gpu_a100, gpu_h100, or a TOML file.",
+        show_default="that of the dump's target",
+    ),
+]
+Rank = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Only this rank; of a single dump: whose.")
+]
+RowLimit = Annotated[
+    int | None,
+    typer.Option("--rows", min=0, metavar="N", help="At most so many rows in a list; 0: all."),
+]
+
+
+def write(
+    output: Output,
+    format: Format,
+    document: Callable[[], Document],
+    pieces: Callable[[], Iterable[str]],
+    svg: Callable[[], str],
+    page: Callable[[], Page],
+) -> None:
+    """Write a result in the form that was asked for; only that form is made."""
+    match format:
+        case Format.json:
+            for piece in pieces():
+                output.write(piece)
+        case Format.svg:
+            output.write(svg() + "\n")
+        case Format.html:
+            output.write(render_page(page()))
+        case Format.table:
+            output.show(document())
+    output.close()

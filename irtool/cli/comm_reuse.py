@@ -1,0 +1,172 @@
+"""``irtool comm reuse``: extraction and reuse of communication subgraphs."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.comm_inputs import Asked, Read, read_cluster
+from irtool.cli.comm_options import Format, FormatOption, Rank, RowLimit, write
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.reuse import reuse_report
+from irtool.cluster.reuse_graph import Target
+from irtool.cluster.reuse_later import later
+from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
+from irtool.cluster.reuse_log import LogCheck, check_log, read_log
+from irtool.cluster.reuse_streams import STREAM_LIMIT
+from irtool.render.comm_reuse import (
+    ReuseView,
+    reuse_document,
+    reuse_page,
+    reuse_pieces,
+    reuse_svg,
+)
+from irtool.render.comm_reuse_later import (
+    LaterView,
+    later_document,
+    later_page,
+    later_pieces,
+    later_svg,
+)
+
+
+class ParallelGroups(str, Enum):
+    """Values of communi_parallel_mode."""
+
+    all = "all_group_parallel"
+    same_server = "same_server_group_parallel"
+    none = "no_group_parallel"
+
+
+def command(
+    paths: options.Paths,
+    format: FormatOption = Format.table,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            "--limit",
+            metavar="TEXT",
+            help="The raw value of MS_COMM_COMPILER_OPT.",
+            show_default="unset",
+        ),
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A log to hold against the prediction.")
+    ] = None,
+    target_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="MindSpore's version; 1.8 to 2.2 reuse.")
+    ] = "2.2",
+    stream_limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Streams of the device.")
+    ] = STREAM_LIMIT,
+    task_optimisation: Annotated[
+        bool, typer.Option("--task-opt", help="HCCL's task optimisation is on.")
+    ] = False,
+    parallel_mode: Annotated[
+        ParallelGroups,
+        typer.Option("--communi-parallel-mode", help="Which groups have streams of their own."),
+    ] = ParallelGroups.all,
+    rank: Rank = None,
+    devices: options.Devices = None,
+    graph: options.GraphNumber = None,
+    rows: RowLimit = None,
+    context: options.Context = None,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+) -> int:
+    """Reuse of communication subgraphs: streams and labels before and after, the best value.
+
+    Of a run folder the rank with the most communications is taken, unless --rank says another.
+    Exit status: 1 the value raises an exception, streams do not suffice, or a log disagrees.
+    """
+    version = _version(target_version)
+    read = read_cluster(Asked(paths, rank, graph, devices, context, config))
+    report_problems(read.problems)
+    output = Output(output_file)
+    chosen = _busiest(read)
+    if not has_feature(version):
+        view = LaterView(read.path, version, later(read.cluster.ranks[chosen]), value, rows)
+        write(
+            output,
+            format,
+            lambda: later_document(view),
+            lambda: later_pieces(view),
+            lambda: later_svg(view.report),
+            lambda: later_page(view),
+        )
+        return 1 if read.problems or value else 0
+    target = Target(version, stream_limit, task_optimisation, parallel_mode.value)
+    report = reuse_report(read.cluster, chosen, value, target)
+    checks = check_log(report, _read_log(log)) if log is not None else ()
+    dialect = read.cluster.ranks[chosen].program.dump.dialect
+    made = ReuseView(read.path, report, checks, log or "", _later_dialect(dialect), rows)
+    write(
+        output,
+        format,
+        lambda: reuse_document(made),
+        lambda: reuse_pieces(made),
+        lambda: reuse_svg(report),
+        lambda: reuse_page(made),
+    )
+    return _status(made, checks, read)
+
+
+def _status(view: ReuseView, checks: tuple[LogCheck, ...], read: Read) -> int:
+    report = view.report
+    disagrees = any(check.agrees is False for check in checks)
+    over = report.after.streams > report.target.usable_streams
+    labels = report.after.labels > 1024
+    wrong = report.limit.error or report.limit.warning
+    return 1 if disagrees or over or labels or wrong or read.problems else 0
+
+
+def _busiest(read: Read) -> int:
+    """The rank with the most communications, the lowest of equal ones."""
+    ranks = read.cluster.ranks
+    chosen = max(ranks, key=lambda rank: (len(ranks[rank].parties), -rank))
+    if len(ranks) > 1:
+        note(f"rank {chosen}, which communicates most; --rank picks another")
+    return chosen
+
+
+def _version(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"r?(\d+)\.(\d+)(?:\.\w+)*", text.strip())
+    if found is None:
+        raise Failure(f"{text!r} is no version", "--target-version", hint="such as 2.0 or 2.7.1")
+    version = int(found[1]), int(found[2])
+    if version < FIRST_VERSION:
+        first, last = (".".join(map(str, one)) for one in (FIRST_VERSION, LAST_VERSION))
+        hint = f"{first} to {last} have it"
+        raise Failure(
+            f"MindSpore {text} does not reuse subgraphs yet", "--target-version", hint=hint
+        )
+    return version
+
+
+def _later_dialect(dialect: str) -> str:
+    """The dialect of a dump, where it is of a version without the feature."""
+    found = re.match(r"(\d+)\.(\d+)", dialect)
+    if found is None:
+        return ""
+    return dialect if (int(found[1]), int(found[2])) > LAST_VERSION else ""
+
+
+def _read_log(path: str):
+    if os.path.isdir(path):
+        raise Failure("this is a folder", path, hint="name the log of one rank")
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            found = read_log(lines)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot read the log: {reason}", path) from None
+    if found.is_empty:
+        hint = "the lines are INFO: GLOG_v=1"
+        note(f"{path} says nothing of reuse ({hint})")
+    return found

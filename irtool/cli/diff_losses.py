@@ -1,0 +1,90 @@
+"""``irtool diff --loss``: the loss curves of two runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
+from irtool.compare.losses.read import read_loss
+from irtool.compare.losses.series import LossRun, NoLoss
+from irtool.render.json import json_text
+from irtool.render.losses import losses_chart, losses_document, losses_object, losses_page
+from irtool.syntax.run import Run, load_run
+from irtool.syntax.source import DumpError
+
+
+def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, output: Output) -> int:
+    """Compare and write; the exit status."""
+    found = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
+    if format == "json":
+        output.write(json_text(losses_object(found)) + "\n")
+    elif format == "svg":
+        output.write(losses_chart(found) + "\n")
+    elif format == "html":
+        from irtool.render.page.page import render_page
+
+        output.write(render_page(losses_page(found)))
+    else:
+        output.show(losses_document(found))
+    output.close()
+    return 1 if found.is_suspicious else 0
+
+
+def compared_losses(
+    left: LossRun, right: LossRun, repeats: Sequence[LossRun] = ()
+) -> LossComparison:
+    """As the analysis, but what cannot be compared ends the command."""
+    try:
+        return compare_losses(left, right, repeats)
+    except NothingInCommon as error:
+        hint = "are these the same steps? curves are compared by step number"
+        raise Failure(str(error), right.path, hint=hint) from None
+
+
+def loss_of(path: str) -> LossRun:
+    """The loss curve of a file, or of a run folder.
+
+    Raises:
+        Failure: there is none.
+    """
+    if os.path.isdir(path):
+        found = run_loss(_run(path))
+        if found is None:
+            hint = "name the log or table itself"
+            raise Failure("no file of this folder holds a loss curve", path, hint=hint)
+        note(f"reads {found.path}")
+        return found
+    try:
+        return read_loss(path)
+    except NoLoss as error:
+        raise Failure(f"no loss curve: {error}", path) from None
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint) from None
+
+
+def run_loss(run: Run) -> LossRun | None:
+    """The longest loss curve among a run's files and logs; None where there is none.
+
+    With pipeline stages only the last one knows the loss, so every log is looked into.
+    """
+    best: LossRun | None = None
+    logs = [log.path for log in run.logs]
+    logs += [log.path for rank in run.by_rank.values() for log in rank.logs]
+    for path in dict.fromkeys((*run.losses, *logs)):
+        try:
+            found = read_loss(path)
+        except (NoLoss, DumpError):
+            continue
+        if best is None or len(found.loss) > len(best.loss):
+            best = found
+    return best
+
+
+def _run(path: str) -> Run:
+    try:
+        return load_run(path)
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None

@@ -1,0 +1,193 @@
+"""``irtool gate``: structural regressions against a golden dump."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.configuration import read_configuration
+from irtool.cli.inputs import STDIN_NAME, inputs_for, pass_name, read_input
+from irtool.cli.lint_settings import Asked, settings_for
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.dump import Dump
+from irtool.ir.finding import SEVERITIES, Finding, Findings
+from irtool.ir.run import InputFile
+from irtool.lint.fingerprint import fingerprinted
+from irtool.lint.gate import GateFacts, GateRule, run_gate
+from irtool.lint.rule import Rule
+from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
+from irtool.render.findings.json import json_pieces
+from irtool.render.findings.places import relative
+from irtool.render.findings.sarif import sarif_pieces
+from irtool.render.findings.text import TextStyle, text_pieces
+from irtool.render.tables import colours_wanted
+from irtool.syntax.run import load_run
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError
+
+SCHEMA = "irtool.gate/1"
+FAMILY = "GAT"
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+
+
+def command(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The golden dump, or a run folder.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The dump or run that is judged.")],
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="text is for people.")
+    ] = Format.text,
+    select: Annotated[
+        list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Only these regressions.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Not these regressions.")
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE.NAME=NUMBER", help="GAT001.most_more=3 lets three pass."),
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
+                     show_default="info"),
+    ] = None,
+    rank: options.Rank = None,
+    graph: options.GraphNumber = None,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+) -> int:  # fmt: skip
+    """What became worse than in a golden dump?
+
+    New or larger collectives, changed strategies, lost recompute, more memory. Exit status: 0
+    nothing; 1 regressions; 2 could not do it. irtool rules GAT lists what is looked for.
+    """
+    configuration = read_configuration(config)
+    settings = dict(configuration.lint)
+    settings["thresholds"] = _thresholds(settings.get("thresholds"), threshold or ())
+    asked = settings_for(
+        replace(configuration, lint=settings),
+        select=select or [FAMILY],
+        extend_select=(),
+        ignore=ignore or (),
+        baseline=None,
+        machine=None,
+        fail_on=fail_on,
+        source_map=(),
+    )
+    rules = [rule for rule in asked.rules if isinstance(rule, GateRule)]
+    if not rules:
+        raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
+    files = _file(old, rank, graph), _file(new, rank, graph)
+    names = [pass_name(file) for file in files]
+    if names[0] != names[1] and None not in names:
+        note(f"{names[0]} is compared with {names[1]}: what passes did in between counts as change")
+    left, right = (_dump(file) for file in files)
+    found = run_gate(GateFacts(left, right), rules, _failed)
+    made = fingerprinted(found, lambda each: relative(each.file))
+    output = Output(output_file)
+    _write(_report(made, rules, asked), format, output)
+    output.close()
+    grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
+    worse = any(finding.severity in grave for finding in made)
+    return 1 if worse or left.problems or right.problems else 0
+
+
+def _thresholds(given: object, options: Sequence[str]) -> object:
+    """The thresholds of the configuration with those of the command line."""
+    tables: dict[str, dict[str, object]] = {}
+    if isinstance(given, Mapping):
+        for code, table in given.items():  # pyright: ignore[reportUnknownVariableType]  # settings are checked later
+            if not isinstance(table, Mapping):
+                return given  # pyright: ignore[reportUnknownVariableType]  # told by the check
+            tables[str(code)] = dict(table)  # pyright: ignore[reportUnknownArgumentType]  # likewise
+    elif given is not None:
+        return given
+    for text in options:
+        name, equals, number = text.partition("=")
+        code, dot, key = name.strip().partition(".")
+        try:
+            value = float(number) if "." in number or "e" in number else int(number)
+        except ValueError:
+            value = None
+        if not equals or not dot or value is None:
+            hint = "write --threshold GAT001.most_more=3"
+            raise Failure(f"{text} is not CODE.NAME=NUMBER", "--threshold", hint=hint)
+        tables.setdefault(code.upper(), {})[key] = value
+    return tables
+
+
+def _dump(file: InputFile) -> Dump:
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    report_problems(dump.problems)
+    if not any(each.nodes for each in dump.graphs):
+        name = STDIN_NAME if file.path == STDIN else file.path
+        raise Failure("there are no nodes to compare", name)
+    return dump
+
+
+def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
+    """The file itself, or the dump of a run folder that tells most."""
+    if os.path.isdir(path):
+        try:
+            main = load_run(path).compilation(graph, rank).main
+        except DumpError as error:
+            raise Failure(error.message, path, hint=error.hint) from None
+        except LookupError as error:
+            raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+        note(f"compares {main.path}")
+        return InputFile(main.path, main.rank, None, main.name)
+    files, problems = inputs_for([path], rank, graph)
+    if not files:
+        problem = problems[0]
+        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+    if len(files) > 1:
+        raise Failure(f"{len(files)} files match, and one is compared", path)
+    return files[0]
+
+
+def _failed(rule: Rule, error: Exception) -> Finding:
+    message = f"{rule.code} failed: {type(error).__name__}: {error}"
+    return Finding(RuleFailed.code, "warning", message, "", hint=RuleFailed.hint, key=rule.code)
+
+
+def _report(found: Sequence[Finding], rules: Sequence[GateRule], asked: Asked) -> Findings:
+    spoke = {finding.code for finding in found}
+    return Findings(
+        items=tuple(found),
+        rules=tuple(asked.known[code].text() for code in sorted(spoke) if code in asked.known),
+        files=2,
+        compilations=2,
+        checked=tuple(sorted(rule.code for rule in rules)),
+    )
+
+
+def _write(findings: Findings, format: Format, output: Output) -> None:
+    if format is Format.json:
+        pieces = json_pieces(findings, SCHEMA)
+    elif format is Format.sarif:
+        pieces = sarif_pieces(findings)
+    else:
+        width = shutil.get_terminal_size((100, 25)).columns if output.terminal else 100
+        style = TextStyle(max(width, 40), output.terminal and colours_wanted(sys.stdout))
+        pieces = text_pieces(findings, style)
+    for piece in pieces:
+        output.write(piece)

@@ -1,0 +1,202 @@
+"""``irtool lint``: findings for a pull request."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
+from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, resolve
+from irtool.cli.lint_call import Linting
+from irtool.cli.lint_report import (
+    Gathered,
+    against_baseline,
+    report_of,
+    save_baseline,
+    settled,
+    status_of,
+    write,
+)
+from irtool.cli.lint_settings import settings_for
+from irtool.cli.lint_work import Plan, PlannedRule
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note, report, report_problems
+from irtool.ir.finding import Findings
+from irtool.lint.cache import Cache, cache_folder
+from irtool.render.findings.formats import View
+from irtool.render.findings.text import TextStyle, summary_text
+from irtool.render.tables import colours_wanted
+from irtool.render.text import plural
+from irtool.syntax.query import QueryError, query
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    text = "text"
+    concise = "concise"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+    gitlab = "gitlab"
+    junit = "junit"
+    html = "html"
+
+
+_CODES = "CODE[,CODE]"
+
+
+def _lint(
+    paths: options.Paths,
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="text is for people.")
+    ] = Format.text,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_CODES, help="Only these rules: codes, prefixes (COM), names."),
+    ] = None,
+    extend_select: Annotated[
+        list[str] | None, typer.Option(metavar=_CODES, help="These rules too.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar=_CODES, help="Not these rules.")
+    ] = None,
+    where: options.Where = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Known findings, which are not reported.")
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write all findings there, and report none.")
+    ] = False,
+    source_map: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FROM=TO", help="Where paths of Python files in dumps lead to here."),
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The machine: ascend_910b, …, or a file.")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
+                     show_default="info"),
+    ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit 0 even if there are findings.")
+    ] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="How often each rule spoke.")
+    ] = False,
+    all_passes: Annotated[
+        bool, typer.Option("--all-passes", help="Every dump of a run folder, not the telling ones.")
+    ] = False,
+    limit: options.Limit = None,
+    graph: options.GraphNumber = None,
+    jobs: options.Jobs = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Look at everything again, remember nothing.")
+    ] = False,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:  # fmt: skip
+    """What is wrong, or worth a look, in these dumps?
+
+    Exit status: 0 nothing found; 1 findings; 2 could not do it. irtool rules lists what is looked
+    for, irtool explain CODE says more of it.
+    """
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    asked = settings_for(
+        configuration,
+        select=select or (),
+        extend_select=extend_select or (),
+        ignore=ignore or (),
+        baseline=baseline,
+        machine=machine,
+        fail_on=fail_on,
+        source_map=source_map or (),
+    )
+    if update_baseline and asked.settings.baseline is None:
+        raise Failure("--update-baseline needs a file", hint="--baseline irtool-baseline.json")
+    _check_context(context, configuration)
+    plan = Plan(
+        tuple(PlannedRule.of(rule) for rule in asked.rules),
+        context,
+        configuration,
+        _checked_query(where),
+        asked.machine,
+        os.getpid(),
+    )
+    output = Output(output_file)
+    linting = Linting(asked, plan, Cache(None if no_cache else cache_folder()))
+    linting.find(paths, context.rank, graph, all_passes)
+    linting.work(jobs, bar=True)
+    linting.cache.close()
+    report_problems(linting.problems)
+    if not linting.read_files:
+        return _nothing_read(linting)
+    gathered = Gathered(linting.findings, linting.units, linting.silenced(), linting.read_files)
+    found = settled(asked, gathered)
+    if update_baseline:
+        count = plural(save_baseline(asked, found), "finding")
+        note(f"{count} written to {asked.settings.baseline}")
+        return int(linting.unread)
+    marked, stale = against_baseline(asked, found)
+    made = report_of(asked, gathered, marked, stale)
+    style = TextStyle(_width(output), output.terminal and colours_wanted(sys.stdout), limit,
+                      statistics)  # fmt: skip
+    write(made, linting.units, output, format.value, View(style))
+    output.close()
+    if format is not Format.text or output_file:
+        _tell_summary(made)
+    return int(linting.unread) or (0 if exit_zero else status_of(asked, made))
+
+
+command = context_command("lint", _lint)
+
+
+def _width(output: Output) -> int:
+    return max(shutil.get_terminal_size((100, 25)).columns if output.terminal else 100, 40)
+
+
+def _checked_query(where: str | None) -> str | None:
+    if where is not None:
+        try:
+            query(where)
+        except QueryError as error:
+            place = f"--where:1:{error.column}"
+            raise Failure(
+                error.message, place, error.column, error.text, error.hint, "QRY001"
+            ) from None
+    return where
+
+
+def _check_context(arguments: ContextArguments, configuration: Configuration) -> None:
+    """Find values that make no sense before anything is read."""
+    try:
+        resolve(arguments, configuration, None)
+    except Failure as failure:
+        if failure.code != NO_DEVICES:
+            raise
+
+
+def _nothing_read(linting: Linting) -> int:
+    """No dump at all could be read: say why, and end with status 2."""
+    for finding in linting.findings:
+        report(finding.place, "error", finding.code, finding.message, hint=finding.hint)
+    if not linting.findings and not linting.problems:
+        raise Failure("there is no dump to lint", hint="irtool lint samples/")
+    return 2
+
+
+def _tell_summary(findings: Findings) -> None:
+    """The last lines of the text report on standard error, where a person may read along."""
+    for line in summary_text(findings).splitlines():
+        note(line)

@@ -1,0 +1,130 @@
+"""One call of ``irtool lint``: from paths to raw findings, through the cache and processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from irtool.cli.inputs import inputs_for
+from irtool.cli.lint_settings import Asked
+from irtool.cli.lint_units import RunUnit, Unit, folded, run_units, units_of, with_context
+from irtool.cli.lint_work import (
+    Plan,
+    Worked,
+    gathered,
+    lint_unit,
+    text_of,
+    unit_key,
+    unreadable_finding,
+)
+from irtool.cli.report import note
+from irtool.cli.work import Outcome, WorkerDied, processes_for, run_all
+from irtool.ir.finding import Finding, Silenced
+from irtool.ir.problem import Problem
+from irtool.lint.cache import Cache
+from irtool.lint.rule import RunRule
+
+
+class Linting:
+    """What was found, and out of what."""
+
+    def __init__(self, asked: Asked, plan: Plan, cache: Cache) -> None:
+        self.asked = asked
+        self.plan = plan
+        self.cache = cache
+        self.units: list[Unit] = []
+        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
+        self.read_files = 0
+        self._silenced: list[Silenced] = []
+        self._runs: list[RunUnit] = []
+
+    @property
+    def unread(self) -> bool:
+        """Whether something that was named could not be opened."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+    def find(
+        self, paths: Sequence[str], rank: int | None, graph: int | None, all_passes: bool
+    ) -> None:
+        """Find the files, and what is known beside them."""
+        files, problems = inputs_for(paths, rank, graph)
+        self.problems += problems
+        units, left_out = units_of(files, all_passes)
+        if left_out:
+            note(f"left out {left_out:,} dumps of other passes; --all-passes looks at them too")
+        arguments, configuration = self.plan.arguments, self.plan.configuration
+        known = [with_context(unit, arguments, configuration) for unit in units]
+        self._runs = run_units(known)
+        self.units = folded(known, text_of)
+
+    def work(self, jobs: int | None, bar: bool) -> None:
+        """Lint what the cache does not know."""
+        tasks: list[Unit | RunUnit] = [*self.units]
+        run_rules = [rule for rule in self.asked.rules if isinstance(rule, RunRule)]
+        if run_rules:
+            tasks += self._runs
+        if not self._runs:
+            alone = [Silenced(rule.code, "ranks", "") for rule in run_rules]
+            self._silenced += alone * len(self.units)
+        plan_key = self.plan.key()
+        keys = [unit_key(plan_key, task) for task in tasks]
+        results: dict[int, Worked | Outcome[Worked]] = {}
+        for place, (task, key) in enumerate(zip(tasks, keys, strict=True)):
+            found = self.cache.get(key, task.paths) if key is not None else None
+            if found is not None:
+                results[place] = Worked(found, len(task.paths))
+        pending = [place for place in range(len(tasks)) if place not in results]
+        sizes = [sum(map(_size, tasks[place].paths)) for place in pending]
+        work = partial(lint_unit, plan=self.plan)
+        todo = [tasks[place] for place in pending]
+        outcomes = run_all(work, todo, processes_for(sizes, jobs) if todo else 1, bar)
+        results.update(zip(pending, outcomes, strict=True))
+        for place, task in enumerate(tasks):
+            self._add(task, results[place], keys[place])
+
+    def _add(
+        self, task: Unit | RunUnit, result: Worked | Outcome[Worked], key: bytes | None
+    ) -> None:
+        if isinstance(result, Outcome):
+            try:
+                worked = result.get()
+            except (WorkerDied, MemoryError) as error:
+                self._died(task, error)
+                return
+            if key is not None and worked.read == len(task.paths):
+                self.cache.put(key, worked.linted, task.paths)
+        else:
+            worked = result
+        if isinstance(task, Unit):
+            self.read_files += worked.read
+            self.findings += [_of_ranks(each, task) for each in worked.linted.findings]
+        else:
+            self.findings += worked.linted.findings
+        self._silenced += worked.linted.silenced
+
+    def _died(self, task: Unit | RunUnit, error: Exception) -> None:
+        message = str(error) or "not enough memory to lint it"
+        units = task.units if isinstance(task, RunUnit) else (task,)
+        self.findings += [
+            unreadable_finding(file, message, "try --jobs 1, or fewer files at a time", unit)
+            for unit in units
+            for file in unit.files
+        ]
+
+    def silenced(self) -> tuple[Silenced, ...]:
+        """Rules that could not look, each with how many compilations that holds for."""
+        return gathered(self._silenced, len(self.units))
+
+
+def _of_ranks(finding: Finding, unit: Unit) -> Finding:
+    return replace(finding, ranks=unit.ranks) if len(unit.ranks) > 1 else finding
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,140 @@
+"""From raw findings to the report: comments, ignores, baseline, and the places of other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from irtool.cli.configuration import read_text
+from irtool.cli.lint_settings import BAD_SETTING, Asked
+from irtool.cli.lint_units import Unit
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
+from irtool.lint.baseline import BaselineError, apply_baseline, read_baseline, write_baseline
+from irtool.lint.fingerprint import fingerprinted
+from irtool.lint.sources import SourceFiles
+from irtool.lint.suppression import Suppressions, apply_ignores
+from irtool.render.findings.formats import FORMATS, View
+from irtool.render.findings.places import relative
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All findings of a call with what was looked at, before anything is left out."""
+
+    findings: Sequence[Finding]
+    units: Sequence[Unit]
+    silenced: tuple[Silenced, ...]
+    files: int
+
+
+def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
+    """Findings with fingerprints; those that comments or the configuration answer for marked."""
+    sources = SourceFiles(asked.settings.source_map)
+    comments = Suppressions(sources, asked.known)
+    wanted = [_severe(asked, each) for each in gathered.findings if asked.wants(each.code)]
+    found = comments.apply(wanted)
+    found += comments.complaints(asked.codes)
+    for path in sorted(comments.changed):
+        note(f"{path} is not what was compiled: its comments # irtool: do not count")
+    places = {file.label: file.place for unit in gathered.units for file in unit.files}
+    found = fingerprinted(found, lambda each: places.get(each.file) or relative(each.file))
+    found = apply_ignores(found, asked.settings, asked.known, lambda each: relative(each.file))
+    return [_local(finding, sources) for finding in found]
+
+
+def _severe(asked: Asked, finding: Finding) -> Finding:
+    """Findings that no rule's own check made get the severity of the settings here."""
+    severity = asked.severity(finding.code)
+    return replace(finding, severity=severity) if severity is not None else finding
+
+
+def _local(finding: Finding, sources: SourceFiles) -> Finding:
+    """The line of Python by the file's path here, where it can be found."""
+    source = finding.source
+    path = sources.find(source.path) if source is not None else None
+    if source is None or path is None:
+        return finding
+    return replace(finding, source=replace(source, path=path))
+
+
+# -- baseline ----------------------------------------------------------------------------------
+
+
+def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
+    """Write all findings that nothing else answers for; how many.
+
+    Raises:
+        Failure: the file cannot be written.
+    """
+    path = asked.settings.baseline or ""
+    kept = [finding for finding in findings if not finding.suppressed]
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write_baseline(kept))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot write the baseline: {reason}", path) from None
+    return len(kept)
+
+
+def against_baseline(
+    asked: Asked, findings: Sequence[Finding]
+) -> tuple[Sequence[Finding], tuple[str, ...]]:
+    """Findings with the known ones marked, and entries that did not come again.
+
+    Raises:
+        Failure: there is no such file, or it is no baseline.
+    """
+    path = asked.settings.baseline
+    if path is None:
+        return findings, ()
+    if not os.path.exists(path):
+        hint = f"write it with --baseline {path} --update-baseline"
+        raise Failure("there is no such baseline", path, hint=hint, code=BAD_SETTING)
+    try:
+        known = read_baseline(read_text(path))
+    except BaselineError as error:
+        hint = "write it anew with --update-baseline"
+        raise Failure(f"no baseline: {error}", path, hint=hint, code=BAD_SETTING) from None
+    return apply_baseline(findings, known, asked.codes)
+
+
+# -- the report --------------------------------------------------------------------------------
+
+
+def report_of(
+    asked: Asked, gathered: Gathered, findings: Sequence[Finding], stale: tuple[str, ...]
+) -> Findings:
+    """What reporters take."""
+    return Findings(
+        items=tuple(each for each in findings if not each.suppressed),
+        rules=_texts(asked, findings),
+        suppressed=tuple(each for each in findings if each.suppressed),
+        silenced=gathered.silenced,
+        stale=stale,
+        files=gathered.files,
+        compilations=len(gathered.units),
+        checked=tuple(sorted(asked.codes)),
+    )
+
+
+def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
+    known: Mapping[str, object] = asked.known
+    codes = dict.fromkeys(each.code for each in findings if each.code in known)
+    return tuple(asked.known[code].text() for code in sorted(codes))
+
+
+def write(findings: Findings, units: Sequence[Unit], output: Output, name: str, view: View) -> None:
+    """Write the report in a format."""
+    files = tuple(path for unit in units for path in unit.paths)
+    for piece in FORMATS[name](findings, replace(view, files=files)):
+        output.write(piece)
+
+
+def status_of(asked: Asked, findings: Findings) -> int:
+    """1 if there is a finding that the settings want to fail on."""
+    grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
+    return 1 if any(finding.severity in grave for finding in findings.items) else 0

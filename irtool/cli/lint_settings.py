@@ -1,0 +1,138 @@
+"""What ``irtool lint`` was asked: settings of the configuration and of the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from irtool.cli.configuration import Configuration, read_table
+from irtool.cli.report import Failure
+from irtool.cluster.machine import BUILT_IN, Machine, MachineError, built_in, machine_from
+from irtool.ir.problem import Severity
+from irtool.lint.registry import RegistryError, RuleEntry, all_rules
+from irtool.lint.rule import Rule
+from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
+from irtool.lint.settings import (
+    Settings,
+    SettingsError,
+    chosen_rules,
+    expanded,
+    read_settings,
+    with_options,
+)
+
+BAD_SETTING = "LNT001"
+"""Code of failures about settings."""
+BAD_RULES = "LNT002"
+"""Code of failures about rules of other packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Settings with what they stand for."""
+
+    settings: Settings
+    known: Mapping[str, RuleEntry]
+    rules: tuple[Rule, ...]
+    machine: Machine | None
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Codes of the rules that are on."""
+        return frozenset(rule.code for rule in self.rules)
+
+    def wants(self, code: str) -> bool:
+        """Whether findings of a rule are reported; a rule that failed goes unnoticed by nobody."""
+        if code == RuleFailed.code:
+            return code not in expanded(self.settings.ignore, self.known, "ignore")
+        return code in self.codes
+
+    def severity(self, code: str) -> Severity | None:
+        """The severity that the settings say."""
+        return next((rule.chosen_severity for rule in self.rules if rule.code == code), None)
+
+
+def known_rules() -> Mapping[str, RuleEntry]:
+    """All rules by code.
+
+    Raises:
+        Failure: a package's rules cannot be used.
+    """
+    try:
+        return all_rules()
+    except RegistryError as error:
+        hint = "uninstall the package, or tell its authors"
+        raise Failure(str(error), hint=hint, code=BAD_RULES) from None
+
+
+def settings_for(
+    configuration: Configuration,
+    *,
+    select: Sequence[str],
+    extend_select: Sequence[str],
+    ignore: Sequence[str],
+    baseline: str | None,
+    machine: str | None,
+    fail_on: str | None,
+    source_map: Sequence[str],
+) -> Asked:
+    """The settings of the configuration with the options of the command line.
+
+    Raises:
+        Failure: a code, key or value does not exist, or makes no sense.
+    """
+    known = known_rules()
+    folder = os.path.dirname(configuration.path)
+    path = configuration.path
+    try:
+        settings = read_settings(configuration.lint, folder)
+        path = ""
+        settings = with_options(
+            settings,
+            select=select,
+            extend_select=extend_select,
+            ignore=ignore,
+            baseline=baseline,
+            machine=machine,
+            fail_on=fail_on,
+            source_map=[_mapping(each) for each in source_map],
+        )
+        rules = chosen_rules(settings, known)
+    except SettingsError as error:
+        place = error.place if not path else f"{path}: lint.{error.place}"
+        if not path and not error.place.startswith("-"):
+            place = _option(error.place, configuration)
+        raise Failure(error.message, place, hint=error.hint, code=BAD_SETTING) from None
+    except RegistryError as error:
+        raise Failure(str(error), code=BAD_RULES) from None
+    return Asked(settings, known, tuple(rules), _machine(settings.machine))
+
+
+def _option(place: str, configuration: Configuration) -> str:
+    """Where a code stands that does not exist: in the file if it has the key, else an option."""
+    key = place.partition(".")[0]
+    if key in configuration.lint or key.replace("-", "_") in configuration.lint:
+        return f"{configuration.path}: lint.{place}"
+    return f"--{place}"
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not equals:
+        raise SettingsError(f"{text} is not FROM=TO", "--source-map", "--source-map /build=.")
+    return old, new or "."
+
+
+def _machine(name: str | None) -> Machine | None:
+    if name is None:
+        return None
+    if name in BUILT_IN:
+        return built_in(name)
+    if not os.path.exists(name):
+        hint = f"there are {', '.join(BUILT_IN)}; or give a TOML file"
+        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
+    try:
+        return machine_from(read_table(name))
+    except MachineError as error:
+        raise Failure(str(error), name) from None

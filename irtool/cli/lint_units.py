@@ -1,0 +1,216 @@
+"""What ``irtool lint`` looks at: files by compilation, with what is known beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import ContextArguments, resolve
+from irtool.cli.inputs import STDIN_NAME, pass_name
+from irtool.cli.report import Failure
+from irtool.ir.run import InputFile
+from irtool.lint.kinds import kind_of_name
+from irtool.lint.rule import DumpKind
+from irtool.sharding.network.context import ParallelContext
+from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_names import parse_name
+from irtool.syntax.run_walk import natural
+
+_RANK = re.compile(r"\brank[_.]?\d+\b")
+
+
+@dataclass(frozen=True, slots=True)
+class LintFile:
+    """One dump: ``kind`` by its name, ``place`` what fingerprints know of where it stands."""
+
+    path: str
+    name: str
+    kind: DumpKind
+    place: str
+
+    @property
+    def label(self) -> str:
+        """What findings call it."""
+        return STDIN_NAME if self.path == STDIN else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The dumps of one compilation of one rank.
+
+    ``family`` is the same for all ranks of one compilation; ``ranks`` are those that it speaks
+    for, as their graphs are equal.  ``parallel`` is None where the context is not known.
+    """
+
+    files: tuple[LintFile, ...]
+    rank: int | None
+    family: str
+    ranks: tuple[int, ...] = ()
+    parallel: ParallelContext | None = None
+    context: Mapping[str, object] | None = None
+    why_no_context: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What findings call its files."""
+        return tuple(file.label for file in self.files)
+
+
+def units_of(files: Sequence[InputFile], all_passes: bool) -> tuple[list[Unit], int]:
+    """Compilations, and how many dumps of folders were left out.
+
+    Of a folder, those dumps are taken that rules look at: before and after the parallel pass, and
+    ``validate``; where there is neither of the last two, the last dump there is.  What is named
+    itself is always taken.
+    """
+    groups: dict[tuple[object, ...], list[InputFile]] = {}
+    for file in files:
+        folder = os.path.dirname(file.path)
+        key = (file.run, file.rank, file.compilation) if file.run else ("", file.rank, folder)
+        groups.setdefault(key, []).append(file)
+    found: list[Unit] = []
+    counts: dict[str, int] = {}
+    left_out = 0
+    for members in groups.values():
+        parts = [members] if members[0].run else _split(members)
+        for part in parts:
+            chosen = part if all_passes or not part[0].run else _telling(part)
+            left_out += len(part) - len(chosen)
+            found.append(_unit(chosen, counts))
+    return found, left_out
+
+
+def _split(files: Sequence[InputFile]) -> list[list[InputFile]]:
+    """Files named one by one: a new compilation begins where a kind of dump comes again."""
+    parts: list[list[InputFile]] = []
+    seen: set[DumpKind] = set()
+    for file in sorted(files, key=lambda each: _order(each.path)):
+        kind = _kind(file)
+        if not parts or (kind != "other" and kind in seen):
+            parts.append([])
+            seen = set()
+        seen.add(kind)
+        parts[-1].append(file)
+    return parts
+
+
+def _order(path: str) -> tuple[int, object]:
+    number = parse_name(os.path.basename(path)).number
+    return (number if number is not None else 1 << 40, natural(path))
+
+
+def _telling(files: Sequence[InputFile]) -> list[InputFile]:
+    chosen = [file for file in files if _kind(file) != "other"]
+    if not any(_kind(file) in ("end", "validate") for file in files):
+        last = [file for file in files if _kind(file) == "other"][-1:]
+        chosen = [file for file in files if file in chosen or file in last]
+    return chosen
+
+
+def _kind(file: InputFile) -> DumpKind:
+    return kind_of_name(pass_name(file) or "")
+
+
+def _unit(files: Sequence[InputFile], counts: dict[str, int]) -> Unit:
+    first = files[0]
+    folder = os.path.dirname(first.path)
+    family = f"{first.run}\0{_RANK.sub('rank', folder)}"
+    rank_family = f"{family}\0{first.rank}"
+    ordinal = counts[rank_family] = counts.get(rank_family, -1) + 1
+    made = tuple(_file(each) for each in files)
+    return Unit(made, first.rank, f"{family}\0{ordinal}")
+
+
+def _file(file: InputFile) -> LintFile:
+    name = pass_name(file) or ""
+    folder = os.path.relpath(os.path.dirname(file.path) or ".", file.run) if file.run else ""
+    plain = folder.replace(os.sep, "/") if folder not in ("", ".") else ""
+    return LintFile(file.path, name, _kind(file), f"{plain}/{name}" if plain else name)
+
+
+# -- context -----------------------------------------------------------------------------------
+
+
+def with_context(
+    unit: Unit, arguments: ContextArguments, configuration: Configuration, seen: int | None = None
+) -> Unit:
+    """The unit with its parallel context, where anybody says how many devices there are.
+
+    ``seen`` is the number of devices that its dumps show.
+    """
+    first = unit.files[0].path
+    beside = None if first == STDIN else first
+    try:
+        found = resolve(arguments, configuration, beside, unit.rank, seen)
+    except Failure as failure:
+        return replace(unit, why_no_context=_reason(failure))
+    return replace(unit, parallel=found.context, context=found.values, why_no_context="")
+
+
+def _reason(failure: Failure) -> str:
+    """Why there is no context, where it is more than that nobody said anything."""
+    return f"{failure.place}: {failure.message}" if failure.code == "CTX002" else ""
+
+
+# -- equal ranks -------------------------------------------------------------------------------
+
+
+def folded(units: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
+    """One unit for all ranks whose dumps are equal up to what depends on the rank."""
+    families: dict[str, list[Unit]] = {}
+    for unit in units:
+        families.setdefault(unit.family, []).append(unit)
+    made: list[Unit] = []
+    for members in families.values():
+        ranks = {unit.rank for unit in members}
+        if len(members) < 2 or len(ranks) < len(members) or None in ranks:
+            made += members
+            continue
+        made += _classes(members, read)
+    return made
+
+
+def _classes(members: Sequence[Unit], read: Callable[[str], str]) -> list[Unit]:
+    fingerprints = Fingerprints()
+    found: dict[object, list[Unit]] = {}
+    for unit in sorted(members, key=lambda each: each.rank or 0):
+        parallel = unit.parallel
+        # Stages differ in their networks; within one, the rank only says whose slices are seen.
+        context = replace(parallel, rank=parallel.stage_ranks[0]) if parallel is not None else None
+        texts = tuple(
+            (file.name, fingerprints.of(read(file.path), unit.rank or 0)) for file in unit.files
+        )
+        found.setdefault((context, texts), []).append(unit)
+    return [
+        replace(same[0], ranks=tuple(unit.rank for unit in same if unit.rank is not None))
+        for same in found.values()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnit:
+    """The same compilation of several ranks."""
+
+    units: tuple[Unit, ...] = field(default=())
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What findings call its files."""
+        return tuple(path for unit in self.units for path in unit.paths)
+
+
+def run_units(units: Sequence[Unit]) -> list[RunUnit]:
+    """Compilations of which several ranks were given."""
+    families: dict[str, list[Unit]] = {}
+    for unit in units:
+        families.setdefault(unit.family, []).append(unit)
+    found: list[RunUnit] = []
+    for members in families.values():
+        ranks = {unit.rank for unit in members}
+        if len(ranks) > 1 and len(ranks) == len(members) and None not in ranks:
+            found.append(RunUnit(tuple(sorted(members, key=lambda each: each.rank or 0))))
+    return found

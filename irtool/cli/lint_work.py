@@ -1,0 +1,260 @@
+"""The work of ``irtool lint`` on one compilation or run; done in several processes, and cached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from irtool.cli.configuration import Configuration, load_custom_rules
+from irtool.cli.context import ContextArguments
+from irtool.cli.inputs import read_input
+from irtool.cli.lint_units import LintFile, RunUnit, Unit, with_context
+from irtool.cluster.machine import Machine
+from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding, Silenced
+from irtool.ir.groups import devices
+from irtool.ir.problem import Severity
+from irtool.ir.run import InputFile
+from irtool.lint.cache import digest, program_digest
+from irtool.lint.engine import Linted, lint_compilation, lint_run
+from irtool.lint.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
+from irtool.lint.kinds import kind_of_dump
+from irtool.lint.registry import all_rules
+from irtool.lint.rule import DumpKind, Lacking, Rule
+from irtool.lint.rules.syntax.syn000_unreadable_file import UnreadableFile
+from irtool.syntax.query import query
+from irtool.syntax.run_context import CASE_FILE
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError, read_content
+
+_MAIN_KINDS = ("begin", "end", "validate")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRule:
+    """A rule as the settings want it, in a form that travels between processes."""
+
+    code: str
+    values: tuple[tuple[str, int | float], ...] = ()
+    severity: Severity | None = None
+
+    @classmethod
+    def of(cls, rule: Rule) -> PlannedRule:
+        """The plan of a rule."""
+        return cls(rule.code, tuple(sorted(rule.values.items())), rule.chosen_severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do with every compilation."""
+
+    rules: tuple[PlannedRule, ...]
+    arguments: ContextArguments
+    configuration: Configuration
+    where: str | None = None
+    machine: Machine | None = None
+    process: int = 0
+
+    def key(self) -> bytes:
+        """Of all that decides what rules say, apart from the dumps and their contexts."""
+        custom = [_content(path) for path in self.configuration.rules]
+        if self.arguments.file is not None:
+            custom.append(_content(self.arguments.file))
+        # Where the dumps themselves show how many devices there are, these are looked at later.
+        given = (dict(self.arguments.given), dict(self.configuration.context))
+        parts = (self.rules, self.where, self.machine, given)
+        origins = sorted(entry.origin for entry in all_rules().values() if entry.origin)
+        return digest(program_digest(), repr(parts), repr(origins), *custom)
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What came of one unit: findings, and how many of its files could be read."""
+
+    linted: Linted
+    read: int
+
+
+def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
+    """What the result of a unit depends on; None where a file cannot be read."""
+    units = unit.units if isinstance(unit, RunUnit) else (unit,)
+    parts: list[bytes | str] = [plan_key, type(unit).__name__]
+    try:
+        for each in units:
+            parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
+            beside = os.path.join(os.path.dirname(each.files[0].path), CASE_FILE)
+            if each.parallel is None and os.path.isfile(beside):
+                parts.append(_content(beside))
+            for file in each.files:
+                if file.path == STDIN:
+                    return None
+                parts += [repr((file.name, file.kind)), _content(file.path)]
+    except OSError:
+        return None
+    return digest(*parts)
+
+
+def _content(path: str) -> bytes:
+    if not os.path.isfile(path):
+        raise OSError(path)  # a named pipe can be read only once
+    with open(path, "rb") as file:
+        return file.read()
+
+
+# -- one compilation ---------------------------------------------------------------------------
+
+
+def lint_unit(unit: Unit | RunUnit, plan: Plan) -> Worked:
+    """Lint the dumps of a compilation, or several ranks together."""
+    _prepare(plan)
+    rules = _rules(plan.rules)
+    where = query(plan.where) if plan.where is not None else None
+    if isinstance(unit, RunUnit):
+        return _lint_ranks(unit, rules, plan, where)
+    dumps, unreadable = _loaded(unit)
+    facts = _facts(unit, dumps, plan)
+    linted = lint_compilation(facts, rules, where)
+    if any(rule.code == UnreadableFile.code for rule in rules):
+        linted.findings += unreadable
+    return Worked(linted, len(dumps))
+
+
+def _lint_ranks(
+    unit: RunUnit, rules: Sequence[Rule], plan: Plan, where: Callable[..., bool] | None
+) -> Worked:
+    ranks = {each.rank or 0: _facts_of_rank(each, plan) for each in unit.units}
+    counts = {f.surroundings.parallel.devices for f in ranks.values() if f.surroundings.parallel}
+    whole = len(counts) == 1 and len(ranks) == counts.pop()
+    return Worked(lint_run(RunFacts(ranks, whole), rules, where), len(unit.paths))
+
+
+def _facts_of_rank(unit: Unit, plan: Plan) -> CompilationFacts:
+    """Facts whose dumps are read when a rule asks for them: there may be many ranks."""
+    if not any(file.kind in ("end", "validate") for file in unit.files):
+        return _facts(unit, _loaded(unit)[0], plan)
+    surroundings = _surroundings(unit, plan)
+    made = [
+        DumpFacts(partial(_read_of_rank, file), file.kind, file.label, file.name)
+        for file in unit.files
+    ]
+    return CompilationFacts(made, surroundings)
+
+
+def _read_of_rank(file: LintFile) -> Dump:
+    try:
+        return read_input(InputFile(file.path))
+    except DumpError as error:
+        raise Lacking("ranks", str(error)) from None
+
+
+@lru_cache(maxsize=4)
+def _rules(planned: tuple[PlannedRule, ...]) -> list[Rule]:
+    made: list[Rule] = []
+    for each in planned:
+        rule = all_rules()[each.code].load()(dict(each.values))
+        rule.chosen_severity = each.severity
+        made.append(rule)
+    return made
+
+
+def _prepare(plan: Plan) -> None:
+    """What the main process has done before, and a fresh one has not."""
+    if plan.process != os.getpid() and not _prepared:
+        load_custom_rules(plan.configuration)
+        _prepared.add(os.getpid())
+
+
+_prepared: set[int] = set()
+
+
+def _loaded(unit: Unit) -> tuple[list[tuple[LintFile, Dump]], list[Finding]]:
+    found: list[tuple[LintFile, Dump]] = []
+    unreadable: list[Finding] = []
+    for file in unit.files:
+        try:
+            found.append((file, read_input(InputFile(file.path))))
+        except DumpError as error:
+            unreadable.append(unreadable_finding(file, error.message, error.hint, unit))
+        except MemoryError:
+            message = "not enough memory to read it"
+            unreadable.append(unreadable_finding(file, message, "try --jobs 1", unit))
+    return found, unreadable
+
+
+def unreadable_finding(file: LintFile, message: str, hint: str, unit: Unit) -> Finding:
+    """SYN000 for a file."""
+    rule = UnreadableFile
+    return Finding(
+        rule.code,
+        rule.severity,
+        message,
+        file.label,
+        hint=hint,
+        rank=unit.rank,
+        ranks=() if unit.rank is None else (unit.rank,),
+        key=message,
+    )
+
+
+def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> CompilationFacts:
+    kinds = _kinds(dumps)
+    if unit.parallel is None and not unit.why_no_context:
+        seen = _devices_seen([dump for _, dump in dumps])
+        unit = with_context(unit, plan.arguments, plan.configuration, seen) if seen else unit
+    surroundings = _surroundings(unit, plan)
+    made = [
+        DumpFacts(partial(_same, dump), kind, file.label, file.name)
+        for (file, dump), kind in zip(dumps, kinds, strict=True)
+    ]
+    return CompilationFacts(made, surroundings)
+
+
+def _surroundings(unit: Unit, plan: Plan) -> Surroundings:
+    return Surroundings(unit.rank, unit.parallel, unit.context, plan.machine, unit.why_no_context)
+
+
+def _same(dump: Dump) -> Dump:
+    return dump
+
+
+def _kinds(dumps: Sequence[tuple[LintFile, Dump]]) -> list[DumpKind]:
+    """Kinds by name; where no name says one, the last dump's by what is in it."""
+    kinds: list[DumpKind] = [file.kind for file, _ in dumps]
+    if dumps and not any(kind in _MAIN_KINDS for kind in kinds):
+        kinds[-1] = kind_of_dump(dumps[-1][1])
+    elif "end" not in kinds and "validate" not in kinds:
+        for place in reversed(range(len(kinds))):
+            if kinds[place] == "other":
+                found = kind_of_dump(dumps[place][1])
+                kinds[place] = found if found in ("end", "validate") else "other"
+                break
+    return kinds
+
+
+def _devices_seen(dumps: Sequence[Dump]) -> int | None:
+    for dump in reversed(dumps):
+        found = devices(dump)
+        if found.is_exact:
+            return found.world
+    return None
+
+
+def text_of(path: str) -> str:
+    """The text of a dump; its path where it cannot be read, which is like no other."""
+    try:
+        return read_content(path).data.decode("utf-8", "surrogateescape")
+    except DumpError:
+        return path
+
+
+def gathered(silenced: Sequence[Silenced], total: int) -> tuple[Silenced, ...]:
+    """How often each rule lacked what, out of so many compilations."""
+    counts: dict[tuple[str, str], list[Silenced]] = {}
+    for each in silenced:
+        counts.setdefault((each.code, each.need), []).append(each)
+    return tuple(
+        replace(same[0], count=min(len(same), total), total=total)
+        for _, same in sorted(counts.items())
+    )

@@ -1,0 +1,177 @@
+"""``irtool memory``: what a device holds, when it holds most, and what would make that less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.memory_inputs import (
+    Layout,
+    RankDump,
+    layout_of,
+    machine_of,
+    read_ranks,
+    size_of,
+    sizes_of,
+    with_sizes,
+)
+from irtool.cli.output import Output
+from irtool.cluster.machine import Machine
+from irtool.cluster.memory import MemoryOptions, memory
+from irtool.cluster.memory_plan import memory_plan
+from irtool.render.json import json_text
+from irtool.render.memory import MemoryView, RankMemory, memory_document
+from irtool.render.memory_json import memory_object
+from irtool.render.memory_page import memory_page, memory_picture
+from irtool.render.page.page import render_page
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    svg = "svg"
+    html = "html"
+
+
+class Order(str, Enum):
+    """Launch orders."""
+
+    bfs = "bfs"
+    dfs = "dfs"
+    dump = "dump"
+
+
+class Rounding(str, Enum):
+    """How sizes are rounded."""
+
+    pool = "pool"
+    somas = "somas"
+    none = "none"
+
+
+def _memory(
+    paths: options.Paths,
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="table is for people.")
+    ] = Format.table,
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
+    ] = None,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
+    ] = None,
+    order: Annotated[
+        Order, typer.Option(help="bfs is MindSpore's default; dump is the printed order.")
+    ] = Order.bfs,
+    rounding: Annotated[
+        Rounding, typer.Option(help="Of tensors: by the memory pool, by Somas, or not at all.")
+    ] = Rounding.pool,
+    views: Annotated[
+        bool, typer.Option("--views", help="Transpose, Split and slices are views, not copies.")
+    ] = False,
+    hccl_buffer: Annotated[
+        str, typer.Option(metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).")
+    ] = "200MiB",
+    input_copies: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Batches a device holds: 2 with dataset sink.")
+    ] = 1,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="What operations and bytes cost in seconds."),
+    ] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="What stays, layer by layer.")] = False,
+    servers: Annotated[
+        bool, typer.Option("--servers", help="What parameter server mode would move.")
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")
+    ] = None,
+    graph: options.GraphNumber = None,
+    allow_unknown: options.AllowUnknown = False,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:
+    """What does a device hold, when most, and what would make that less?
+
+    Reads a validate dump, or a run folder: then one dump of each class of equal ranks, the worst
+    rank first. Exit status: 0 fine; 1 it does not fit, or a part is unknown.
+    """
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    output = Output(output_file)
+    most = None if limit is None else size_of(limit, "--limit")
+    counting = MemoryOptions(
+        order.value, rounding.value, views, size_of(hccl_buffer, "--hccl-buffer"), input_copies
+    )
+    sizes = sizes_of(bind or [])
+    found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
+    layout = layout_of(found, context, configuration)
+    asked = _Asked(counting, most, machine_of(machine, context), layout)
+    view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)
+    _write(output, format, view)
+    return _status(view, allow_unknown)
+
+
+command = context_command("memory", _memory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How to count, and against what."""
+
+    counting: MemoryOptions
+    limit: int | None
+    machine: Machine
+    layout: Layout
+
+
+def _worst_first(asked: _Asked, found: Sequence[RankDump]) -> tuple[RankMemory, ...]:
+    """Each class of ranks, the one that needs most first; options are tried on that one only."""
+    counted = [
+        RankMemory(
+            one.rank, one.ranks, asked.layout.stage_of(one.rank), memory(one.dump, asked.counting)
+        )
+        for one in found
+    ]
+    counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
+    worst = counted[0]
+    plan = memory_plan(worst.memory, asked.machine, asked.limit, asked.layout.stages or 1)
+    return (replace(worst, plan=plan), *counted[1:])
+
+
+def _write(output: Output, format: Format, view: MemoryView) -> None:
+    match format:
+        case Format.json:
+            output.write(f"{json_text(memory_object(view))}\n")
+        case Format.svg:
+            output.write(memory_picture(view))
+        case Format.html:
+            output.write(render_page(memory_page(view)))
+        case Format.table:
+            output.show(memory_document(view))
+    output.close()
+
+
+def _status(view: MemoryView, allow_unknown: bool) -> int:
+    if view.limit is not None:
+        fits = [one.memory.fits(view.limit) for one in view.ranks]
+        if False in fits:
+            return 1
+        if None in fits and not allow_unknown:
+            return 1
+    incomplete = any(not one.memory.is_complete for one in view.ranks)
+    problems = any(one.problems for one in view.ranks)
+    return 1 if problems or (incomplete and not allow_unknown) else 0

@@ -1,0 +1,129 @@
+"""``irtool pipeline``: stages, their work, their schedule, and how long they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.memory_inputs import (
+    Layout,
+    RankDump,
+    layout_of,
+    machine_of,
+    read_ranks,
+    sizes_of,
+    with_sizes,
+)
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.cluster.memory import memory
+from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.render.json import json_text
+from irtool.render.page.page import render_page
+from irtool.render.pipeline import PipelineView, pipeline_document
+from irtool.render.pipeline_json import pipeline_object
+from irtool.render.pipeline_page import pipeline_page, pipeline_picture
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    svg = "svg"
+    html = "html"
+
+
+def _pipeline(
+    paths: options.Paths,
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="table is for people.")
+    ] = Format.table,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="What operations and bytes cost in seconds."),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")
+    ] = None,
+    graph: options.GraphNumber = None,
+    allow_unknown: options.AllowUnknown = False,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:
+    """Stages: their work and memory, schedule, waiting, balance, transfers; what to change.
+
+    Reads a run folder with a validate dump of each stage; with fewer it says what it cannot know.
+    Exit status: 0 fine; 1 a Send or Receive has no answer, or a part is unknown.
+    """
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    output = Output(output_file)
+    sizes = sizes_of(bind or [])
+    found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
+    layout = layout_of(found, context, configuration)
+    model = machine_of(machine, context)
+    result = pipeline(_inputs(found, layout), layout.stages or 1, layout.devices or 1, model)
+    path = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    _write(output, format, PipelineView(path, result, model, rows))
+    problems = any(one.dump.problems for one in found)
+    return 1 if problems or _has_findings(result, allow_unknown) else 0
+
+
+command = context_command("pipeline", _pipeline)
+
+
+def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
+    """The dumps with their ranks; where nobody says the rank of a single one, it is taken as 0.
+
+    Raises:
+        Failure: nobody says how many stages there are, or whose dumps these are.
+    """
+    if layout.stages is None or (layout.stages > 1 and layout.devices is None):
+        raise Failure(
+            "how many devices and stages are there? Neither the dumps nor their folder say it",
+            hint="--devices 16 --stages 4, and --rank for a single dump",
+        )
+    if len(found) > 1 and any(one.rank is None for one in found):
+        one = next(one for one in found if one.rank is None)
+        hint = "put each dump into a folder rank_N, or give one and --rank"
+        raise Failure("whose dump is this?", one.path, hint=hint)
+    if found[0].rank is None and layout.stages > 1:
+        note(f"{found[0].path}: taken as rank 0; --rank says whose it is")
+    return [
+        StageInput(one.rank or 0, one.ranks or (one.rank or 0,), memory(one.dump)) for one in found
+    ]
+
+
+def _write(output: Output, format: Format, view: PipelineView) -> None:
+    match format:
+        case Format.json:
+            output.write(f"{json_text(pipeline_object(view))}\n")
+        case Format.svg:
+            output.write(pipeline_picture(view))
+        case Format.html:
+            output.write(render_page(pipeline_page(view)))
+        case Format.table:
+            output.show(pipeline_document(view))
+    output.close()
+
+
+def _has_findings(result: Pipeline, allow_unknown: bool) -> bool:
+    if any(item.is_certain for item in result.transfers.unmatched):
+        return True
+    if result.played is not None and result.played.waits:
+        return True
+    unknown = bool(result.missing) or any(stage.work.unknown for stage in result.stages)
+    return unknown and result.stage_count > 1 and not allow_unknown

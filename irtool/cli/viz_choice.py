@@ -1,0 +1,94 @@
+"""Which part of a dump ``irtool viz`` draws: ``--around``, ``--path``, ``--where``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from irtool.cli.report import Failure
+from irtool.render.picture.choose import around, between, find_leaves, where
+from irtool.render.picture.leaves import Leaf, Material
+from irtool.syntax.query import QueryError, query
+
+_MOST_CENTRES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the command line chooses; at most one of the three."""
+
+    around: str | None
+    radius: int
+    path: tuple[str, str] | None
+    where: str | None
+
+
+def check_choice(choice: Choice) -> None:
+    """Find mistakes before anything is read."""
+    given = [
+        option
+        for option, value in (
+            ("--around", choice.around),
+            ("--path", choice.path),
+            ("--where", choice.where),
+        )
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise Failure(f"{' and '.join(given)} cannot be combined", hint="give one of them")
+    if choice.where is not None:
+        _predicate(choice.where)
+
+
+def _predicate(text: str):  # type: ignore[no-untyped-def]  # the predicate's type is the query module's
+    try:
+        return query(text)
+    except QueryError as error:
+        place = f"--where:1:{error.column}"
+        raise Failure(
+            error.message, place, error.column, error.text, error.hint, "QRY001"
+        ) from None
+
+
+def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[Leaf]]:
+    """The part to draw, and the statements in it that were asked for.
+
+    Raises:
+        Failure: no such node, or no way between two.
+    """
+    if choice.around is not None:
+        centres = _named(everything, choice.around, "--around")
+        if len(centres) > _MOST_CENTRES:
+            message = f"--around {choice.around} means {len(centres)} nodes"
+            raise Failure(message, hint="name one by its id: --around %12; or use --where")
+        return around(everything, centres, choice.radius), centres
+    if choice.path is not None:
+        starts, ends = (_named(everything, name, "--path") for name in choice.path)
+        found = between(everything, starts, ends)
+        if not found.leaves:
+            raise Failure(
+                f"no value gets from {choice.path[0]} to {choice.path[1]}",
+                hint="the other way round? What only orders is no way, unless with --all",
+            )
+        return found, [leaf for leaf in (*starts, *ends) if leaf in set(found.leaves)]
+    if choice.where is not None:
+        wanted = _predicate(choice.where)
+        leaves = [leaf for leaf in everything.leaves if leaf.node is not None and wanted(leaf.node)]
+        if not leaves:
+            raise Failure(
+                f"no node that is drawn meets {choice.where}",
+                hint="loads, monads and tuples are drawn with --all only",
+            )
+        return where(everything, leaves), ()
+    return everything, ()
+
+
+def _named(everything: Material, name: str, option: str) -> list[Leaf]:
+    found = find_leaves(everything, name)
+    if found:
+        return found
+    names = {leaf.name for leaf in everything.leaves}
+    close = get_close_matches(name, sorted(names), n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else "ids are %12; --all draws loads, too"
+    raise Failure(f"{option}: there is no node {name} among those that are drawn", hint=hint)

@@ -1,0 +1,195 @@
+"""What ``irtool viz`` draws: reads dumps and runs, asks ``check``, and reads overlays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irtool.cli.begin import context_of, is_later
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import NO_DEVICES, ContextArguments
+from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.dump import Dump
+from irtool.ir.problem import Problem
+from irtool.ir.run import InputFile
+from irtool.ir.whole import Whole
+from irtool.render.picture.overlay import Mark, Overlay
+from irtool.render.picture.overlay_json import OverlayError, read_overlays
+from irtool.render.text import shortened
+from irtool.sharding.check import check
+from irtool.sharding.network.report import Report
+from irtool.syntax.run import load_run
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_names import parse_name
+from irtool.syntax.source import DumpError
+
+_JUDGED = ("step_parallel_begin", "pre_auto_parallel", "pipeline_split")
+_LARGEST_OVERLAY = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What is drawn; ``report`` is there where ``check`` can judge it."""
+
+    title: str
+    dumps: tuple[Dump, ...]
+    whole: Whole
+    report: Report | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def load_drawn(
+    path: str,
+    context: ContextArguments,
+    configuration: Configuration,
+    graph: int | None,
+    *,
+    whole: bool,
+    judge: bool,
+) -> Drawn:
+    """Read what a path means.
+
+    Raises:
+        Failure: there is nothing to draw.
+    """
+    if whole:
+        return _whole_run(path, graph)
+    file = _file(path, context.rank, graph)
+    dump = _read(file)
+    place = STDIN_NAME if file.path == STDIN else file.path
+    report = _judged(file, dump, context, configuration) if judge else None
+    return Drawn(_title(place), (dump,), dump.whole(), report, dump.problems)
+
+
+def _title(path: str) -> str:
+    """The last parts of a path, which tell the run, the rank and the pass."""
+    return "/".join(os.path.normpath(path).split(os.sep)[-3:])
+
+
+def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
+    if path != STDIN and os.path.isdir(path):
+        return _main_of_run(path, rank, graph)
+    files, problems = inputs_for([path], None, graph)
+    if not files:
+        problem = problems[0]
+        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+    report_problems(problems)
+    if len(files) > 1:
+        raise Failure(f"{len(files)} files match, and one is drawn at a time", path)
+    return files[0]
+
+
+def _main_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
+    try:
+        picked = load_run(path).compilation(graph, rank)
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    main = picked.main
+    note(f"draws {main.path}" + (f", {picked.chosen}" if picked.chosen else ""))
+    return InputFile(main.path, picked.rank, picked.index, main.name, path)
+
+
+def _whole_run(path: str, graph: int | None) -> Drawn:
+    if not os.path.isdir(path):
+        raise Failure("--whole joins the stages of a run", path, hint="give the run's folder")
+    try:
+        run = load_run(path)
+        whole = run.whole(graph)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
+    ranks = sorted({str(item.source) for item in whole.nodes})
+    note(f"draws rank {', '.join(ranks)}: one of each stage, {len(whole.transfers)} transfers")
+    problems = tuple(problem for dump in whole.dumps for problem in dump.problems)
+    return Drawn(_title(os.path.abspath(path)), whole.dumps, whole, None, problems)
+
+
+def _read(file: InputFile) -> Dump:
+    place = STDIN_NAME if file.path == STDIN else file.path
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    if not any(True for _ in dump.nodes()):
+        report_problems(dump.problems)
+        raise Failure("there is no statement in this dump", place, code="SYN000")
+    return dump
+
+
+# -- check -------------------------------------------------------------------------------------
+
+
+def _judged(
+    file: InputFile, dump: Dump, context: ContextArguments, configuration: Configuration
+) -> Report | None:
+    """What ``check`` says of a dump taken before the parallel pass."""
+    if file.path == STDIN or is_later(file.path):
+        return None
+    if parse_name(os.path.basename(file.path)).name not in _JUDGED:
+        return None
+    try:
+        resolved = context_of(file, context, configuration)
+    except Failure as failure:
+        if failure.code != NO_DEVICES:
+            raise
+        note(f"no slices on edges: {failure.message}")
+        return None
+    return check(dump, resolved.context)
+
+
+# -- overlays ----------------------------------------------------------------------------------
+
+
+def overlays_of(drawn: Drawn, paths: Sequence[str]) -> list[Overlay]:
+    """Overlays of files, after those that ``check`` found just now.
+
+    Raises:
+        Failure: a file cannot be read, or is no overlay.
+    """
+    found: list[Overlay] = []
+    if drawn.report is not None:
+        findings = findings_overlay(drawn.report)
+        if findings.marks:
+            found.append(findings)
+    for path in paths:
+        for each in _overlays(path, drawn.dumps):
+            # What a file says goes before what was found on the way.
+            found = [other for other in found if other.topic != each.topic]
+            found.append(each)
+    return found
+
+
+def findings_overlay(report: Report) -> Overlay:
+    """The findings of ``check`` as marks of nodes."""
+    marks = {
+        finding.node: Mark(None, finding.severity, shortened(finding.message, 60))
+        for finding in reversed(report.findings)
+        if finding.node is not None
+    }
+    return Overlay("findings", "findings of check", marks=marks)
+
+
+def _overlays(path: str, dumps: Sequence[Dump]) -> list[Overlay]:
+    try:
+        if os.path.getsize(path) > _LARGEST_OVERLAY:
+            raise Failure("too large for an overlay", path)
+        with open(path, encoding="utf-8") as stream:
+            data: object = json.load(stream)
+    except OSError as error:
+        raise Failure(f"cannot read: {(error.strerror or str(error)).lower()}", path) from None
+    except (ValueError, RecursionError) as error:
+        message = f"no JSON: {error}"
+        raise Failure(message, path, hint="--overlay takes what --format json writes") from None
+    try:
+        found = read_overlays(data, dumps)
+    except OverlayError as error:
+        raise Failure(str(error), path) from None
+    if not found:
+        note(f"{path}: says nothing of nodes of this dump")
+    return found

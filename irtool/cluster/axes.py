@@ -1,0 +1,137 @@
+"""Which axis of parallelism a collective serves, from why it is there and which ranks it joins.
+
+The cause decides where it can: gradients of replicated parameters serve data parallelism, sharded
+weights the optimizer, partial sums of a matrix product tensor parallelism, transfers between stages
+the pipeline.  A redistribution or a reduction of another operator is judged by its ranks: those of
+a group that shares gradients are data parallel, those that meet such groups in one rank at most are
+tensor parallel, and what is neither is unknown.  A backward collective serves what its forward one
+serves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.cluster.sources import user_location
+from irtool.ir.collectives import Collective
+from irtool.ir.node import Node
+
+Axis: TypeAlias = Literal[
+    "data", "tensor", "pipeline", "optimizer", "expert", "sequence", "data and tensor", "unknown"
+]
+"""``sequence``: keys and values passed round in ring attention; ``data and tensor``: a group that
+holds ranks of both."""
+
+AXES: tuple[Axis, ...] = (
+    "data", "tensor", "pipeline", "optimizer", "expert", "sequence", "data and tensor", "unknown"
+)  # fmt: skip
+
+_CERTAIN: dict[str, Axis] = {
+    "mirror": "data",
+    "adasum": "data",
+    "optimizer parallel": "optimizer",
+    "pipeline": "pipeline",
+    "result broadcast": "pipeline",
+    "ring attention": "sequence",
+}
+_PRODUCT = re.compile(r"MatMul|Matmul|Dense|Linear|Einsum|Conv|Gather|Embedding")
+_EXPERT = re.compile(r"moe|expert", re.IGNORECASE)
+_ALL_TO_ALL = ("AlltoAll", "AlltoAllV", "AlltoAllVC")
+_PASSING = ("Cast", "Depend", "Reshape", "Load", "TupleGetItem", "Mul", "StopGradient")
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Groups that show axes: ``data`` are the smallest that share gradients."""
+
+    data: tuple[frozenset[int], ...]
+    tensor: frozenset[frozenset[int]]
+
+
+def axes(found: Sequence[Collective]) -> dict[Node, Axis]:
+    """The axis of each collective of one dump."""
+    evidence = _evidence(found)
+    axis_of: dict[Node, Axis] = {}
+    forward: dict[str, Axis] = {}
+    for item in sorted(found, key=lambda one: one.is_gradient):
+        tie = item.node.forward_unique_id
+        known = forward.get(tie) if tie is not None else None
+        certain = _CERTAIN.get(item.origin)
+        if certain is None and known not in (None, "unknown"):
+            axis_of[item.node] = known or "unknown"
+        else:
+            axis_of[item.node] = certain or _by_place(item, evidence)
+        if item.node.unique_id is not None:
+            forward[item.node.unique_id] = axis_of[item.node]
+    return axis_of
+
+
+def _evidence(found: Iterable[Collective]) -> _Evidence:
+    shared: set[frozenset[int]] = set()
+    tensor: set[frozenset[int]] = set()
+    for item in found:
+        if item.ranks is None or len(item.ranks) < 2:
+            continue
+        ranks = frozenset(item.ranks)
+        if item.origin in ("mirror", "optimizer parallel", "adasum"):
+            shared.add(ranks)
+        elif item.origin == "forward reduction" and _reduces_product(item.node):
+            tensor.add(ranks)
+    smallest = tuple(ranks for ranks in shared if not any(other < ranks for other in shared))
+    return _Evidence(smallest, frozenset(tensor))
+
+
+def _by_place(item: Collective, evidence: _Evidence) -> Axis:
+    if item.op in _ALL_TO_ALL and _is_expert(item.node):
+        return "expert"
+    if item.origin == "forward reduction" and _reduces_product(item.node):
+        return "tensor"
+    if item.origin == "user code" or item.ranks is None:
+        return "unknown"
+    return _by_ranks(frozenset(item.ranks), evidence)
+
+
+def _by_ranks(ranks: frozenset[int], evidence: _Evidence) -> Axis:
+    is_tensor = ranks in evidence.tensor
+    is_data = any(ranks <= group for group in evidence.data)
+    if is_tensor != is_data:
+        return "tensor" if is_tensor else "data"
+    if is_tensor or not (evidence.data or evidence.tensor):
+        return "unknown"
+    meets_data = any(len(ranks & group) > 1 for group in evidence.data)
+    meets_tensor = any(len(ranks & group) > 1 for group in evidence.tensor)
+    if meets_data:
+        return "data and tensor" if meets_tensor or _covers(ranks, evidence) else "unknown"
+    return "tensor"
+
+
+def _covers(ranks: frozenset[int], evidence: _Evidence) -> bool:
+    """Whether whole data groups are inside, and other ranks too."""
+    return any(group < ranks for group in evidence.data)
+
+
+def _is_expert(node: Node) -> bool:
+    location = user_location(node)
+    places = (
+        node.scope or "",
+        location.path if location else "",
+        (location.source or "") if location else "",
+    )
+    return any(_EXPERT.search(place) for place in places)
+
+
+def _reduces_product(node: Node) -> bool:
+    """Whether what is summed up comes out of an operator that contracts a split dimension."""
+    for _ in range(8):
+        source = node.inputs[0] if node.operands else None
+        if not isinstance(source, Node):
+            return False
+        if _PRODUCT.search(source.op):
+            return True
+        if source.op not in _PASSING:
+            return False
+        node = source
+    return False

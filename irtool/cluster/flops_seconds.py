@@ -1,0 +1,28 @@
+"""Seconds of an operator on a machine: its arithmetic or its memory traffic, whichever is longer.
+
+The usual roofline; a launch takes a while even if it does nothing.  Only ratios mean something.
+"""
+
+from __future__ import annotations
+
+from irtool.cluster.flops import flops
+from irtool.cluster.liveness import RENAMES
+from irtool.cluster.machine import Machine
+from irtool.ir.node import Node
+
+LAUNCH_SECONDS = 2e-6
+"""Least time of an operator, an assumption: about what accelerators need from launch to launch."""
+
+
+def operator_seconds(node: Node, machine: Machine) -> float:
+    """Modelled seconds of one operator that does not communicate.
+
+    Operations that nobody knows count none, so that its memory traffic decides.
+    """
+    if node.op in RENAMES:
+        return 0.0
+    output = node.output_type
+    arithmetic = (flops(node) or 0) / machine.rate(output.dtype if output else None)
+    sizes = [item.size or 0 for item in (*node.input_types, output) if item is not None]
+    traffic = sum(sizes) / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
+    return max(arithmetic, traffic, LAUNCH_SECONDS)

@@ -1,0 +1,258 @@
+"""The machine: devices in nested units, links between them, and what a collective costs there.
+
+A machine is data (``machines/*.toml``, or a file of the user's): levels from the innermost out,
+each with the devices of one unit, a bandwidth, and start-up times; memory and arithmetic rate of a
+device.  Times follow the usual alpha-beta model: ``n`` ranks, ``S`` bytes of the whole tensor,
+``a`` seconds a step, ``b`` bytes a second that one rank sends.
+
+* AllReduce: ``2 k a + 2 (n - 1) / n S / b``, AllGather, ReduceScatter and AlltoAll:
+  ``k a + (n - 1) / n S / b``, Send and Receive: ``a + S / b``;
+* in a ring ``k = n - 1``; in a full mesh of links of ``l`` bytes a second every rank sends to all
+  others at once: ``k = 1`` and ``b = (n - 1) l``;
+* across units of several ranks each: ReduceScatter inside, the collective outside on what is left,
+  AllGather inside.
+
+Only ratios should be relied on: nothing here was measured for the network at hand.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Topology = Literal["ring", "mesh"]
+
+BUILT_IN = ("ascend_910b", "gpu_a100", "gpu_h100")
+"""Machines that come with irtool; the first of a target is the default for it."""
+
+_BOTH_WAYS = ("AllReduce",)
+_IN_PHASES = ("AllReduce", "AllGather", "ReduceScatter")
+_NO_DATA = ("Barrier",)
+_PAIRS = ("Send", "Receive", "NeighborExchange", "NeighborExchangeV2", "NeighborExchangeV2Grad")
+
+
+class MachineError(ValueError):
+    """A machine file that makes no sense; the message names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Links of one kind.
+
+    Attributes:
+        name: what the links are called.
+        devices: of one unit whose members these links join; None: any number (the outermost).
+        bandwidth: bytes a second that a device sends, in a mesh over one link.
+        latency: seconds a step.
+        start: seconds a collective takes before its first step.
+        topology: whether the members form a ring, or each is linked to every other.
+    """
+
+    name: str
+    devices: int | None
+    bandwidth: float
+    latency: float = 0.0
+    start: float = 0.0
+    topology: Topology = "ring"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Devices and links.
+
+    Attributes:
+        name: for people.
+        target: ``Ascend`` or ``GPU``.
+        levels: the links, innermost first.
+        memory_bytes: of one device.
+        flops: operations a second of one device, by element type.
+        memory_bandwidth: bytes a second between a device and its memory; 0 where unknown.
+        sources: where the figures are from.
+    """
+
+    name: str
+    target: str
+    levels: tuple[Level, ...]
+    memory_bytes: int
+    flops: Mapping[str, float] = field(default_factory=dict[str, float])
+    sources: tuple[str, ...] = ()
+    memory_bandwidth: float = 0.0
+
+    @property
+    def node_devices(self) -> int | None:
+        """Devices of the innermost unit, a node; None where there is only one level."""
+        return self.levels[0].devices
+
+    def level_of(self, ranks: Sequence[int]) -> Level:
+        """The innermost level whose links join all these ranks."""
+        for level in self.levels:
+            size = level.devices
+            if size is None or len({rank // size for rank in ranks}) <= 1:
+                return level
+        return self.levels[-1]
+
+    def seconds(self, op: str, size: int, ranks: Sequence[int]) -> float:
+        """How long one collective takes.
+
+        Args:
+            op: the collective (``AllReduce``, …).
+            size: bytes of the whole tensor on one rank: the larger of input and output.
+            ranks: who takes part; for a Send, sender and receiver.
+        """
+        if len(ranks) < 2:
+            return 0.0
+        return self._seconds(op, float(size), tuple(ranks))
+
+    def rate(self, dtype: str | None) -> float:
+        """Operations a second for an element type; of the slowest known one, if it is not listed.
+
+        Raises:
+            LookupError: the machine lists no rates.
+        """
+        if not self.flops:
+            raise LookupError(f"{self.name}: no arithmetic rates")
+        return self.flops.get(dtype or "", min(self.flops.values()))
+
+    def _seconds(self, op: str, size: float, ranks: tuple[int, ...]) -> float:
+        level = self.level_of(ranks)
+        index = self.levels.index(level)
+        inner = (self.levels[index - 1].devices if index else None) or 1
+        local = _members(ranks, inner)
+        if local < 2 or op not in _IN_PHASES:
+            return _flat(op, size, len(ranks), level)
+        # Inside the units first, then among one rank of each, on what is left.
+        some_unit = tuple(rank for rank in ranks if rank // inner == ranks[0] // inner)
+        outer = _flat(op, size / local, len(ranks) // local, level)
+        halves = 2 if op in _BOTH_WAYS else 1
+        return outer + halves * self._seconds("AllGather", size, some_unit)
+
+
+def _members(ranks: Sequence[int], size: int) -> int:
+    """How many of the ranks each unit holds, where all hold as many; else 1."""
+    counts: dict[int, int] = {}
+    for rank in ranks:
+        counts[rank // size] = counts.get(rank // size, 0) + 1
+    numbers = set(counts.values())
+    return numbers.pop() if len(numbers) == 1 else 1
+
+
+def _flat(op: str, size: float, count: int, level: Level) -> float:
+    """A collective among ranks that only one kind of links joins."""
+    if op in _NO_DATA:
+        size = 0.0
+    if op in _PAIRS:
+        return level.start + level.latency + size / level.bandwidth
+    mesh = level.topology == "mesh"
+    steps = 1 if mesh else count - 1
+    bandwidth = level.bandwidth * (count - 1 if mesh else 1)
+    once = steps * level.latency + (count - 1) / count * size / bandwidth
+    return level.start + (2 * once if op in _BOTH_WAYS else once)
+
+
+# -- where machines come from ------------------------------------------------------------------
+
+
+@cache
+def built_in(name: str) -> Machine:
+    """A machine that comes with irtool.
+
+    Raises:
+        LookupError: there is none of that name.
+    """
+    if name not in BUILT_IN:
+        raise LookupError(f"there is no machine {name!r}; there are {', '.join(BUILT_IN)}")
+    text = (files("irtool.cluster") / "machines" / f"{name}.toml").read_text("utf-8")
+    return machine_from(tomllib.loads(text))
+
+
+def default_machine(target: str = "Ascend") -> Machine:
+    """The built-in machine for a target (``Ascend``, ``GPU``)."""
+    return built_in("gpu_a100" if target.upper() == "GPU" else "ascend_910b")
+
+
+_KEYS = {"name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels"}
+_LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
+
+
+def machine_from(table: Mapping[str, Any]) -> Machine:
+    """A machine from the table of a TOML file.
+
+    Raises:
+        MachineError: a key is missing, unknown, or has a value that makes no sense.
+    """
+    _known(table, _KEYS, "")
+    found = table.get("levels")
+    if not isinstance(found, list) or not found:
+        raise MachineError("levels: at least one [[levels]] is needed, the innermost first")
+    entries = cast("list[object]", found)
+    levels = tuple(_level(entry, place, len(entries)) for place, entry in enumerate(entries))
+    for small, large in pairwise(level.devices for level in levels):
+        if small is not None and large is not None and (large <= small or large % small):
+            raise MachineError(f"levels: a unit of {large} devices is not made of units of {small}")
+    flops = table.get("flops", {})
+    if not isinstance(flops, Mapping):
+        raise MachineError("flops: must be a table of element types")
+    rates = cast("Mapping[str, Any]", flops)
+    return Machine(
+        str(table.get("name", "unnamed machine")),
+        str(table.get("target", "Ascend")),
+        levels,
+        int(_number(table, "memory_bytes", "", 0.0)),
+        {str(key): _number(rates, key, "flops.") for key in rates},
+        tuple(str(item) for item in cast("list[object]", table.get("sources", []))),
+        _number(table, "memory_bandwidth", "", 0.0),
+    )
+
+
+def _level(entry: object, place: int, count: int) -> Level:
+    where = f"levels[{place}]."
+    if not isinstance(entry, Mapping):
+        raise MachineError(f"{where[:-1]}: must be a table")
+    table = cast("Mapping[str, Any]", entry)
+    _known(table, _LEVEL_KEYS, where)
+    devices = table.get("devices")
+    if devices is None and place < count - 1:
+        raise MachineError(f"{where}devices: only the outermost level may leave it out")
+    if devices is not None and (not isinstance(devices, int) or devices < 1):
+        raise MachineError(f"{where}devices: must be a whole number from 1, but is {devices!r}")
+    topology = table.get("topology", "ring")
+    if topology not in ("ring", "mesh"):
+        raise MachineError(f"{where}topology: is ring or mesh, not {topology!r}")
+    return Level(
+        str(table.get("name", f"level {place}")),
+        devices,
+        _number(table, "bandwidth", where),
+        _number(table, "latency", where, 0.0),
+        _number(table, "start", where, 0.0),
+        topology,
+    )
+
+
+def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
+    unknown = sorted(str(key) for key in table if key not in keys)
+    if unknown:
+        listed = ", ".join(sorted(keys))
+        raise MachineError(f"{where}{unknown[0]}: there is no such key; there are {listed}")
+
+
+def _number(table: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
+    """A number above 0, or the default where the key is missing (which may be given itself)."""
+    value = table.get(key, default)
+    if value is None:
+        raise MachineError(f"{where}{key}: is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise MachineError(f"{where}{key}: must be a number, but is {value!r}")
+    if value < 0 or (value == 0 and default is None):
+        raise MachineError(f"{where}{key}: must be above 0, but is {value!r}")
+    return float(value)

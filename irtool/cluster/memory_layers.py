@@ -1,0 +1,43 @@
+"""Layers: the part of a network that a parameter's name or a node's scope belongs to."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+NETWORK = "(network)"
+"""The layer of what belongs to no layer."""
+
+_WRAPPERS = frozenset(
+    ("network", "_backbone", "backbone", "_loss_fn", "net", "model", "_network", "module")
+)
+_INPUTS = "micro_inputs"
+"""The cell that cuts a batch into micro-batches: no layer, though its parts are numbered."""
+_NUMBER = re.compile(r"\d")
+
+
+@lru_cache(maxsize=65536)
+def layer_of_parameter(name: str) -> str:
+    """``layers.0`` for ``layers.0.attention.query.weight``; the first word without a number."""
+    return _layer(name.split("."), whole=False)
+
+
+@lru_cache(maxsize=65536)
+def layer_of_scope(scope: str | None) -> str:
+    """``layers.0`` for ``Default/network-WithLossCell/_backbone-Gpt/layers-CellList/0-Layer``."""
+    parts = (scope or "").split("/")
+    words = [part.partition("-")[0] for part in parts]
+    words = words[1:] if words and words[0] == "Gradients" else words
+    words = [word for word in words if not word.startswith("Grad_")]
+    words = words[1:] if words and words[0] == "Default" else words
+    return NETWORK if _INPUTS in words[:2] else _layer(words, whole=True)
+
+
+def _layer(words: list[str], whole: bool) -> str:
+    while len(words) > 1 and words[0] in _WRAPPERS:
+        words = words[1:]
+    for place, word in enumerate(words):
+        if _NUMBER.search(word) and (whole or place + 1 < len(words) or place == 0):
+            return ".".join(words[: place + 1])
+    first = words[0] if words else ""
+    return first if first and first not in _WRAPPERS else NETWORK

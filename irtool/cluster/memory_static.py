@@ -1,0 +1,172 @@
+"""What lives on a device for the whole of a run: parameters and what is kept beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.cluster.liveness import Liveness, Rounding, rounded
+from irtool.cluster.memory_layers import layer_of_parameter
+from irtool.ir.dump import Dump
+from irtool.ir.items import Parameter
+from irtool.ir.node import Node
+from irtool.ir.types import BITS
+from irtool.ir.values import TensorLiteral
+
+StaticCause: TypeAlias = Literal[
+    "parameters", "optimizer state", "accumulated gradients", "inputs", "constants", "other"
+]
+STATIC_CAUSES: tuple[StaticCause, ...] = (
+    "parameters", "optimizer state", "accumulated gradients", "inputs", "constants", "other",
+)  # fmt: skip
+"""``other`` are the small values that an optimizer keeps: step, learning rate, loss scale."""
+
+ACCUMULATED = "accu_grads."
+"""What MindSpore puts before a parameter's name for its accumulated gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTensor:
+    """One tensor that lives longer than a step.
+
+    ``bytes`` is its size on this device, None where a dimension is unknown; ``parameter`` the name
+    of the weight that it belongs to (its own, for a weight); ``on_host`` whether only operators
+    placed on the CPU use it.
+    """
+
+    name: str
+    cause: StaticCause
+    parameter: str
+    layer: str
+    bytes: int | None
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    line: int
+    on_host: bool = False
+
+
+def static_tensors(
+    dump: Dump, live: Liveness, rounding: Rounding = "pool"
+) -> tuple[StaticTensor, ...]:
+    """Parameters of the entry by what they are for, and constants that the graph holds.
+
+    Inputs count once: with a dataset that sinks, the device holds the next batch too.
+    """
+    weights = {item.name for item in dump.parameters if item.is_weight}
+    updated = _weights_with_state(weights)
+    host = _on_host(live)
+    found = [
+        _static(item, weights, updated, rounding, item.name in host) for item in dump.parameters
+    ]
+    return (*found, *_constants(dump, rounding))
+
+
+def _static(
+    item: Parameter, weights: set[str], updated: set[str], rounding: Rounding, on_host: bool
+) -> StaticTensor:
+    owner = owner_of(item.name, weights)
+    cause: StaticCause
+    if item.name not in weights:
+        cause = "inputs"
+    elif item.name.startswith(ACCUMULATED):
+        cause = "accumulated gradients"
+    elif owner != item.name:
+        cause = "optimizer state"
+    elif item.name in updated or not _is_small(item):
+        cause = "parameters"
+    else:
+        cause = "other"
+    size = item.size
+    return StaticTensor(
+        item.name,
+        cause,
+        owner,
+        layer_of_parameter(owner),
+        None if size is None else rounded(size, rounding),
+        item.type.dtype if item.type else None,
+        item.type.dimensions if item.type else None,
+        item.line,
+        on_host,
+    )
+
+
+def owner_of(name: str, weights: Iterable[str]) -> str:
+    """The weight that a parameter is kept for: ``up.weight`` for ``moments.up.weight``."""
+    known = weights if isinstance(weights, set) else set(weights)
+    place = name.find(".")
+    while place >= 0:
+        if name[place + 1 :] in known:
+            return name[place + 1 :]
+        place = name.find(".", place + 1)
+    return name
+
+
+def _weights_with_state(weights: set[str]) -> set[str]:
+    return {owner for name in weights if (owner := owner_of(name, weights)) != name}
+
+
+def _is_small(item: Parameter) -> bool:
+    dimensions = item.type.dimensions if item.type else None
+    return dimensions is not None and dimensions in ((), (1,))
+
+
+def _on_host(live: Liveness) -> set[str]:
+    """Parameters that are used, and by operators on the CPU only (``primitive_target``)."""
+    found: set[str] = set()
+    for name, uses in live.parameter_uses.items():
+        nodes = [live.launched[place].node for place in uses]
+        if nodes and all(node.attribute("primitive_target") == "CPU" for node in nodes):
+            found.add(name)
+    return found
+
+
+def _constants(dump: Dump, rounding: Rounding) -> Iterable[StaticTensor]:
+    """Tensors written into the graph; equal ones of one statement are one."""
+    for node in dump.nodes():
+        for place, operand in enumerate(node.operands):
+            if not isinstance(operand, TensorLiteral) or not operand.shape:
+                continue
+            bits = BITS.get(operand.dtype)
+            size = None
+            if bits is not None and min(operand.shape) >= 0:
+                size = bits // 8
+                for dimension in operand.shape:
+                    size *= dimension
+                size = rounded(size, rounding)
+            yield StaticTensor(
+                constant_name(node, place),
+                "constants",
+                "",
+                "",
+                size,
+                operand.dtype,
+                operand.shape,
+                node.line,
+            )
+
+
+def constant_name(node: Node, place: int) -> str:
+    """What the constant operand of a node is called: ``%4 input 1``."""
+    return f"{node.id} input {place}"
+
+
+def by_cause(tensors: Iterable[StaticTensor], on_host: bool = False) -> Mapping[StaticCause, int]:
+    """Bytes of each cause on the device (or in host memory); unknown sizes count nothing."""
+    found: dict[StaticCause, int] = dict.fromkeys(STATIC_CAUSES, 0)
+    for item in tensors:
+        if item.on_host == on_host:
+            found[item.cause] += item.bytes or 0
+    return found
+
+
+__all__ = [
+    "ACCUMULATED",
+    "STATIC_CAUSES",
+    "StaticCause",
+    "StaticTensor",
+    "by_cause",
+    "constant_name",
+    "owner_of",
+    "static_tensors",
+]

@@ -1,0 +1,397 @@
+"""Pipelines: what each stage holds and does, in which order, and how long it waits.
+
+One dump a stage is enough: ranks of a stage have equal graphs.  Seconds are those of a machine
+model; only their ratios should be relied on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from irtool.cluster.flops import flops
+from irtool.cluster.flops_seconds import operator_seconds
+from irtool.cluster.machine import Machine
+from irtool.cluster.memory import Memory
+from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.pipeline_advice import Advice, advise
+from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
+from irtool.cluster.pipeline_transfers import Ends, Transfers, transfers
+from irtool.cluster.schedule import (
+    Played,
+    Schedule,
+    ScheduleName,
+    StageTimes,
+    Task,
+    gpipe,
+    ideal_bubble,
+    interleaved,
+    name_of,
+    one_forward_one_backward,
+    play,
+    recovered,
+)
+from irtool.ir.collectives import Collective
+from irtool.ir.display import Shown
+from irtool.ir.node import Node
+from irtool.ir.phases import Phase
+from irtool.ir.whole import WholeNode
+
+
+@dataclass(frozen=True, eq=False)
+class StageInput:
+    """One dump of a stage: ``rank`` it was compiled for, and the ``ranks`` it speaks for."""
+
+    rank: int
+    ranks: tuple[int, ...]
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Operations and seconds of one step, by pass; ``unknown`` operators could not be counted."""
+
+    forward: int
+    backward: int
+    recompute: int
+    seconds: StageTimes
+    unknown: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage.
+
+    Attributes:
+        index: from 0.
+        rank: whose dump was read; ``ranks`` those with an equal graph.
+        operators: launched nodes by phase.
+        work: of all micro-batches of a step, its ``seconds`` of one.
+        schedule: as the dump has it; None where no operator names its micro-batch.
+        schedule_name: what it is called.
+        parameters: bytes of weights on this device.
+        static: all bytes that stay.
+        activations: bytes at the peak of the step's tensors.
+        layers: of this stage, in order.
+    """
+
+    index: int
+    rank: int
+    ranks: tuple[int, ...]
+    path: str
+    operators: Mapping[Phase, int]
+    work: Work
+    schedule: Schedule | None
+    schedule_name: ScheduleName
+    parameters: int
+    static: int
+    activations: int
+    layers: tuple[Layer, ...]
+
+    @property
+    def layer_count(self) -> int:
+        """Number of layers, without the work that belongs to none."""
+        return sum(layer.name != NETWORK for layer in self.layers)
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of a step, 1 without a pipeline."""
+        return self.schedule.micro_batches if self.schedule else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    """Idle time of one schedule over working time, with the stages as they are.
+
+    ``ideal`` is that with equal stages by formula; ``ratio`` what a simulation of these stages
+    gives (None where it cannot be played), ``share`` the part of all stages' wall time.
+    """
+
+    schedule: str
+    ideal: float
+    ratio: float | None
+    share: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline(Shown):
+    """A pipeline.
+
+    Attributes:
+        stages: those whose dumps were read.
+        stage_count: how many there are; ``missing`` those without a dump.
+        micro_batches: of a step.
+        bubbles: of the schedule in the dumps and of others.
+        played: the step of the dumps' own schedule (else 1F1B), for a picture.
+        transfers: between stages.
+        imbalance: how much slower the slowest stage is than the mean.
+        cut: the best cut of the same layers; None where stages are missing.
+        advice: what to change.
+        limits: what could not be said, and why.
+    """
+
+    stages: tuple[Stage, ...]
+    stage_count: int
+    missing: tuple[int, ...]
+    micro_batches: int
+    bubbles: tuple[Bubble, ...]
+    played: Played | None
+    transfers: Transfers
+    imbalance: float | None
+    cut: Cut | None
+    advice: tuple[Advice, ...]
+    limits: tuple[str, ...]
+
+
+def pipeline(
+    inputs: Sequence[StageInput], stage_count: int, device_num: int, machine: Machine
+) -> Pipeline:
+    """What a pipeline does.
+
+    Args:
+        inputs: one dump or more of each stage, as far as there are.
+        stage_count: number of stages.
+        device_num: number of devices; rank ``r`` is of stage ``r * stages // devices``.
+        machine: turns operations and bytes into seconds.
+    """
+    by_stage: dict[int, StageInput] = {}
+    for one in sorted(inputs, key=lambda item: item.rank):
+        for rank in one.ranks:  # equal graphs may be of several stages
+            by_stage.setdefault(stage_of(rank, stage_count, device_num), one)
+    stages = tuple(
+        _stage(index, stage_count, device_num, one, machine)
+        for index, one in sorted(by_stage.items())
+    )
+    missing = tuple(index for index in range(stage_count) if index not in by_stage)
+    micro = max((one.micro_batches for one in stages), default=1)
+    ends = [_ends(one, stage_count, device_num) for one in inputs]
+    moved = transfers(ends)
+    complete = not missing and stage_count > 1
+    bubbles, played = _bubbles(stages, stage_count, micro, complete)
+    work = [one.work.seconds.forward + one.work.seconds.backward for one in stages]
+    mean = sum(work) / len(work) if work else 0.0
+    imbalance = max(work) / mean - 1 if complete and mean else None
+    layers = [layer for one in stages for layer in one.layers]
+    cut = best_cut(layers, stage_count) if complete else None
+    return Pipeline(
+        stages,
+        stage_count,
+        missing,
+        micro,
+        bubbles,
+        played,
+        moved,
+        imbalance,
+        cut,
+        advise(stages, stage_count, micro, cut) if stage_count > 1 else (),
+        tuple(_limits(stages, stage_count, missing)),
+    )
+
+
+def stage_of(rank: int, stages: int, devices: int) -> int:
+    """The stage of a rank: stages are runs of consecutive ranks of equal length."""
+    return min(stages - 1, rank * stages // max(1, devices))
+
+
+def _ends(one: StageInput, stages: int, devices: int) -> Ends:
+    items = [
+        found
+        for item in one.memory.launched
+        if (found := one.memory.collectives.get(item.node)) is not None
+        and found.op in ("Send", "Receive")
+        and found.origin in ("pipeline", "unknown")
+    ]
+    return Ends(one.rank, stage_of(one.rank, stages, devices), one.ranks, items)
+
+
+# -- one stage ---------------------------------------------------------------------------------
+
+
+def _stage(index: int, stages: int, devices: int, one: StageInput, machine: Machine) -> Stage:
+    memory = one.memory
+    schedule = recovered(memory.launched, memory.phases)
+    micro = schedule.micro_batches if schedule else 1
+    operators: dict[Phase, int] = {}
+    for item in memory.launched:
+        stage = memory.phases.get(item.node, "other")
+        operators[stage] = operators.get(stage, 0) + 1
+    static = memory.static_by_cause
+    return Stage(
+        index,
+        one.rank,
+        tuple(rank for rank in one.ranks if stage_of(rank, stages, devices) == index),
+        memory.path,
+        operators,
+        _work(memory, one.rank, micro, machine),
+        schedule,
+        name_of(schedule, index, stages) if schedule else "other",
+        static["parameters"],
+        memory.static_bytes,
+        memory.dynamic_bytes,
+        _layers(memory, micro, machine, index == stages - 1),
+    )
+
+
+_PASSES: tuple[Phase, ...] = ("forward", "backward", "recompute")
+
+
+def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
+    operations = dict.fromkeys(_PASSES, 0)
+    seconds = dict.fromkeys(_PASSES, 0.0)
+    unknown: dict[str, int] = {}
+    send = 0.0
+    for item in memory.launched:
+        node = item.node
+        stage = memory.phases.get(node, "other")
+        if stage not in operations:
+            continue
+        found = memory.collectives.get(node)
+        if found is not None and found.origin == "pipeline":
+            if found.op == "Send" and found.peer is not None and found.bytes is not None:
+                send = max(send, machine.seconds("Send", found.bytes, (rank, found.peer)))
+            continue
+        if _is_once_or_sent(found):
+            continue
+        count = flops(node)
+        if count is None:
+            unknown[node.op] = unknown.get(node.op, 0) + 1
+        operations[stage] += count or 0
+        seconds[stage] += _seconds(node, found, machine)
+    times = StageTimes(
+        seconds["forward"] / micro, (seconds["backward"] + seconds["recompute"]) / micro, send
+    )
+    return Work(
+        operations["forward"], operations["backward"], operations["recompute"], times, unknown
+    )
+
+
+def _seconds(node: Node, found: Collective | None, machine: Machine) -> float:
+    if found is not None:
+        return machine.seconds(found.op, found.bytes or 0, found.ranks or ())
+    return operator_seconds(node, machine)
+
+
+def _layers(memory: Memory, micro: int, machine: Machine, is_last: bool) -> tuple[Layer, ...]:
+    """Layers in the order of the forward pass, with seconds a micro-batch and bytes that stay.
+
+    Backward operators belong to the layer of their forward operator, as ids tie them.  What is of
+    no layer (embedding, loss) stands in front, on the last stage at the end.
+    """
+    layer: dict[str, str] = {}
+    cost: dict[str, float] = {}
+    for item in memory.launched:
+        if memory.phases.get(item.node) == "forward" and item.node.unique_id:
+            layer[item.node.unique_id] = layer_of_scope(item.node.scope)
+    for item in memory.launched:
+        found = memory.collectives.get(item.node)
+        if memory.phases.get(item.node) not in _PASSES or _is_once_or_sent(found):
+            continue
+        seconds = _seconds(item.node, found, machine) / micro
+        if seconds:
+            name = _layer_of(item, layer)
+            cost[name] = cost.get(name, 0.0) + seconds
+    static: dict[str, int] = {}
+    for tensor in memory.static:
+        if tensor.cause in ("parameters", "optimizer state", "accumulated gradients"):
+            static[tensor.layer] = static.get(tensor.layer, 0) + (tensor.bytes or 0)
+    _fold_network(cost)
+    layers = [Layer(name, one, static.get(name, 0)) for name, one in cost.items()]
+    layers.sort(key=lambda one: (one.name == NETWORK) == is_last)
+    return tuple(layers)
+
+
+_SMALL = 0.05
+"""Share of a stage below which what is of no layer is not worth a place of its own."""
+
+
+def _fold_network(cost: dict[str, float]) -> None:
+    """Count a little work outside of layers with the first one."""
+    rest = cost.get(NETWORK, 0.0)
+    first = next((name for name in cost if name != NETWORK), None)
+    if first is not None and rest < _SMALL * sum(cost.values()):
+        cost.pop(NETWORK, None)
+        cost[first] += rest
+
+
+def _layer_of(item: WholeNode, layer: Mapping[str, str]) -> str:
+    tied = item.node.forward_unique_id
+    if tied is not None and tied in layer:
+        return layer[tied]
+    return layer_of_scope(item.node.scope)
+
+
+def _is_once_or_sent(found: Collective | None) -> bool:
+    """Whether a collective runs once a step or between stages, not in a layer."""
+    if found is None:
+        return False
+    return found.op in ("Send", "Receive") or found.origin in ("mirror", "optimizer parallel")
+
+
+# -- waiting -----------------------------------------------------------------------------------
+
+
+def _bubbles(
+    stages: Sequence[Stage], count: int, micro: int, complete: bool
+) -> tuple[tuple[Bubble, ...], Played | None]:
+    if count < 2:
+        return (), None
+    times = [one.work.seconds for one in stages] if complete else [StageTimes(1.0, 2.0)] * count
+    found: list[Bubble] = []
+    played: Played | None = None
+    own = [one.schedule for one in stages if one.schedule is not None]
+    if complete and len(own) == count:
+        played = play(own, times)
+        found.append(_bubble("of the dumps", own, times, micro, _chunks(own)))
+    others = {
+        "gpipe": [gpipe(stage, count, micro) for stage in range(count)],
+        "1f1b": [one_forward_one_backward(stage, count, micro) for stage in range(count)],
+    }
+    layers = min((one.layer_count for one in stages), default=0)
+    for chunks in (2, 4):
+        if micro >= count and layers >= chunks:
+            made = [interleaved(stage, count, micro, chunks) for stage in range(count)]
+            others[f"interleaved, {chunks} chunks"] = made
+    for name, schedules in others.items():
+        chunks = _chunks(schedules)
+        if complete:
+            found.append(_bubble(name, schedules, times, micro, chunks))
+        else:
+            found.append(Bubble(name, ideal_bubble(count, micro, chunks), None, None, None))
+    if played is None and complete:
+        played = play(others["1f1b"], times)
+    return tuple(found), played
+
+
+def _chunks(schedules: Sequence[Schedule]) -> int:
+    tasks: list[Task] = [task for one in schedules for task in one.tasks]
+    return 1 + max((task.chunk for task in tasks), default=0)
+
+
+def _bubble(
+    name: str, schedules: Sequence[Schedule], times: Sequence[StageTimes], micro: int, chunks: int
+) -> Bubble:
+    ideal = ideal_bubble(len(schedules), micro, chunks)
+    played = play(schedules, times)
+    if played.waits or not played.seconds:
+        return Bubble(name, ideal, None, None, None)
+    mean = sum(one.forward + one.backward for one in times) / len(times) * micro
+    ratio = played.seconds / mean - 1 if mean else None
+    return Bubble(name, ideal, ratio, played.idle_share, played.seconds)
+
+
+def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int]) -> list[str]:
+    found: list[str] = []
+    if missing:
+        which = ", ".join(map(str, missing))
+        found.append(
+            f"no dump of stage {which}: balance, the simulated bubble and the best cut need all"
+        )
+    if count < 2:
+        found.append("there is one stage: no pipeline")
+    unknown = sorted({op for one in stages for op in one.work.unknown})
+    if unknown:
+        found.append(f"operations of {', '.join(unknown)} are not known: timed by their bytes")
+    if count > 1 and any(one.schedule is None for one in stages):
+        found.append("no operator names its micro-batch: the schedule is not in these dumps")
+    return found

@@ -1,0 +1,94 @@
+"""What to change in a pipeline: more micro-batches, chunks, another cut; each with its price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from irtool.cluster.pipeline_cut import Cut
+from irtool.cluster.schedule import ideal_bubble
+
+if TYPE_CHECKING:
+    from irtool.cluster.pipeline import Stage
+
+WANTED = 0.1
+"""Ratio of idle to working time that is worth getting down to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One change: MindSpore's own name of it, what it brings, what it costs."""
+
+    switch: str
+    value: str
+    gain: str
+    price: str
+
+
+def advise(stages: Sequence[Stage], count: int, micro: int, cut: Cut | None) -> tuple[Advice, ...]:
+    """Changes worth trying, by formula: ``(p - 1) / (v m)`` and the best cut.
+
+    Interleaving keeps ``1 + (p - 1) / (p v)`` as many activations on the first stage (the penalty
+    that Megatron-LM states), and hands on ``v`` times as many tensors.
+    """
+    found: list[Advice] = []
+    now = ideal_bubble(count, micro)
+    if micro < count:
+        found.append(
+            Advice(
+                "micro_size",
+                str(count),
+                f"idle time {_percent(now)} → {_percent(ideal_bubble(count, count))} of work",
+                "smaller micro-batches; fewer than stages leaves stages idle, and interleaving "
+                "is refused",
+            )
+        )
+    if now > WANTED:
+        wanted = math.ceil((count - 1) / WANTED)
+        found.append(
+            Advice(
+                "micro_size",
+                str(wanted),
+                f"idle time {_percent(now)} → {_percent(ideal_bubble(count, wanted))} of work",
+                "no more activations with 1F1B if a micro-batch keeps its size; smaller "
+                "operators, and a longer compilation, if the batch does",
+            )
+        )
+        layers = min((one.layer_count for one in stages), default=0)
+        for chunks in (2, 4):
+            if layers >= chunks and micro >= count:
+                after = ideal_bubble(count, micro, chunks)
+                more = (count - 1) / (count * chunks)
+                found.append(
+                    Advice(
+                        'pipeline_config={"pipeline_interleave": True}',
+                        f"{chunks} chunks a stage",
+                        f"idle time {_percent(now)} → {_percent(after)} of work",
+                        f"{_percent(more)} more activations on stage 0, {chunks} times as many "
+                        "tensors between stages",
+                    )
+                )
+    costs = [sum(layer.cost for layer in one.layers) for one in stages]
+    slowest = max(costs, default=0.0)
+    if cut is not None and cut.slowest < 0.98 * slowest:
+        mean = sum(costs) / len(costs)
+        found.append(
+            Advice(
+                "pipeline_stage",
+                "; ".join(f"{index}: {_run(names)}" for index, names in enumerate(cut.stages)),
+                f"slowest stage {_percent(slowest / mean - 1)} → {_percent(cut.imbalance)} above "
+                "the mean",
+                "other weights on other stages: checkpoints move",
+            )
+        )
+    return tuple(found)
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.1f} %"
+
+
+def _run(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"

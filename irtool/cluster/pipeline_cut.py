@@ -1,0 +1,90 @@
+"""Where to cut a network into stages: the exact best cut of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer with the seconds (or operations) of one micro-batch, and the bytes that stay."""
+
+    name: str
+    cost: float
+    static: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Layers by stage; ``slowest`` is the cost of the slowest stage."""
+
+    stages: tuple[tuple[str, ...], ...]
+    costs: tuple[float, ...]
+    slowest: float
+
+    @property
+    def imbalance(self) -> float:
+        """How much slower the slowest stage is than the mean: 0 is perfect."""
+        mean = sum(self.costs) / len(self.costs) if self.costs else 0.0
+        return self.slowest / mean - 1 if mean else 0.0
+
+
+def best_cut(layers: Sequence[Layer], stages: int, static_limit: int | None = None) -> Cut | None:
+    """The cut into runs of layers whose slowest stage is fastest; exact, by dynamic programming.
+
+    Among those, the one whose other stages are most even (least sum of squares).  Every stage gets
+    a layer at least.
+
+    Args:
+        layers: in order.
+        stages: how many runs.
+        static_limit: bytes that may stay on a device; None for any number.
+
+    Returns:
+        None where there are fewer layers than stages, or no cut stays below the limit.
+    """
+    count = len(layers)
+    if not 0 < stages <= count:
+        return None
+    costs = [0.0, *accumulate(layer.cost for layer in layers)]
+    sizes = [0, *accumulate(layer.static for layer in layers)]
+
+    def allowed(first: int, last: int) -> bool:
+        return static_limit is None or sizes[last] - sizes[first] <= static_limit
+
+    # best[j]: (slowest, squares) of the first j layers in the stages so far, and where the last
+    # stage begins.
+    worst = (float("inf"), float("inf"))
+    best: list[tuple[float, float]] = [worst] * (count + 1)
+    best[0] = (0.0, 0.0)
+    begins: list[list[int]] = []
+    for _ in range(stages):
+        following = [worst] * (count + 1)
+        begin = [0] * (count + 1)
+        for last in range(1, count + 1):
+            for first in range(last - 1, -1, -1):
+                if best[first] == worst or not allowed(first, last):
+                    continue
+                cost = costs[last] - costs[first]
+                if cost > following[last][0]:
+                    break  # more layers only make this stage slower
+                value = (max(best[first][0], cost), best[first][1] + cost * cost)
+                if value < following[last]:
+                    following[last] = value
+                    begin[last] = first
+        best = following
+        begins.append(begin)
+    if best[count] == worst:
+        return None
+    edges = [count]
+    for begin in reversed(begins):
+        edges.append(begin[edges[-1]])
+    edges.reverse()
+    pairs = list(pairwise(edges))
+    return Cut(
+        tuple(tuple(layer.name for layer in layers[a:b]) for a, b in pairs),
+        tuple(costs[b] - costs[a] for a, b in pairs),
+        best[count][0],
+    )

@@ -1,0 +1,60 @@
+"""The user's line of Python behind a node: a gradient node's is that of its forward node."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from irtool.ir.comments import Location
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+
+_OF_MINDSPORE = "site-packages/mindspore/"
+_MOST_STEPS = 8
+
+
+def user_location(node: Node) -> Location | None:
+    """Where the user's code asks for a node; None where the dump does not tell.
+
+    MindSpore's own code is no answer: of a gradient node the forward node is looked up, and of a
+    node that MindSpore inserted (most collectives) the operator whose result it takes, or of a
+    Receive the one that takes its result.
+    """
+    found = _own(node)
+    if found is not None:
+        return found
+    tie = node.forward_unique_id
+    dump = node.graph.dump if node.graph is not None else None
+    forward = _forward_nodes(dump).get(tie) if tie is not None and dump is not None else None
+    if forward is not None:
+        return _own(forward) or _around(forward)
+    return _around(node) if node.graph is not None else None
+
+
+def _own(node: Node) -> Location | None:
+    for locations in (node.comments.locations, node.comments.forward_locations):
+        for location in reversed(locations):
+            if _OF_MINDSPORE not in location.path:
+                return location
+    return None
+
+
+def _around(node: Node) -> Location | None:
+    """The line of the nearest operator before a node, of a Receive behind it."""
+    receives = node.op == "Receive"
+    for _ in range(_MOST_STEPS):
+        if receives:
+            following: object = next(iter(node.users), None)
+        else:
+            following = node.inputs[0] if node.operands else None
+        if not isinstance(following, Node):
+            return None
+        node = following
+        found = _own(node)
+        if found is not None:
+            return found
+    return None
+
+
+@lru_cache(maxsize=16)
+def _forward_nodes(dump: Dump) -> dict[str, Node]:
+    return {node.unique_id: node for node in dump.nodes() if node.unique_id is not None}

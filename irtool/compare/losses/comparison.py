@@ -1,0 +1,333 @@
+"""Two loss curves: where they part, how, and whether that is more than noise.
+
+Differences of two healthy runs look random: their sign changes, and their mean is near 0.  A fault
+pushes the loss to one side, be it ever so little.  So the mean of the signed difference is held
+against its standard error, which counts that neighbouring steps go together (Newey and West, 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Literal, TypeAlias
+
+from irtool.compare.losses.series import LossRun, Series
+
+Verdict: TypeAlias = Literal["identical", "noise", "drift", "different from the first step"]
+
+FIRST_STEP = 1e-3
+"""Relative error of the first loss above which the forward pass itself differs: ten times what
+bfloat16 makes of a healthy network (3e-5 to 1e-4)."""
+DRIFT_T = 4.0
+"""Mean over standard error from which a signed difference is no chance."""
+FLOOR_FACTOR = 10.0
+"""A mean difference below this many times the noise floor is not called a drift."""
+CHANGE_FACTOR = 10.0
+_ROUNDING = 2.0**-24
+_WINDOW = 20
+_PERSISTS = 0.8
+_SPIKE_Z = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The mean signed difference (right minus left), its t value and the share of positive steps.
+
+    ``relative`` is the mean over the mean loss; ``lag`` how many neighbouring steps were taken to
+    go together.
+    """
+
+    mean: float
+    relative: float
+    t: float
+    positive: float
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossComparison:
+    """What came of comparing two curves; errors are relative to the left one.
+
+    Attributes:
+        left: one run.
+        right: the other.
+        steps: steps that both have, in order.
+        offset: added to the right one's steps so that they agree (0-based against 1-based).
+        only_left: how many steps only the left one has.
+        only_right: how many only the right one has.
+        first: relative error of the first common step.
+        mae: mean absolute error.
+        mre: mean relative error.
+        late_mre: mean relative error of the last quarter.
+        worst: largest relative error, and its step.
+        floor: absolute noise floor that was used, and where it is from.
+        floor_from: ``repeats``, ``printed digits`` or ``rounding``.
+        drift: of all common steps.
+        drift_after: of those from ``change_step`` on; None where there is no change later than the
+            first step, or too few steps behind it.
+        change_step: first step from which the difference stays above the floor; None if none.
+        spikes: steps at which one of the two jumps and the other does not.
+        broken: steps at which only one of the two is NaN or infinite.
+        increments: correlation of the steps' changes; None for fewer than three steps.
+        verdict: in one word.
+        grade: how large, by what is used in practice: below 0.5 %, below 1 %, below 2 %, above.
+    """
+
+    left: LossRun
+    right: LossRun
+    steps: tuple[int, ...]
+    offset: int
+    only_left: int
+    only_right: int
+    first: float
+    mae: float
+    mre: float
+    late_mre: float
+    worst: tuple[float, int]
+    floor: float
+    floor_from: str
+    drift: Drift
+    drift_after: Drift | None
+    change_step: int | None
+    spikes: tuple[tuple[int, str], ...]
+    broken: tuple[tuple[int, str], ...]
+    increments: float | None
+    verdict: Verdict
+    grade: str
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether there is something to look for."""
+        return self.verdict not in ("identical", "noise") or bool(self.broken)
+
+
+class NothingInCommon(ValueError):
+    """Two curves without a common step."""
+
+
+def compare_losses(
+    left: LossRun, right: LossRun, repeats: Sequence[LossRun] = ()
+) -> LossComparison:
+    """Compare two curves step by step.
+
+    Args:
+        left: the run that is trusted more.
+        right: the other.
+        repeats: more runs of the left side, whose differences are the noise floor.
+
+    Raises:
+        NothingInCommon: no step is in both.
+    """
+    offset = _offset(left.loss, right.loss)
+    moved = {step + offset: value for step, value in right.loss.values.items()}
+    common = sorted(left.loss.values.keys() & moved.keys())
+    if not common:
+        raise NothingInCommon(
+            f"no step is in both: {_range(left.loss)} here, {_range(right.loss)} there"
+        )
+    ours = [left.loss.values[step] for step in common]
+    theirs = [moved[step] for step in common]
+    good = [n for n in range(len(common)) if math.isfinite(ours[n]) and math.isfinite(theirs[n])]
+    steps = [common[n] for n in good]
+    a, b = [ours[n] for n in good], [theirs[n] for n in good]
+    deltas = [y - x for x, y in zip(a, b, strict=True)]
+    relative = [abs(d) / max(abs(x), 1e-12) for d, x in zip(deltas, a, strict=True)]
+    floor, floor_from = _floor(left, right, repeats, a)
+    drift = _drift(deltas, a)
+    change = _change_step(steps, deltas, floor)
+    after = _drift_after(steps, deltas, a, change)
+    broken = _broken(common, ours, theirs)
+    first = relative[0] if good and good[0] == 0 else math.inf
+    late = relative[-max(1, len(relative) // 4) :]
+    worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
+    return LossComparison(
+        left,
+        right,
+        tuple(common),
+        offset,
+        len(left.loss) - len(common),
+        len(right.loss) - len(common),
+        first,
+        fmean(map(abs, deltas)) if deltas else 0.0,
+        fmean(relative) if relative else 0.0,
+        fmean(late) if late else 0.0,
+        worst,
+        floor,
+        floor_from,
+        drift,
+        after,
+        change,
+        _spikes(steps, a, b),
+        broken,
+        _correlation(_differences(a), _differences(b)),
+        _verdict(first, drift, after, deltas, floor),
+        _grade(fmean(relative) if relative else 0.0),
+    )
+
+
+def _offset(left: Series, right: Series) -> int:
+    """1 or -1 where one run counts from 0 and the other from 1."""
+    if not left.values or not right.values:
+        return 0
+    ours, theirs = left.steps, right.steps
+    apart = ours[0] - theirs[0]
+    same_rhythm = len(ours) == len(theirs) and ours[-1] - theirs[-1] == apart
+    return apart if abs(apart) == 1 and same_rhythm and min(ours[0], theirs[0]) == 0 else 0
+
+
+def _range(found: Series) -> str:
+    steps = found.steps
+    return f"steps {steps[0]} to {steps[-1]}" if steps else "no steps"
+
+
+# -- noise ---------------------------------------------------------------------------------------
+
+
+def _floor(
+    left: LossRun, right: LossRun, repeats: Sequence[LossRun], losses: Sequence[float]
+) -> tuple[float, str]:
+    """The absolute difference that two healthy runs have, and what it was taken from."""
+    found = [_repeat_difference(left.loss, other.loss) for other in repeats]
+    known = [value for value in found if value is not None]
+    if known:
+        return max(known), "repeats"
+    rounding = _ROUNDING * (median(map(abs, losses)) if losses else 0.0)
+    printed = max(left.loss.quantum, right.loss.quantum) / 2
+    return (printed, "printed digits") if printed > rounding else (rounding, "rounding")
+
+
+def _repeat_difference(left: Series, other: Series) -> float | None:
+    common = left.values.keys() & other.values.keys()
+    deltas = [abs(left.values[step] - other.values[step]) for step in common]
+    finite = [delta for delta in deltas if math.isfinite(delta)]
+    return fmean(finite) if finite else None
+
+
+def _drift(deltas: Sequence[float], losses: Sequence[float]) -> Drift:
+    count = len(deltas)
+    if not count:
+        return Drift(0.0, 0.0, 0.0, 0.0, 0)
+    mean = fmean(deltas)
+    lag = min(count - 1, max(1, round(count**0.5)))
+    error = _standard_error(deltas, mean, lag)
+    t = mean / error if error > 0 else (math.copysign(math.inf, mean) if mean else 0.0)
+    moved = [delta for delta in deltas if delta]
+    positive = sum(delta > 0 for delta in moved) / len(moved) if moved else 0.0
+    scale = fmean(map(abs, losses)) or 1.0
+    return Drift(mean, mean / scale, t, positive, lag)
+
+
+def _drift_after(
+    steps: Sequence[int], deltas: Sequence[float], losses: Sequence[float], change: int | None
+) -> Drift | None:
+    """The drift behind a change, which the steps before it would dilute."""
+    if change is None or not steps or change == steps[0]:
+        return None
+    start = steps.index(change)
+    if len(deltas) - start < _WINDOW:
+        return None
+    return _drift(deltas[start:], losses[start:])
+
+
+def _standard_error(deltas: Sequence[float], mean: float, lag: int) -> float:
+    """Of a mean whose terms go together over ``lag`` steps; Bartlett weights keep it positive."""
+    count = len(deltas)
+    centred = [delta - mean for delta in deltas]
+    variance = fmean(value * value for value in centred)
+    for distance in range(1, lag + 1):
+        product = sum(x * y for x, y in zip(centred[distance:], centred[:-distance], strict=True))
+        variance += 2 * (1 - distance / (lag + 1)) * product / count
+    return math.sqrt(max(variance, 0.0) / count)
+
+
+def _change_step(steps: Sequence[int], deltas: Sequence[float], floor: float) -> int | None:
+    """The first step from which on nearly all differences are above the floor before it.
+
+    The floor is that of two healthy runs, or what the differences were until then.
+    """
+    level = floor
+    before: list[float] = []
+    for place, delta in enumerate(deltas):
+        if before:
+            level = max(floor, median(before[-_WINDOW:]))
+        if abs(delta) > CHANGE_FACTOR * level:
+            following = deltas[place : place + _WINDOW]
+            above = sum(abs(each) > CHANGE_FACTOR * level for each in following)
+            if above >= _PERSISTS * len(following) and len(following) >= min(5, len(deltas)):
+                return steps[place]
+        before.append(abs(delta))
+    return None
+
+
+# -- the rest ------------------------------------------------------------------------------------
+
+
+def _differences(values: Sequence[float]) -> list[float]:
+    return [after - before for before, after in pairwise(values)]
+
+
+def _correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
+    if len(left) < 2:
+        return None
+    a, b = fmean(left), fmean(right)
+    cross = sum((x - a) * (y - b) for x, y in zip(left, right, strict=True))
+    norms = math.sqrt(sum((x - a) ** 2 for x in left) * sum((y - b) ** 2 for y in right))
+    return cross / norms if norms else None
+
+
+def _spikes(
+    steps: Sequence[int], left: Sequence[float], right: Sequence[float]
+) -> tuple[tuple[int, str], ...]:
+    """Jumps of one curve that the other does not make, by a robust score of the increments."""
+    jumps = [_differences(left), _differences(right)]
+    scores: list[list[float]] = []
+    for found in jumps:
+        centre = median(found) if found else 0.0
+        spread = median(abs(value - centre) for value in found) if found else 0.0
+        scores.append([(v - centre) / (1.4826 * spread) if spread else 0.0 for v in found])
+    spikes: list[tuple[int, str]] = []
+    for place, (ours, theirs) in enumerate(zip(*scores, strict=True)):
+        if max(ours, theirs) > _SPIKE_Z and min(ours, theirs) < _SPIKE_Z / 2:
+            spikes.append((steps[place + 1], "left" if ours > theirs else "right"))
+    return tuple(spikes)
+
+
+def _broken(
+    steps: Sequence[int], left: Sequence[float], right: Sequence[float]
+) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    for step, ours, theirs in zip(steps, left, right, strict=True):
+        if math.isfinite(ours) != math.isfinite(theirs):
+            found.append((step, "right" if math.isfinite(ours) else "left"))
+    return tuple(found)
+
+
+def _verdict(
+    first: float, drift: Drift, after: Drift | None, deltas: Sequence[float], floor: float
+) -> Verdict:
+    if not any(deltas) and math.isfinite(first):
+        return "identical"
+    if first > FIRST_STEP:
+        return "different from the first step"
+    for found in (drift, after):
+        if found is None or abs(found.t) <= DRIFT_T:
+            continue
+        if abs(found.mean) > FLOOR_FACTOR * floor:
+            return "drift"
+    return "noise"
+
+
+def _grade(mre: float) -> str:
+    for limit, name in ((0.005, "below 0.5 %"), (0.01, "below 1 %"), (0.02, "below 2 %")):
+        if mre < limit:
+            return name
+    return "2 % or more"
+
+
+def side_values(run: LossRun, steps: Sequence[int], offset: int = 0) -> list[float]:
+    """Values of a run at some steps, for pictures."""
+    values: Mapping[int, float] = run.loss.values
+    return [values[step - offset] for step in steps]

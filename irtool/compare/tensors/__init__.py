@@ -1,0 +1,1 @@
+"""Tensor dumps of two runs: reading them, finding what belongs together, naming the first fault."""

@@ -1,0 +1,69 @@
+"""Attributes of two operators: what counts as a difference, and what is only another spelling."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_NOISE = re.compile(r"dtype|device|layout|memory_format|requires_grad|inplace|foreach|fused")
+_TYPE_WORDS = re.compile(
+    r"(?:torch|mindspore|mstype|numpy|np)\.|^<class|float|int(?:8|16|32|64)|^(?:npu|cuda|cpu|ascend)"
+    r"(?::\d+)?$",
+    re.IGNORECASE,
+)
+_SAME = 1e-5
+"""Relative difference of numbers that are one value written in two precisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeChange:
+    """An attribute that two operators do not have in common, as text."""
+
+    name: str
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.left} → {self.right}"
+
+
+def changed_attributes(
+    left: Mapping[str, object], right: Mapping[str, object]
+) -> Iterator[AttributeChange]:
+    """What differs; types and devices are compared elsewhere or mean nothing."""
+    if left == right:
+        return
+    for name in dict.fromkeys((*left, *right)):
+        ours, theirs = left.get(name), right.get(name)
+        if name in left and name in right and _same(ours, theirs):
+            continue
+        if _NOISE.search(name) or _is_type(ours) or _is_type(theirs):
+            continue
+        if name not in left or name not in right:
+            given = theirs if name not in left else ours
+            if given in (None, False, "", ()):
+                continue  # a default that one side wrote out
+        texts = [_text(each, name) if name in each else "(none)" for each in (left, right)]
+        yield AttributeChange(name, texts[0], texts[1])
+
+
+def _same(left: object, right: object) -> bool:
+    if left == right:
+        return True
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        a, b = float(left), float(right)
+        if math.isnan(a) and math.isnan(b):
+            return True
+        return math.isclose(a, b, rel_tol=_SAME, abs_tol=0.0)
+    return False
+
+
+def _is_type(value: object) -> bool:
+    return isinstance(value, str) and bool(_TYPE_WORDS.search(value))
+
+
+def _text(values: Mapping[str, object], name: str) -> str:
+    value = values[name]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

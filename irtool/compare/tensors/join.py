@@ -1,0 +1,271 @@
+"""Which node of a graph dump each dumped operator is.
+
+A dumped operator is called by its full name with the separators replaced.  Full names are numbered
+anew when the backend has finished a graph, and on CPU and GPU the dump's own graph is written
+before that.  So its numbers are *stale*: some names are missing, and some name another operator.
+The renumbering is replayed (one counter for each text before the last ``-op``, over all graphs in
+order), and whichever of the two numberings the dump agrees with is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.tensors.mindspore import sanitised
+from irtool.compare.tensors.model import Op, Shape, TensorRun
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.ir.types import Abstract
+from irtool.ir.types import Shape as AbstractShape
+
+_FULL_NAME = re.compile(rb"^\s*#\s*[Ff]ullname with scope: \((.*)\)\s*$", re.MULTILINE)
+_UNSAFE_PARAMETER = re.compile(r"[./\\ ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Full names of one graph file, in printed order."""
+
+    path: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How operators of a dump and nodes of a graph came together.
+
+    Attributes:
+        path: the graph's file.
+        replayed: its names were stale and were numbered anew.
+        operators: operators of the dump.
+        found: those that have a node.
+        stale: operators that the names as printed would have led nowhere, or to another node.
+        mismatched: operators whose node has another operator or other shapes; they are not joined.
+        unknown: names of operators without a node, the first of them.
+        checked: tensors whose shape the node confirms.
+    """
+
+    path: str
+    replayed: bool
+    operators: int
+    found: int
+    stale: int
+    mismatched: int
+    unknown: tuple[str, ...] = ()
+    checked: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Share of the operators that have a node."""
+        return self.found / self.operators if self.operators else 0.0
+
+
+def full_names(path: str, data: bytes) -> Names:
+    """The full names of a graph file, by its text alone: quick enough to try many files."""
+    names = tuple(name.decode("utf-8", "replace") for name in _FULL_NAME.findall(data))
+    return Names(path, names)
+
+
+def replayed(names: Sequence[str], counters: Counter[str]) -> list[str]:
+    """Names as the backend numbers them when it has finished a graph.
+
+    Args:
+        names: full names in printed order, which is that of the renumbering.
+        counters: of the graphs before, in the same process; changed.
+    """
+    found: list[str] = []
+    for name in names:
+        prefix, mark, _ = name.rpartition("-op")
+        if not mark:
+            found.append(name)
+            continue
+        found.append(f"{prefix}-op{counters[prefix]}")
+        counters[prefix] += 1
+    return found
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The best file and numbering so far."""
+
+    path: str = ""
+    count: int = -1
+    is_replayed: bool = False
+    names: list[str] = field(default_factory=list[str])
+
+
+def choose(run: TensorRun, files: Iterable[Names]) -> tuple[str, bool, list[str]] | None:
+    """The graph file that knows most operators of a dump, whether replayed, and its names.
+
+    Of equally good ones the first counts, and names as printed before replayed ones.
+    """
+    wanted = {op.name for op in run.ops if op.type != "Parameter"}
+    best = _Choice()
+    counters: Counter[str] = Counter()
+    for file in files:
+        anew = replayed(file.names, counters if "ms_output_" in file.path else Counter())
+        for is_replayed, names in ((False, list(file.names)), (True, anew)):
+            count = len(wanted & {sanitised(name) for name in names})
+            if count > best.count:
+                best = _Choice(file.path, count, is_replayed, names)
+    return (best.path, best.is_replayed, best.names) if best.count > 0 else None
+
+
+def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) -> Joined:
+    """Give each operator of a run its node; shapes and operators must agree.
+
+    Args:
+        run: the tensors; ``node`` of its operators is set.
+        dump: the graph.
+        names: its full names in printed order, numbered as the dump is.
+        is_replayed: those are not the printed ones.
+    """
+    nodes = [node for graph in dump.graphs for node in graph.nodes if node.full_name]
+    by_name: dict[str, list[Node]] = {}
+    for node, name in zip(nodes, names, strict=False):
+        by_name.setdefault(sanitised(name), []).append(node)
+    parameters = _parameters(dump)
+    printed = {sanitised(node.full_name or ""): node for node in nodes}
+    found = stale = mismatched = checked = 0
+    unknown: list[str] = []
+    joined: Counter[str] = Counter()
+    for op in run.ops:
+        if op.type == "Parameter":
+            if op.name in parameters:
+                found += 1
+            else:
+                unknown.append(op.name)
+            continue
+        candidates = by_name.get(op.name, ())
+        node = candidates[0] if candidates else None
+        if node is None:
+            unknown.append(op.name)
+            continue
+        agrees, count = _agrees(op, node, run)
+        if not agrees:
+            mismatched += 1
+            unknown.append(op.name)
+            continue
+        op.node = node
+        joined[op.name] += 1
+        found += 1
+        checked += count
+        stale += printed.get(op.name) is not node
+        location = node.location
+        if location is not None:
+            op.source = f"{location.path}:{location.line}"
+        _name_inputs(op, node, run)
+    return Joined(
+        dump.path,
+        is_replayed,
+        len(run.ops),
+        found,
+        stale,
+        mismatched,
+        tuple(unknown[:20]),
+        checked,
+    )
+
+
+def _parameters(dump: Dump) -> Mapping[str, str]:
+    return {_UNSAFE_PARAMETER.sub("_", item.name): item.name for item in dump.parameters}
+
+
+def _agrees(op: Op, node: Node, run: TensorRun) -> tuple[bool, int]:
+    """Whether a node has the operator and the shapes of the dump; how many shapes say so."""
+    if node.op != op.type and node.op.lower() != op.type.lower():
+        return False, 0
+    shapes, results = signature_shapes(node)
+    columns = run.columns
+    checked = 0
+    for at in op.tensors:
+        way, _, text = columns.labels[at].partition(".")
+        expected = (results if way == "output" else shapes).get(int(text))
+        if expected is None or -1 in expected:
+            continue
+        if expected == columns.shapes[at]:
+            checked += 1
+        elif _elements(expected) != _elements(columns.shapes[at]):
+            return False, checked  # a device layout may differ, the number of elements not
+    return True, checked
+
+
+def _elements(shape: Shape) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def signature_shapes(node: Node) -> tuple[dict[int, Shape], dict[int, Shape]]:
+    """Static shapes of a node's inputs and results by place; unknown ones are left out."""
+    inputs: dict[int, Shape] = {}
+    for place, abstract in enumerate(node.input_types):
+        found = _shape(abstract)
+        if found is not None:
+            inputs[place] = found
+    outputs: dict[int, Shape] = {}
+    result = node.output_type
+    if result is None:
+        return inputs, outputs
+    single = _shape(result)
+    if single is not None:
+        outputs[0] = single
+    elif result.shape is not None:
+        for place, item in enumerate(getattr(result.shape, "items", ())):
+            if isinstance(item, AbstractShape):
+                outputs[place] = tuple(item.dimensions)
+    return inputs, outputs
+
+
+def _shape(abstract: Abstract | None) -> Shape | None:
+    if abstract is None or not isinstance(abstract.shape, AbstractShape):
+        return None
+    dimensions = tuple(abstract.shape.dimensions)
+    return dimensions if all(size >= 0 for size in dimensions) else None
+
+
+def _name_inputs(op: Op, node: Node, run: TensorRun) -> None:
+    """Which inputs are parameters of the network: the graph knows, the dump does not."""
+    inputs = list(_through(node))
+    found = set(op.parameters)
+    for at in op.inputs:
+        way, _, text = run.columns.labels[at].partition(".")
+        place = int(text)
+        if way == "input" and place < len(inputs) and inputs[place]:
+            found.add(at)
+    op.parameters = frozenset(found)
+
+
+def _through(node: Node) -> Iterator[bool]:
+    """For each input whether it is a parameter, seen through Load and Depend."""
+    for source in node.inputs:
+        steps = 0
+        while isinstance(source, Node) and source.op in ("Load", "Depend") and steps < 20:
+            source = source.inputs[0] if source.inputs else None
+            steps += 1
+        declaration = getattr(source, "declaration", None)
+        kind = getattr(source, "type", None)
+        is_reference = bool(getattr(kind, "ref_key", None))
+        yield declaration is not None and is_reference
+
+
+def graph_files(folder: str) -> list[str]:
+    """Graphs that the dump itself wrote, in order: ``…/graphs/ms_output_*.ir`` beside the net."""
+    place = os.path.abspath(folder)
+    for _ in range(4):
+        place = os.path.dirname(place)
+        graphs = os.path.join(place, "graphs")
+        if os.path.isdir(graphs):
+            names = [name for name in os.listdir(graphs) if name.endswith((".ir", ".ir.gz", ".ir.xz"))]
+            return [os.path.join(graphs, name) for name in sorted(names, key=_number)]
+    return []
+
+
+def _number(name: str) -> tuple[int, str]:
+    digits = re.findall(r"\d+", name)
+    return (int(digits[-1]) if digits else 0, name)

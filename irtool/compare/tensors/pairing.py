@@ -1,0 +1,338 @@
+"""Which operators of two dumps are the same one.
+
+Names do not say: a split, an added or a reordered operator gives other numbers to all that come
+behind it, so equal names may be different operators.  In this order:
+
+1. nodes of the graphs, where both dumps were joined with one and the graphs were matched;
+2. a map that the user gave;
+3. modules by their path in the network;
+4. calls by operator, shapes and the values of the parameters that they read, where that is unique;
+5. the order of calls between what is known by then;
+6. gradients through their forward calls.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, TypeAlias
+
+from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.compare.tensors.semantics import family
+from irtool.ir.node import Node
+
+How: TypeAlias = Literal["graph", "map", "module", "parameters", "order", "gradient", "name"]
+
+_NUMBER = re.compile(r"-op\d+|\.\d+(?=\.(?:forward|backward))|(?<=\.)\d+$")
+_MOST_COMPARED = 3000
+"""Calls of a gap up to which the best alignment is searched; beyond, equal ends are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpPair:
+    """Two operators that are the same one, and how that is known."""
+
+    left: Op
+    right: Op
+    how: How
+
+
+def pair_operators(
+    left: TensorRun,
+    right: TensorRun,
+    nodes: Mapping[Node, Node] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> list[OpPair]:
+    """Pairs of operators in the order of the left dump.
+
+    Args:
+        left: one dump.
+        right: the other.
+        nodes: matched nodes of the graphs that the dumps were joined with.
+        given: names of the left dump and what they are called in the right one.
+    """
+    found = _Pairs(left, right)
+    if nodes:
+        found.by_nodes(nodes)
+    if given:
+        found.by_names(given)
+    if not left.order_known or not right.order_known:
+        found.by_own_names()
+        return found.sorted()
+    found.by_modules()
+    for phase in ("forward", "optimizer", "backward"):
+        if phase == "backward":
+            found.by_forward_calls()
+        found.by_unique(phase)
+        found.by_order(phase)
+    return found.sorted()
+
+
+class _Pairs:
+    def __init__(self, left: TensorRun, right: TensorRun) -> None:
+        self.runs = left, right
+        self.left: dict[int, tuple[int, How]] = {}
+        self.right: dict[int, int] = {}
+        cross = left.framework != right.framework and bool(left.framework and right.framework)
+        self.cross = cross or left.kind == "msprobe" and right.kind != "msprobe"
+        self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
+
+    def pair(self, a: int, b: int, how: How) -> None:
+        if a not in self.left and b not in self.right:
+            self.left[a] = (b, how)
+            self.right[b] = a
+
+    def sorted(self) -> list[OpPair]:
+        ours, theirs = self.runs[0].ops, self.runs[1].ops
+        return [OpPair(ours[a], theirs[b], how) for a, (b, how) in sorted(self.left.items())]
+
+    def free(self, which: int, wanted: Callable[[Op], bool]) -> list[Op]:
+        taken = self.right if which else self.left
+        return [op for op in self.runs[which].ops if op.index not in taken and wanted(op)]
+
+    # -- what is known for sure
+
+    def by_nodes(self, nodes: Mapping[Node, Node]) -> None:
+        theirs: dict[Node, list[int]] = {}
+        for op in self.runs[1].ops:
+            if op.node is not None:
+                theirs.setdefault(op.node, []).append(op.index)
+        seen: dict[Node, int] = {}
+        for op in self.runs[0].ops:
+            if op.node is None:
+                continue
+            run = seen.get(op.node, 0)
+            seen[op.node] = run + 1
+            other = nodes.get(op.node)
+            places = theirs.get(other, []) if other is not None else []
+            if run < len(places):
+                self.pair(op.index, places[run], "graph")
+
+    def by_names(self, given: Mapping[str, str]) -> None:
+        theirs = {op.name: op.index for op in self.runs[1].ops}
+        prefixes = sorted(given, key=len, reverse=True)
+        for op in self.runs[0].ops:
+            name = given.get(op.name)
+            if name is None:
+                name = _renamed(op.name, prefixes, given)
+            if name is not None and name in theirs:
+                self.pair(op.index, theirs[name], "map")
+
+    def by_own_names(self) -> None:
+        theirs = {op.name: op.index for op in self.runs[1].ops}
+        for op in self.runs[0].ops:
+            if op.name in theirs:
+                self.pair(op.index, theirs[op.name], "name")
+
+    def by_modules(self) -> None:
+        """Modules of the same path, direction and count of calls."""
+        theirs = {_module_key(op): op.index for op in self.runs[1].ops if op.is_module}
+        for op in self.runs[0].ops:
+            if op.is_module and (match := theirs.get(_module_key(op))) is not None:
+                self.pair(op.index, match, "module")
+
+    def by_forward_calls(self) -> None:
+        """Gradients of calls that are paired."""
+        ours, theirs = self.runs[0].ops, self.runs[1].ops
+        calls = {ours[a].name: theirs[b].name for a, (b, _) in self.left.items() if ours[a].call}
+        backward = {op.call: op.index for op in theirs if op.phase == "backward" and op.call}
+        for op in self.free(0, lambda op: op.phase == "backward" and bool(op.call)):
+            match = backward.get(calls.get(op.call, ""))
+            if match is not None:
+                self.pair(op.index, match, "gradient")
+
+    # -- what is likely
+
+    def by_unique(self, phase: str) -> None:
+        """Calls whose operator, shapes and parameter values nobody else has, in any order."""
+        groups: list[dict[Hashable, list[Op]]] = []
+        for which in (0, 1):
+            columns = self.runs[which].columns
+            members: dict[Hashable, list[Op]] = {}
+            for op in self.free(which, lambda op: op.phase == phase):
+                values = _parameter_values(op, columns)
+                if values:
+                    members.setdefault((self._key(which, op), values), []).append(op)
+            groups.append(members)
+        for key, ours in groups[0].items():
+            theirs = groups[1].get(key, ())
+            if len(ours) == len(theirs) == 1:
+                self.pair(ours[0].index, theirs[0].index, "parameters")
+
+    def by_order(self, phase: str) -> None:
+        """Calls in the same order between pairs that are known."""
+        for key in (self._key, self._loose_key):
+            for ours, theirs in self._gaps(phase):
+                for a, b in _aligned(ours, theirs, key):
+                    self.pair(a.index, b.index, "order")
+
+    def _gaps(self, phase: str) -> Iterable[tuple[list[Op], list[Op]]]:
+        """Free calls of both sides between known pairs; pairs that cross others bound nothing."""
+        ours = [op for op in self.runs[0].ops if op.phase == phase]
+        theirs = [op for op in self.runs[1].ops if op.phase == phase]
+        place = {op.index: n for n, op in enumerate(theirs)}
+        anchors = [
+            (n, place[self.left[op.index][0]])
+            for n, op in enumerate(ours)
+            if op.index in self.left and self.left[op.index][0] in place
+        ]
+        bounds = [(-1, -1), *_rising(anchors), (len(ours), len(theirs))]
+        for (a, b), (c, d) in zip(bounds, bounds[1:], strict=False):
+            left = [op for op in ours[a + 1 : c] if op.index not in self.left]
+            right = [op for op in theirs[b + 1 : d] if op.index not in self.right]
+            if left and right:
+                yield left, right
+
+    def _key(self, which: int, op: Op) -> Hashable:
+        known = self._keys[which].get(op.index)
+        if known is None:
+            shapes = self.runs[which].columns.shapes
+            results = tuple(math.prod(shapes[at]) for at in op.outputs)
+            if self.cross:
+                known = (family(op.type), op.phase, results)
+            else:
+                inputs = tuple(shapes[at] for at in op.inputs)
+                results_full = tuple(shapes[at] for at in op.outputs)
+                known = (_scope(op), op.type, inputs, results_full)
+            self._keys[which][op.index] = known
+        return known
+
+    def _loose_key(self, which: int, op: Op) -> Hashable:
+        """The same without what a fault may change: another operator of the same family."""
+        shapes = self.runs[which].columns.shapes
+        results = tuple(math.prod(shapes[at]) for at in op.outputs[:1])
+        kind = family(op.type)
+        return (op.type.lower() if kind == "unknown" else kind, results)
+
+
+def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> str | None:
+    """A name whose beginning the map knows: a line for a module serves all that is in it."""
+    for prefix in prefixes:
+        if prefix and prefix in name:
+            return name.replace(prefix, given[prefix], 1)
+    return None
+
+
+def _module_key(op: Op) -> Hashable:
+    call = op.name.rpartition(".")[2]
+    grads = ".parameters_grad" in op.name
+    return (op.owner, op.phase, grads, call)
+
+
+def _scope(op: Op) -> str:
+    """Where a call stands, by its name without counters; calls of APIs say nothing."""
+    return "" if op.call else _NUMBER.sub("", op.name)
+
+
+def _parameter_values(op: Op, columns: Columns) -> Hashable:
+    """What the parameters that a call reads are, roughly; None where that is not known."""
+    found: list[Hashable] = []
+    for at in sorted(op.parameters):
+        norm, most = columns.norm[at], columns.most[at]
+        if math.isnan(norm) or math.isnan(most):
+            return None
+        if norm == 0 or columns.least[at] == most:
+            continue  # zeros and ones are the same everywhere
+        found.append((columns.shapes[at], f"{norm:.3e}", f"{most:.2e}"))
+    return tuple(found) or None
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest chain of pairs whose both places rise."""
+    from bisect import bisect_left
+
+    tails: list[int] = []
+    last: list[int] = []
+    before: list[int] = [-1] * len(pairs)
+    for n, (_, place) in enumerate(pairs):
+        at = bisect_left(tails, place)
+        before[n] = last[at - 1] if at else -1
+        if at == len(tails):
+            tails.append(place)
+            last.append(n)
+        else:
+            tails[at], last[at] = place, n
+    chain: list[tuple[int, int]] = []
+    n = last[-1] if last else -1
+    while n >= 0:
+        chain.append(pairs[n])
+        n = before[n]
+    return chain[::-1]
+
+
+def _aligned(
+    ours: Sequence[Op], theirs: Sequence[Op], key: Callable[[int, Op], Hashable]
+) -> Iterable[tuple[Op, Op]]:
+    """The same calls in the same order, as many as possible."""
+    left, right = [key(0, op) for op in ours], [key(1, op) for op in theirs]
+    if left == right:
+        yield from zip(ours, theirs, strict=True)
+        return
+    head = 0
+    while head < min(len(left), len(right)) and left[head] == right[head]:
+        head += 1
+    tail = 0
+    limit = min(len(left), len(right)) - head
+    while tail < limit and left[-1 - tail] == right[-1 - tail]:
+        tail += 1
+    yield from zip(ours[:head], theirs[:head], strict=True)
+    if tail:
+        yield from zip(ours[-tail:], theirs[-tail:], strict=True)
+    middle = left[head : len(left) - tail], right[head : len(right) - tail]
+    if not middle[0] or not middle[1] or max(map(len, middle)) > _MOST_COMPARED:
+        return
+    matcher = SequenceMatcher(None, middle[0], middle[1], autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        for n in range(size):
+            yield ours[head + a + n], theirs[head + b + n]
+
+
+# -- tensors of a pair ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Paired tensors of an operator pair, by place; the rest one side has alone."""
+
+    inputs: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+    only_left: tuple[int, ...] = ()
+    only_right: tuple[int, ...] = ()
+
+
+def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
+    """Which tensors of two operators belong together: by label, else by what is left over."""
+    lone_left: list[int] = []
+    lone_right: list[int] = []
+    sides: list[tuple[tuple[int, int], ...]] = []
+    for ours, theirs in (
+        (pair.left.inputs, pair.right.inputs),
+        (pair.left.outputs, pair.right.outputs),
+    ):
+        if len(ours) == len(theirs) and all(
+            left.labels[a] == right.labels[b] for a, b in zip(ours, theirs, strict=True)
+        ):
+            sides.append(tuple(zip(ours, theirs, strict=True)))
+            continue
+        by_label = {right.labels[b]: b for b in theirs}
+        matched = [(a, by_label[left.labels[a]]) for a in ours if left.labels[a] in by_label]
+        used_a, used_b = {a for a, _ in matched}, {b for _, b in matched}
+        rest_a = [a for a in ours if a not in used_a]
+        rest_b = [b for b in theirs if b not in used_b]
+        for a in list(rest_a):
+            for b in rest_b:
+                if left.shapes[a] == right.shapes[b] or (
+                    len(rest_a) == len(rest_b) == 1
+                    and math.prod(left.shapes[a]) == math.prod(right.shapes[b])
+                ):
+                    matched.append((a, b))
+                    rest_a.remove(a)
+                    rest_b.remove(b)
+                    break
+        sides.append(tuple(sorted(matched)))
+        lone_left += rest_a
+        lone_right += rest_b
+    return Slots(sides[0], sides[1], tuple(lone_left), tuple(lone_right))

@@ -1,0 +1,104 @@
+"""Folders of npy, npz, pt and safetensors files that no tool's format gives an order.
+
+Each tensor is an operator's only output; the pairs are found by name, and the order is that of
+the numbers in the names.  Without inputs there is no telling where an error comes from, so the
+first tensor that differs is named as that and nobody is accused beyond it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from typing import Any
+
+from irtool.compare.tensors.dtypes import dtype_name
+from irtool.compare.tensors.model import Columns, NoTensors, Op, TensorRun
+from irtool.compare.tensors.payload import (
+    MEMBER,
+    BadPayload,
+    npy_declaration,
+    read_raw,
+    safetensors_header,
+)
+
+SUFFIXES = (".npy", ".npz", ".safetensors", ".pt")
+_MOST_FILES = 1_000_000
+
+
+def read_plain(path: str) -> TensorRun:
+    """The tensors of a folder, or of one file.
+
+    Raises:
+        NoTensors: there are none.
+    """
+    columns, complaints = Columns(), list[str]()
+    ops: list[Op] = []
+    for name, file in sorted(_found(path, complaints), key=lambda item: _natural(item[0])):
+        try:
+            dtype, shape = _declared(file)
+        except (BadPayload, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            complaints.append(f"{name}: {error}")
+            continue
+        at = columns.add("output.0", dtype, shape, file=file)
+        ops.append(Op(len(ops), name, name.rpartition("/")[2], "forward", (), (at,)))
+    if not ops:
+        reason = complaints[0] if complaints else f"no {', '.join(SUFFIXES)} here"
+        raise NoTensors(f"no tensors: {reason}")
+    return TensorRun(
+        path, "folder", "tensors", "", columns, ops, complaints=complaints, order_known=False
+    )
+
+
+def _found(path: str, complaints: list[str]) -> list[tuple[str, str]]:
+    """Names without suffix, and where each tensor is."""
+    if os.path.isfile(path):
+        return _members(path, "", complaints)
+    found: list[tuple[str, str]] = []
+    for folder, below, names in os.walk(path):
+        below.sort()
+        inside = os.path.relpath(folder, path)
+        prefix = "" if inside == "." else f"{inside}/"
+        for name in names:
+            if name.endswith(SUFFIXES):
+                found += _members(os.path.join(folder, name), prefix, complaints)
+        if len(found) > _MOST_FILES:
+            complaints.append(f"only the first {_MOST_FILES:,} tensors were listed")
+            break
+    return found
+
+
+def _members(file: str, prefix: str, complaints: list[str]) -> list[tuple[str, str]]:
+    stem, suffix = os.path.splitext(os.path.basename(file))
+    try:
+        if suffix == ".npz":
+            with zipfile.ZipFile(file) as archive:
+                members = archive.namelist()
+            return [
+                (f"{prefix}{name.removesuffix('.npy')}", f"{file}{MEMBER}{name}")
+                for name in members
+            ]
+        if suffix == ".safetensors":
+            header, _ = safetensors_header(file)
+            return [(f"{prefix}{name}", f"{file}{MEMBER}{name}") for name in header]
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        complaints.append(f"{file}: {error}")
+        return []
+    return [(f"{prefix}{stem}", file)]
+
+
+def _declared(file: str) -> tuple[str, tuple[int, ...]]:
+    if MEMBER in file and not file.partition(MEMBER)[0].endswith(".npz"):
+        path, _, name = file.partition(MEMBER)
+        entry: dict[str, Any] = safetensors_header(path)[0][name]
+        return dtype_name(str(entry["dtype"])), tuple(entry["shape"])
+    if file.endswith(".npy") and MEMBER not in file:
+        dtype, shape, _ = npy_declaration(file)
+        return dtype, shape
+    dtype, shape, _, _ = read_raw(file)
+    return dtype, shape
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]

@@ -1,0 +1,190 @@
+"""The cache: what rules said of dumps, by their content, the settings, and irtool itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, cast
+
+import irtool
+from irtool.ir.finding import Finding, RelatedPlace, Silenced, SourceLine
+from irtool.lint.engine import Linted
+
+FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
+_FILE = "lint.sqlite"
+_FORM = 1
+"""Of what is stored; a new one where that changes."""
+_KEEP_SECONDS = 30 * 24 * 3600
+_FRESH_SECONDS = 24 * 3600
+
+
+def cache_folder() -> str:
+    """``IRTOOL_CACHE_DIR``, else ``irtool`` in the user's folder for caches."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return chosen
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "irtool")
+
+
+def digest(*parts: bytes | str) -> bytes:
+    """A key made of several parts."""
+    made = blake2b(digest_size=20)
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        made.update(len(data).to_bytes(8, "little"))
+        made.update(data)
+    return made.digest()
+
+
+@lru_cache(maxsize=1)
+def program_digest() -> bytes:
+    """Of irtool itself: its version, and size and time of its files (for who changes them)."""
+    folder = os.path.dirname(irtool.__file__)
+    seen: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            status = os.stat(os.path.join(place, name))
+            seen.append(f"{place[len(folder) :]}/{name} {status.st_size} {status.st_mtime_ns}")
+    return digest(irtool.__version__, "\n".join(seen))
+
+
+class Cache:
+    """Results by key, in one file; where that cannot be used, there is nothing in it."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._connection: sqlite3.Connection | None = None
+        if folder is not None:
+            try:
+                os.makedirs(folder, exist_ok=True)
+                self._connection = _opened(os.path.join(folder, _FILE))
+            except (OSError, sqlite3.Error):
+                self._connection = None
+        self._new: dict[bytes, bytes] = {}
+        self._old: list[bytes] = []
+
+    def get(self, key: bytes, files: Sequence[str]) -> Linted | None:
+        """What is known of the dumps that ``key`` stands for, which now stand at ``files``."""
+        if self._connection is None:
+            return None
+        try:
+            row = self._connection.execute(
+                "SELECT value, used FROM results WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            if row[1] < time.time() - _FRESH_SECONDS:
+                self._old.append(key)
+            return decoded(json.loads(row[0]), files)
+        except (sqlite3.Error, ValueError, TypeError, LookupError):
+            return None
+
+    def put(self, key: bytes, linted: Linted, files: Sequence[str]) -> None:
+        """Remember what came of some dumps."""
+        if self._connection is not None:
+            text = json.dumps(encoded(linted, files), separators=(",", ":"))
+            self._new[key] = text.encode()
+
+    def close(self) -> None:
+        """Write what is new, forget what nobody asked for in a month."""
+        if self._connection is None:
+            return
+        now = time.time()
+        try:
+            with self._connection as write:
+                write.executemany(
+                    "INSERT OR REPLACE INTO results VALUES (?, ?, ?)",
+                    ((key, value, now) for key, value in self._new.items()),
+                )
+                write.executemany(
+                    "UPDATE results SET used = ? WHERE key = ?", ((now, key) for key in self._old)
+                )
+                if self._new:
+                    write.execute("DELETE FROM results WHERE used < ?", (now - _KEEP_SECONDS,))
+        except sqlite3.Error:
+            pass  # another irtool is writing: it is a cache, nothing is lost
+        self._connection.close()
+        self._connection = None
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    try:
+        return _prepared(path)
+    except sqlite3.DatabaseError:
+        os.unlink(path)  # damaged: begin anew
+        return _prepared(path)
+
+
+def _prepared(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=2)
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, value BLOB, used REAL)"
+    )
+    return connection
+
+
+# -- as JSON -----------------------------------------------------------------------------------
+
+_NAMES = tuple(each.name for each in fields(Finding))
+
+
+def encoded(linted: Linted, files: Sequence[str]) -> dict[str, object]:
+    """Plain data; files are numbers, since the same dumps may stand elsewhere next time."""
+    numbers = {path: number for number, path in enumerate(files)}
+    return {
+        "form": _FORM,
+        "findings": [_encoded(each, numbers) for each in linted.findings],
+        "silenced": [[each.code, each.need, each.reason] for each in linted.silenced],
+    }
+
+
+def _encoded(finding: Finding, numbers: Mapping[str, int]) -> list[object]:
+    values: dict[str, object] = {name: getattr(finding, name) for name in _NAMES}
+    values["file"] = numbers.get(finding.file, finding.file)
+    values["source"] = _source_list(finding.source)
+    values["frames"] = [_source_list(each) for each in finding.frames]
+    values["related"] = [
+        [each.message, numbers.get(each.file, each.file), each.line, each.column, each.node]
+        for each in finding.related
+    ]
+    return [values[name] for name in _NAMES]
+
+
+def _source_list(line: SourceLine | None) -> list[object] | None:
+    if line is None:
+        return None
+    return [line.path, line.line, line.end_line, line.column, line.end_column, line.text]
+
+
+def decoded(data: Any, files: Sequence[str]) -> Linted | None:
+    """What :func:`encoded` made; None where it is of another form."""
+    if data["form"] != _FORM:
+        return None
+    findings = [_decoded(item, files) for item in data["findings"]]
+    silenced = [Silenced(*item) for item in data["silenced"]]
+    return Linted(findings, silenced)
+
+
+def _decoded(item: Iterable[object], files: Sequence[str]) -> Finding:
+    values: dict[str, Any] = dict(zip(_NAMES, item, strict=True))
+    values["file"] = _file(values["file"], files)
+    source = values["source"]
+    values["source"] = SourceLine(*source) if source is not None else None
+    values["frames"] = tuple(SourceLine(*each) for each in values["frames"])
+    values["related"] = tuple(
+        RelatedPlace(message, _file(file, files), *rest)
+        for message, file, *rest in values["related"]
+    )
+    values["ranks"] = tuple(values["ranks"])
+    return Finding(**values)
+
+
+def _file(value: object, files: Sequence[str]) -> str:
+    return files[value] if isinstance(value, int) else cast("str", value)

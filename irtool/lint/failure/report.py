@@ -1,0 +1,83 @@
+"""Everything that some files say, folded over ranks and put in order: causes first."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from irtool.lint.failure.finding import ROLES, Explained, Finding
+from irtool.lint.failure.folding import finding_key, folded
+from irtool.lint.failure.template import filled
+
+NO_DUMPS = "DUMPS"
+"""Stands in a command for the folder of the dumps, where nobody knows it."""
+_WHERE = re.compile(r" --where '[^']*\{op\}[^']*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer of ``irtool explain PATH``: ``findings`` with the root cause first."""
+
+    files: tuple[Explained, ...]
+    findings: tuple[Finding, ...]
+    left_out: int = 0
+
+    @property
+    def lines(self) -> int:
+        """Lines of all files."""
+        return sum(each.lines for each in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the run of a file stands: the folder of its dumps ("" if nobody knows), its folder."""
+
+    dumps: str = ""
+    folder: str = "."
+
+
+def report_of(explained: Sequence[tuple[Explained, Place]]) -> Report:
+    """Fold what several files say alike, and put causes before what follows from them.
+
+    Within one role the finding that was told first is the first, by the time in the logs, then by
+    the order of the files.
+    """
+    found: dict[tuple[str, ...], tuple[tuple[int, str, int, int], Finding]] = {}
+    for index, (each, place) in enumerate(explained):
+        for finding in each.findings:
+            order = (ROLES.index(finding.role), finding.time or "~", index, finding.line)
+            ready = replace(finding, next=next_command(finding, place))
+            key = finding_key(finding)
+            before = found.get(key)
+            found[key] = (order, ready) if before is None else _folded(before, (order, ready))
+    ordered = sorted(found.values(), key=lambda item: item[0])
+    return Report(
+        tuple(each for each, _ in explained),
+        tuple(finding for _, finding in ordered),
+        sum(each.left_out for each, _ in explained),
+    )
+
+
+_Placed = tuple[tuple[int, str, int, int], Finding]
+
+
+def _folded(first: _Placed, second: _Placed) -> _Placed:
+    """Two findings that say the same as one: the earlier speaks, or the one that tells more."""
+    early, late = sorted((first, second), key=lambda item: item[0])
+    return early[0], folded(early[1], late[1])
+
+
+def next_command(finding: Finding, place: Place) -> str:
+    """The command to type next, with the finding's own values in it."""
+    text = finding.next
+    if not finding.op or finding.op == "parameter":
+        text = _WHERE.sub("", text)
+    values = dict(finding.values)
+    values["op"] = finding.op
+    values["line"] = str(finding.line)
+    values["file"] = shlex.quote(finding.path)
+    values["dumps"] = shlex.quote(place.dumps) if place.dumps else NO_DUMPS
+    values["folder"] = shlex.quote(place.folder)
+    return filled(text, values)

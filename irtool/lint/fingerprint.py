@@ -1,0 +1,57 @@
+"""Fingerprints: names of findings that outlive the next compilation of the same network.
+
+A fingerprint is made of the rule, the pass and folder of the dump, the scope, the operator, the
+user's statement of Python and the finding's own key: of nothing that is renumbered, hashed or an
+address, and not of line numbers.  Findings that agree in all of it are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from hashlib import blake2b
+
+from irtool.ir.finding import Finding
+
+_PASSING = re.compile(
+    r"0x[0-9a-fA-F]+"  # addresses
+    r"|-op\d+\b"  # counters of full names
+    r"|(?<=_)\d{9,}\b"  # hashes of redistribution operators and groups
+    r"|%\d+\b"
+    r"|\bCNode_\d+\b"
+    r"|\b\d+-\d{6,}\b"
+)
+
+
+def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str]) -> list[Finding]:
+    """The findings with their fingerprints.
+
+    Args:
+        findings: in an order that does not change from run to run.
+        place_of: pass and folder of a finding's dump, the same on every machine.
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    made: list[Finding] = []
+    for finding in findings:
+        source = finding.source
+        key = (
+            finding.code,
+            place_of(finding),
+            lasting(finding.scope or ""),
+            finding.op or "",
+            "" if source is None else re.split(r"[/\\]", source.path)[-1],
+            "" if source is None else " ".join(source.text.split()),
+            lasting(finding.key),
+        )
+        text = "\0".join((*key, str(counts[key])))
+        counts[key] += 1
+        digest = blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+        made.append(replace(finding, fingerprint=digest))
+    return made
+
+
+def lasting(text: str) -> str:
+    """A text without what changes from one compilation to the next."""
+    return _PASSING.sub("#", text)

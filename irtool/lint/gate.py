@@ -1,0 +1,125 @@
+"""The gate: structural regressions of a dump against a golden one.
+
+Rules of the gate see both dumps, what was matched between them, and what each communicates and
+keeps in memory.  They stand beside the lint rules (family ``GAT``) and are configured alike, but
+only ``irtool gate`` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from irtool.cluster.memory import Memory, memory
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.collectives import Collective
+from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
+from irtool.ir.node import Node
+from irtool.lint.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.lint.places import finding_of
+from irtool.lint.rule import Hit, Rule
+
+
+class GateFacts:
+    """Two dumps of the same pass: the golden one, and the one that is judged."""
+
+    def __init__(self, old: Dump, new: Dump) -> None:
+        self.old = _facts(old)
+        self.new = _facts(new)
+
+    @cached_property
+    def diff(self) -> GraphDiff:
+        """What was matched, and what differs."""
+        return diff_graphs(self.old.dump, self.new.dump)
+
+    @cached_property
+    def added(self) -> frozenset[Node]:
+        """Nodes that the golden dump does not have."""
+        return frozenset(self.diff.only_right)
+
+    @cached_property
+    def old_memory(self) -> Memory:
+        """Memory of the golden dump."""
+        return memory(self.old.dump)
+
+    @cached_property
+    def new_memory(self) -> Memory:
+        """Memory of the dump that is judged."""
+        return memory(self.new.dump)
+
+
+def _facts(dump: Dump) -> DumpFacts:
+    facts = DumpFacts(lambda: dump, "other", dump.path)
+    CompilationFacts([facts], Surroundings())
+    return facts
+
+
+class GateRule(Rule):
+    """Looks at two dumps; a hit's node is one of the new dump."""
+
+    is_default = False
+
+    def check(self, facts: GateFacts) -> Iterable[Hit]:
+        """What became worse."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveChange:
+    """Collectives of one operator, reason and phase: those of either dump."""
+
+    op: str
+    origin: str
+    phase: str
+    old: tuple[Collective, ...]
+    new: tuple[Collective, ...]
+
+    @property
+    def label(self) -> str:
+        """``AllGather (redistribution, forward)``."""
+        return f"{self.op} ({self.origin}, {self.phase})"
+
+
+def collective_changes(facts: GateFacts) -> Iterator[CollectiveChange]:
+    """Collectives of both dumps by what they are and why they are there."""
+    sides: list[dict[tuple[str, str, str], list[Collective]]] = []
+    for side in (facts.old, facts.new):
+        found: dict[tuple[str, str, str], list[Collective]] = {}
+        for item in side.collectives:
+            if not item.is_virtual:
+                phase = side.phases.get(item.node, "other")
+                found.setdefault((item.op, item.origin, phase), []).append(item)
+        sides.append(found)
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (tuple(side.get(key, ())) for side in sides)
+        yield CollectiveChange(*key, old, new)
+
+
+def run_gate(
+    facts: GateFacts,
+    rules: Sequence[GateRule],
+    failed: Callable[[Rule, Exception], Finding],
+) -> list[Finding]:
+    """What the rules of the gate find, gravest first in the order of the rules.
+
+    Args:
+        facts: both dumps.
+        rules: with their thresholds and severities.
+        failed: makes a finding of a rule that raised.
+    """
+    found: list[Finding] = []
+    for rule in rules:
+        try:
+            hits = list(rule.check(facts))
+        except Exception as error:
+            found.append(failed(rule, error))
+            continue
+        found += [_finding(rule, hit, facts) for hit in hits]
+    return found
+
+
+def _finding(rule: Rule, hit: Hit, facts: GateFacts) -> Finding:
+    made = finding_of(rule, hit, facts.new)
+    return made if made.file else replace(made, file=facts.new.path)

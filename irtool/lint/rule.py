@@ -1,0 +1,244 @@
+"""What a rule is: a class that says what it looks at, what it needs, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+
+from irtool.ir.finding import RuleText, ThresholdText
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.ir.problem import Severity
+from irtool.lint.threshold import GIB, KIB, MIB, Threshold
+from irtool.sharding.network.report import Report
+
+if TYPE_CHECKING:
+    from irtool.lint.facts import DumpFacts, RunFacts
+
+Need: TypeAlias = Literal["begin", "devices", "validate", "ranks", "machine"]
+"""What a rule may need beside the dump that it looks at."""
+
+NEEDS: dict[Need, str] = {
+    "begin": "the dump step_parallel_begin of the same compilation",
+    "devices": "the parallel context (number of devices, stages, …)",
+    "validate": "the dump validate of the same compilation",
+    "ranks": "the dumps of other ranks",
+    "machine": "a description of the machine",
+}
+
+DumpKind: TypeAlias = Literal["auto_begin", "begin", "end", "validate", "other"]
+"""Dumps by what was done to them.
+
+Before the search for strategies, before and after the parallel pass (``step_parallel_begin``,
+``step_parallel_end``), the whole graph with backward pass and optimizer (``validate``), any other.
+"""
+
+EVERY_DUMP: tuple[DumpKind, ...] = ()
+"""As :attr:`Rule.dumps`: look at each dump, whatever it was taken after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What a rule found.  The engine makes a finding of it.
+
+    Attributes:
+        message: one sentence that names things by what they are, not by ``%4`` (the place says
+            that); equal messages at one line of Python are told once.
+        node: where; its dump may be another than the one that was walked.
+        parameter: a parameter of the entry graph, where no node is meant.
+        line: in the dump, where neither is meant.
+        column: in that line, from 1.
+        text: that line.
+        hint: what to do, if the rule's own hint is too general here.
+        fix: what to write instead, exactly (a strategy, a line of Python).
+        severity: if it differs from the rule's own here.
+        related: other nodes, each with what it has to do with the finding.
+        key: what tells this from other hits of the rule at the same node or parameter; must not
+            hold numbers of nodes, addresses or hashes.
+        rank: of a rule over all ranks: in whose dump the node is.
+    """
+
+    message: str
+    node: Node | None = None
+    parameter: GraphParameter | None = None
+    line: int = 0
+    column: int = 1
+    text: str = ""
+    hint: str = ""
+    fix: str | None = None
+    severity: Severity | None = None
+    related: tuple[tuple[str, Node], ...] = ()
+    key: str = ""
+    rank: int | None = None
+
+
+class Lacking(Exception):
+    """A rule needs something that is not there: it stays silent, and the summary says so."""
+
+    def __init__(self, need: Need, reason: str = "") -> None:
+        super().__init__(reason or need)
+        self.need: Need = need
+        self.reason = reason
+
+
+class Rule:
+    """What all rules declare.  Derive from one of the kinds below, not from this.
+
+    Attributes:
+        code: family and three digits; never used again for something else.
+        name: in kebab case, understood wherever a code is.
+        severity: error only where MindSpore would refuse, the run would hang, or the dump is
+            damaged.
+        summary: one line, without full stop.
+        explanation: Markdown: what is looked for, why it matters, when it is fine.
+        hint: what to do about it, one sentence in the imperative.
+        bad: statements that trigger the rule, as a dump prints them (may be shortened).
+        good: the same, mended.
+        references: addresses of documents, names of papers.
+        needs: what it has to know; without it, it stays silent.
+        dumps: it looks at the first of these that a compilation has; ``EVERY_DUMP``: at each.
+        is_default: whether it is on without being asked for.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    summary: ClassVar[str]
+    explanation: ClassVar[str]
+    hint: ClassVar[str] = ""
+    bad: ClassVar[str]
+    good: ClassVar[str]
+    references: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
+    dumps: ClassVar[tuple[DumpKind, ...]] = ("validate", "end")
+    is_default: ClassVar[bool] = True
+
+    def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
+        self.values: Mapping[str, int | float] = values or {}
+        self.chosen_severity: Severity | None = None
+        """What the configuration says; goes before the rule's own and a hit's."""
+
+    @classmethod
+    def thresholds(cls) -> dict[str, Threshold[int] | Threshold[float]]:
+        """The rule's thresholds by name."""
+        found: dict[str, Threshold[int] | Threshold[float]] = {}
+        for base in reversed(cls.__mro__):
+            for name, value in vars(base).items():
+                if isinstance(value, Threshold):
+                    found[name] = cast("Threshold[int] | Threshold[float]", value)
+        return found
+
+    @classmethod
+    def text(cls, origin: str = "") -> RuleText:
+        """What documents say of it."""
+        return RuleText(
+            code=cls.code,
+            name=cls.name,
+            family=family_of(cls.code),
+            severity=cls.severity,
+            summary=cls.summary,
+            explanation=_dedented(cls.explanation),
+            hint=cls.hint,
+            bad=_dedented(cls.bad),
+            good=_dedented(cls.good),
+            references=cls.references,
+            needs=tuple(NEEDS[need] for need in cls.needs),
+            dumps=_dumps_text(cls.dumps),
+            thresholds=tuple(
+                ThresholdText(each.name, each.default, each.unit, each.meaning)
+                for each in cls.thresholds().values()
+            ),
+            is_default=cls.is_default,
+            origin=origin,
+        )
+
+
+class NodeRule(Rule):
+    """Looks at nodes one at a time: those of some operators, or all (``operators`` is None)."""
+
+    operators: ClassVar[Collection[str] | None] = None
+
+    def check(self, node: Node, facts: DumpFacts) -> Iterable[Hit]:
+        """What is wrong with one node."""
+        raise NotImplementedError
+
+
+class DumpRule(Rule):
+    """Looks at a whole dump."""
+
+    def check(self, facts: DumpFacts) -> Iterable[Hit]:
+        """What is wrong with the dump."""
+        raise NotImplementedError
+
+
+class ReportRule(Rule):
+    """Looks at what ``irtool check`` says of the begin dump; the check runs once for all rules."""
+
+    needs: ClassVar[tuple[Need, ...]] = ("begin", "devices")
+    dumps: ClassVar[tuple[DumpKind, ...]] = ("begin",)
+
+    def check(self, report: Report, facts: DumpFacts) -> Iterable[Hit]:
+        """What is wrong with the strategies; ``facts`` are those of the begin dump."""
+        raise NotImplementedError
+
+
+class RunRule(Rule):
+    """Looks at all ranks of a run together; runs where at least two were given."""
+
+    needs: ClassVar[tuple[Need, ...]] = ("ranks",)
+
+    def check(self, run: RunFacts) -> Iterable[Hit]:
+        """What is wrong between ranks; each hit names the rank that its node belongs to."""
+        raise NotImplementedError
+
+
+class EngineRule(Rule):
+    """Findings that the engine itself makes: about rules, comments, files."""
+
+    dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
+
+
+def family_of(code: str) -> str:
+    """``STR`` of ``STR002``."""
+    return code.rstrip("0123456789")
+
+
+_DUMP_NAMES: dict[DumpKind, str] = {
+    "auto_begin": "step_auto_parallel_begin",
+    "begin": "step_parallel_begin",
+    "end": "step_parallel_end",
+    "validate": "validate",
+    "other": "other passes",
+}
+
+
+def _dumps_text(kinds: tuple[DumpKind, ...]) -> str:
+    if not kinds:
+        return "every dump"
+    return ", else ".join(_DUMP_NAMES[kind] for kind in kinds)
+
+
+def _dedented(text: str) -> str:
+    """Text of an indented literal that begins behind its quotes or on the next line."""
+    return cleandoc(text).strip("\n")
+
+
+__all__ = [
+    "EVERY_DUMP",
+    "GIB",
+    "KIB",
+    "MIB",
+    "DumpKind",
+    "DumpRule",
+    "EngineRule",
+    "Hit",
+    "Lacking",
+    "Need",
+    "NodeRule",
+    "ReportRule",
+    "Rule",
+    "RunRule",
+    "Threshold",
+]

@@ -1,0 +1,36 @@
+"""COM001: a collective among one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.node import Node
+from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
+from irtool.lint.facts import DumpFacts
+from irtool.lint.rule import Hit, NodeRule
+
+
+class CollectiveOfOne(NodeRule):
+    """A collective whose group has one rank."""
+
+    code = "COM001"
+    name = "collective-of-one"
+    severity = "warning"
+    summary = "A collective runs over a group of one rank"
+    explanation = """
+        A group of one rank has nobody to talk to, yet the operator is launched, takes a
+        communication stream, and keeps its neighbours from being fused. MindSpore's parallel pass
+        makes none; it comes from user code that builds a group from a rank's own number, or from a
+        model written for more devices than it runs on.
+        """
+    hint = "leave the collective out where its group has one rank"
+    bad = '%8(x) = PrimFunc_AllReduce(%7) {group: "solo", rank_list: (0), op: "sum"}'
+    good = '%8(x) = PrimFunc_AllReduce(%7) {group: "pair", rank_list: (0, 1), op: "sum"}'
+    operators = frozenset(
+        op for op, what in COMMUNICATION.items() if what.base not in POINT_TO_POINT
+    )
+
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+        found = facts.collective_by_node.get(node)
+        if found is not None and not found.is_virtual and found.ranks and len(found.ranks) == 1:
+            yield Hit(f"{found.op} over a group of one rank communicates nothing", node)

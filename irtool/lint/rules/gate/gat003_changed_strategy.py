@@ -1,0 +1,43 @@
+"""GAT003: a strategy that is not that of the golden dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.lint.gate import GateFacts, GateRule
+from irtool.lint.rule import Hit, Threshold
+
+
+class ChangedStrategy(GateRule):
+    """Operators whose strategy differs, equal changes of repeated layers told once."""
+
+    code = "GAT003"
+    name = "changed-strategy"
+    severity = "warning"
+    summary = "A strategy is not that of the golden dump"
+    explanation = """
+        A search may choose other strategies when a shape, a version or an option changes. Then
+        parameters are sliced differently: old checkpoints load only after they were transformed,
+        and what was tuned around the old layouts is no longer.
+        """
+    hint = "pin the strategy with shard(), or update the golden dump if the change is meant"
+    bad = "MatMul: in_strategy ((8, 1), (1, 1)) → ((2, 1), (1, 4))"
+    good = "MatMul: in_strategy ((8, 1), (1, 1))"
+    most_changed = Threshold(0, "operators", "so many changed operators are let through")
+
+    def check(self, facts: GateFacts) -> Iterator[Hit]:
+        found = [
+            each
+            for each in facts.diff.patterns
+            if each.first.kind == "re-sharded" and each.first.phase != "recompute"
+        ]
+        if sum(len(each.edits) for each in found) <= self.most_changed:
+            return
+        for pattern in found:
+            times = f" in {pattern.layers} layers" if pattern.layers > 1 else ""
+            first = pattern.first
+            yield Hit(
+                f"{first.node.op}: {pattern.detail}{times}",
+                (first.right or first.left)[0],
+                key=f"{pattern.scope} {pattern.detail}",
+            )

@@ -1,0 +1,57 @@
+"""STR001: what MindSpore's parallel pass would refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from irtool.lint.facts import DumpFacts
+from irtool.lint.rule import Hit, ReportRule
+from irtool.sharding.network.report import CheckFinding, Report
+from irtool.sharding.operator import Strategy
+from irtool.sharding.suggest import legal_instead
+
+DEVICE_LIST = "device-list"
+"""The check that holds on first-generation Ascend 910 only."""
+
+
+class IllegalStrategy(ReportRule):
+    """Every reason for which ``irtool check`` says that the network is refused."""
+
+    code = "STR001"
+    name = "illegal-strategy"
+    severity = "error"
+    summary = "MindSpore refuses a strategy"
+    explanation = """
+        MindSpore's parallel pass would stop here: the strategy does not fit the operator's shape,
+        asks for more devices than a stage has, or contradicts another one. MindSpore names only the
+        first reason; this rule tells all of them. `irtool check` shows the same with device
+        matrices and layouts.
+
+        Groups that first-generation Ascend 910 cannot form are told as a warning where nobody says
+        which chip it is (`soc` in the context).
+        """
+    hint = "give the operator a legal strategy; irtool check shows which ones are near"
+    bad = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 2))}"
+    good = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 4))}"
+
+    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+        refused = [finding for finding in report.findings if finding.severity == "error"]
+        if not refused:
+            return
+        instead = facts.kept("instead", lambda: legal_instead(report))
+        context = facts.compilation.surroundings.context or {}
+        for finding in refused:
+            unsure = finding.code == DEVICE_LIST and "soc" not in context
+            yield Hit(
+                f"{finding.op}: {finding.message}" if finding.op else finding.message,
+                finding.node,
+                hint="say which chip it is: --soc Ascend910B" if unsure else "",
+                fix=_fix(finding, instead),
+                severity="warning" if unsure else None,
+                key=finding.code,
+            )
+
+
+def _fix(finding: CheckFinding, instead: Mapping[CheckFinding, Sequence[Strategy]]) -> str | None:
+    found = instead.get(finding, ())
+    return "in_strategy " + ", or ".join(map(str, found)) if found else None

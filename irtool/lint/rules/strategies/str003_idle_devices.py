@@ -1,0 +1,43 @@
+"""STR003: devices that compute what others compute as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.lint.facts import DumpFacts
+from irtool.lint.rule import Hit, ReportRule, Threshold
+from irtool.lint.rules.strategies.work import PRODUCTS, gigaflops, repeats
+from irtool.sharding.network.report import Report
+
+
+class IdleDevices(ReportRule):
+    """A large product whose strategy uses fewer devices than there are."""
+
+    code = "STR003"
+    name = "idle-devices"
+    severity = "warning"
+    summary = "A strategy leaves devices without work of their own"
+    explanation = """
+        If the product of a strategy's numbers is smaller than the number of devices of the stage,
+        the rest repeats the same computation: it takes as long as on fewer devices, and the
+        gradient needs one more collective. Told for large products (MatMul, convolution,
+        attention), where the time is.
+        """
+    hint = "split another dimension, so that the numbers multiply to the devices of a stage"
+    bad = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 1))}     on 8 devices"
+    good = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 4))}    on 8 devices"
+    least_repeats = Threshold(2, "devices", "told where so many devices compute the same")
+    least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
+
+    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+        devices = report.context.stage_size
+        for item in report.operators:
+            if item.op not in PRODUCTS or item.verdict != "legal" or item.strategy is None:
+                continue
+            times = repeats(item, devices)
+            if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops:
+                yield Hit(
+                    f"{item.op} with strategy {item.strategy} uses {devices // times} of "
+                    f"{devices} devices; each result is computed {times} times",
+                    item.node,
+                )

@@ -1,0 +1,49 @@
+"""STR004: a dimension split into more parts than it has elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.lint.facts import DumpFacts
+from irtool.lint.rule import Hit, ReportRule
+from irtool.sharding.network.report import OperatorReport, Report
+
+
+class Oversplit(ReportRule):
+    """A number of a strategy that is larger than the dimension it divides."""
+
+    code = "STR004"
+    name = "split-larger-than-dimension"
+    severity = "error"
+    summary = "A dimension is split into more parts than it has elements"
+    explanation = """
+        A dimension of 4 cannot be split into 8 slices; MindSpore refuses the strategy. It happens
+        when a batch or a number of heads shrinks while the strategy stays, and when a strategy is
+        written for another order of dimensions.
+        """
+    hint = "split this dimension into at most as many parts as it has elements"
+    bad = "%8(x) = PrimFunc_Softmax(%7, (I64(-1))) {in_strategy: ((8, 1))}      of shape (4, 16)"
+    good = "%8(x) = PrimFunc_Softmax(%7, (I64(-1))) {in_strategy: ((4, 1))}     of shape (4, 16)"
+
+    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+        for item in report.operators:
+            found = oversplit(item) if item.verdict == "illegal" else None
+            if found is not None:
+                tensor, axis, size, parts = found
+                yield Hit(
+                    f"{item.op}: dimension {axis} of input {tensor} has {size} elements and is "
+                    f"split into {parts}",
+                    item.node,
+                )
+
+
+def oversplit(item: OperatorReport) -> tuple[int, int, int, int] | None:
+    """Input (from 1), dimension (from 0), its size and its parts, where there are too few."""
+    tensors = item.call.call.tensors
+    for number, (tensor, splits) in enumerate(
+        zip(tensors, item.strategy or (), strict=False), start=1
+    ):
+        for axis, (size, parts) in enumerate(zip(tensor.shape or (), splits, strict=False)):
+            if 0 < size < parts:
+                return number, axis, size, parts
+    return None

@@ -1,0 +1,60 @@
+"""STR005: two strategies that force a redistribution of a large tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.types import BITS
+from irtool.lint.facts import DumpFacts
+from irtool.lint.rule import MIB, Hit, ReportRule, Threshold
+from irtool.sharding.network.report import RedistributionReport, Report
+
+
+class HotRedistribution(ReportRule):
+    """An edge on which collectives are inserted that move many bytes."""
+
+    code = "STR005"
+    name = "redistribution-of-large-tensor"
+    severity = "warning"
+    summary = "Two strategies force a redistribution of a large tensor"
+    explanation = """
+        Where an operator leaves its result in another layout than the next one wants, MindSpore
+        inserts AllGather, Split and Concat, or AlltoAll, on the edge: forward, and the reverse of
+        it in the backward pass. Told are edges on which each device receives many bytes.
+        """
+    hint = "give both operators strategies that split this tensor alike"
+    bad = """
+        %7(a) = PrimFunc_MatMul(%5, %6, …) {in_strategy: ((8, 1), (1, 1))}
+        %8(b) = PrimFunc_GeLU(%7) {in_strategy: ((1, 8))}
+        """
+    good = """
+        %7(a) = PrimFunc_MatMul(%5, %6, …) {in_strategy: ((8, 1), (1, 1))}
+        %8(b) = PrimFunc_GeLU(%7) {in_strategy: ((8, 1))}
+        """
+    least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
+
+    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+        for edge in report.redistributions:
+            received = received_bytes(edge)
+            if received < self.least_bytes:
+                continue
+            collectives = [step.op for step in edge.operators or () if step.is_collective]
+            yield Hit(
+                f"{edge.producer.op} to {edge.consumer.op}: {', '.join(collectives)} of "
+                f"{received / MIB:,.0f} MiB on each device",
+                edge.consumer,
+                related=(("the tensor comes from here", edge.producer),),
+                key=f"input {edge.input} {edge.item}",
+            )
+
+
+def received_bytes(edge: RedistributionReport) -> int:
+    """Bytes that each device receives on an edge, forward; 0 where they are not known."""
+    types = edge.consumer.input_types
+    abstract = types[edge.input] if edge.input < len(types) else None
+    tensors = abstract.tensors if abstract is not None else ()
+    item = edge.item if 0 <= edge.item < len(tensors) else 0
+    bits = BITS.get(tensors[item][0] or "") if tensors else None
+    if bits is None:
+        return 0
+    return sum(step.cost_bytes(max(1, bits // 8)) for step in edge.operators or ())

@@ -1,0 +1,34 @@
+"""How much an operator computes, and how many devices share it."""
+
+from __future__ import annotations
+
+from math import prod
+
+from irtool.cluster.flops import flops
+from irtool.sharding.network.report import OperatorReport
+
+PRODUCTS = frozenset(
+    ("MatMul", "BatchMatMul", "MatMulExt", "BatchMatMulExt", "Dense", "Conv2D", "Conv3D",
+     "FlashAttentionScore", "GroupedMatmul", "FFN")
+)  # fmt: skip
+"""Operators that a network spends its time in."""
+
+
+def gigaflops(item: OperatorReport) -> float:
+    """Operations of the whole operator, in units of 10⁹; 0 where they are not known."""
+    return (flops(item.node) or 0) / 1e9
+
+
+def repeats(item: OperatorReport, devices: int) -> int:
+    """How many devices compute the same part of an operator.
+
+    All axes of the device matrix count that split a tensor of the operator: a contracted dimension
+    shares the work as well.
+    """
+    matrix = item.device_matrix
+    used: set[int] = set()
+    for entries in (*item.input_maps, *item.output_maps):
+        for entry in entries:
+            axes = entry if isinstance(entry, tuple) else (entry,)
+            used |= {len(matrix) - 1 - axis for axis in axes if axis >= 0}
+    return max(1, devices // max(1, prod(matrix[axis] for axis in used)))

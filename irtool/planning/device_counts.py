@@ -1,0 +1,35 @@
+"""Numbers of devices that MindSpore accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.sharding.network.context import ParallelContext
+
+
+def device_count_problem(count: int, context: ParallelContext) -> str:
+    """Why MindSpore refuses a number of devices; empty if it does not.
+
+    On Ascend the number must be 1, 2, 4 or a multiple of 8 (servers hold 8), each stage must get
+    as many as the next, and the double recursive search takes powers of two only (refusals of
+    MindSpore 2.7).
+    """
+    if count < 1:
+        return "there are no devices"
+    if context.target == "Ascend" and count not in (1, 2, 4) and count % 8:
+        return "on Ascend the number of devices is 1, 2, 4 or a multiple of 8"
+    if count % context.stages:
+        return f"{count} devices cannot be divided among {context.stages} stages"
+    searches = context.mode == "auto_parallel" and context.search == "recursive_programming"
+    if searches and count & (count - 1):
+        return "the double recursive search takes powers of two only"
+    if searches and count > 1024:
+        return "the double recursive search takes 1024 devices at most"
+    return ""
+
+
+def legal_counts(most: int, context: ParallelContext) -> Iterator[int]:
+    """Legal numbers of devices, the largest first, none above ``most``."""
+    for count in range(most, 0, -1):
+        if not device_count_problem(count, context):
+            yield count

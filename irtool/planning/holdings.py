@@ -1,0 +1,224 @@
+"""Who holds what: for every parameter, which box of it each rank stores.
+
+From a begin dump and the parallel context, as ``irtool check`` predicts them: an operator's layout
+gives the slice that it sees, and with optimizer parallel the ranks of its gather group store equal
+parts of the first dimension, in the order of their ranks.  Optimizer state is laid out as the
+weight that it belongs to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from irtool.cluster.memory_static import owner_of
+from irtool.ir.dump import Dump
+from irtool.ir.types import BITS
+from irtool.sharding.check import check
+from irtool.sharding.layout import Shape, TensorLayout, replicas
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import ParameterReport, Report
+
+Box = tuple[tuple[int, int], ...]
+"""Begin and end of each dimension."""
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """One parameter and the box that each of its ranks stores.
+
+    ``weight`` is the weight that it belongs to (its own name for a weight); ``item_bytes`` the
+    bytes of one element.
+    """
+
+    name: str
+    weight: str
+    shape: Shape
+    item_bytes: float
+    boxes: Mapping[int, Box]
+
+    @property
+    def is_state(self) -> bool:
+        """Whether an optimizer keeps it for a weight."""
+        return self.weight != self.name
+
+    @cached_property
+    def replica_sets(self) -> tuple[tuple[int, ...], ...]:
+        """Ranks that store the same box, each set sorted; single ranks are points of failure."""
+        found: dict[Box, list[int]] = {}
+        for rank, box in sorted(self.boxes.items()):
+            found.setdefault(box, []).append(rank)
+        return tuple(tuple(ranks) for ranks in found.values())
+
+    def bytes_of(self, box: Box) -> int:
+        """Bytes of a box."""
+        return int(volume(box) * self.item_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class Holdings:
+    """All parameters of a network on some devices.
+
+    ``unknown`` are parameters whose slice is not known, with the reason.
+    """
+
+    devices: int
+    stages: int
+    items: tuple[Holding, ...]
+    unknown: Mapping[str, str]
+    report: Report
+
+    def by_name(self) -> dict[str, Holding]:
+        """The parameters by name."""
+        return {item.name: item for item in self.items}
+
+    def bytes_on(self, rank: int) -> int:
+        """Bytes that a rank stores."""
+        return sum(item.bytes_of(item.boxes[rank]) for item in self.items if rank in item.boxes)
+
+
+def holdings(begin: Dump, context: ParallelContext) -> Holdings:
+    """Who holds what, before anything ran.
+
+    Args:
+        begin: the dump ``step_parallel_begin``.
+        context: devices and options; its rank does not matter.
+    """
+    size = context.stage_size
+    reports = [check(begin, replace(context, rank=stage * size)) for stage in range(context.stages)]
+    found: dict[str, dict[int, Box]] = {}
+    shapes: dict[str, ParameterReport] = {}
+    unknown: dict[str, str] = {}
+    for stage, report in enumerate(reports):
+        ranks = range(stage * size, (stage + 1) * size)
+        weights = _weights(report)
+        gathers = {item.name: item for item in report.parameters}
+        for item in report.parameters:
+            if item.name not in weights:
+                continue
+            owner = gathers.get(owner_of(item.name, weights), item)
+            boxes = _boxes(item, owner, ranks)
+            if boxes is None:
+                unknown[item.name] = item.why or "its slice is not known"
+                continue
+            shapes[item.name] = item
+            found.setdefault(item.name, {}).update(boxes)
+    names = set(shapes)
+    items = tuple(
+        Holding(
+            name,
+            owner_of(name, names),
+            tuple(shapes[name].shape),
+            _item_bytes(shapes[name]),
+            boxes,
+        )
+        for name, boxes in found.items()
+    )
+    return Holdings(context.devices, context.stages, items, unknown, reports[0])
+
+
+def _weights(report: Report) -> set[str]:
+    return {
+        item.name
+        for item in report.parameters
+        if item.parameter.declaration is not None and item.parameter.declaration.is_weight
+    }
+
+
+def _item_bytes(item: ParameterReport) -> float:
+    dtype = item.parameter.type.dtype if item.parameter.type else None
+    return BITS.get(dtype or "", 32) / 8
+
+
+def _boxes(
+    item: ParameterReport, owner: ParameterReport, ranks: Sequence[int]
+) -> dict[int, Box] | None:
+    """What each rank of a stage stores of one parameter; None where it is not known."""
+    if item.slice is None or min((*item.shape, *item.slice), default=0) < 0:
+        return None
+    layout = item.layout if item.layout is not None else owner.layout
+    if layout is None or len(layout.tensor_map) != len(item.shape):
+        if tuple(item.slice) != tuple(item.shape):
+            return None
+        whole = tuple((0, size) for size in item.shape)
+        return dict.fromkeys(ranks, whole)
+    found: dict[int, Box] = {}
+    for position, rank in enumerate(ranks):
+        piece = layout.piece(position)
+        box = tuple(
+            (start, start + size) for start, size in zip(piece.offset, piece.shape, strict=True)
+        )
+        shared = _gather_group(layout, owner, ranks, rank)
+        if shared is None:
+            return None
+        if len(shared) > 1 and item.shape:
+            box = _part(box, shared.index(rank), len(shared))
+        found[rank] = box
+    return found
+
+
+def _gather_group(
+    layout: TensorLayout, owner: ParameterReport, ranks: Sequence[int], rank: int
+) -> tuple[int, ...] | None:
+    """The ranks that share a slice by optimizer parallel: blocks of those that see the same one.
+
+    None where the group that the report gives for its own rank is no such block.
+    """
+    reference = owner.gather_ranks
+    if not reference or len(reference) < 2:
+        return (rank,)
+    size = len(reference)
+    same = replicas(layout, tuple(ranks), reference[0])
+    blocks = [same[at : at + size] for at in range(0, len(same), size)]
+    if tuple(reference) not in blocks:
+        return None
+    own = replicas(layout, tuple(ranks), rank)
+    at = own.index(rank) // size * size
+    return own[at : at + size]
+
+
+def _part(box: Box, index: int, count: int) -> Box:
+    (start, end), *rest = box
+    size = (end - start) // count
+    return ((start + index * size, start + (index + 1) * size), *rest)
+
+
+# -- boxes ---------------------------------------------------------------------------------------
+
+
+def volume(box: Box) -> int:
+    """Number of elements of a box."""
+    return math.prod(max(0, end - start) for start, end in box)
+
+
+def overlap(left: Box, right: Box) -> Box | None:
+    """What two boxes share; None if nothing."""
+    found = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(left, right, strict=True))
+    return found if all(start < end for start, end in found) else None
+
+
+def without(box: Box, hole: Box) -> Iterator[Box]:
+    """A box without another one, as boxes that do not overlap."""
+    shared = overlap(box, hole)
+    if shared is None:
+        yield box
+        return
+    rest = list(box)
+    for axis, ((start, end), (low, high)) in enumerate(zip(box, shared, strict=True)):
+        if start < low:
+            yield (*rest[:axis], (start, low), *rest[axis + 1 :])
+        if high < end:
+            yield (*rest[:axis], (high, end), *rest[axis + 1 :])
+        rest[axis] = (low, high)
+
+
+def uncovered(box: Box, holders: Sequence[Box]) -> int:
+    """Elements of a box that none of some others has."""
+    left = [box]
+    for holder in dict.fromkeys(holders):
+        left = [piece for each in left for piece in without(each, holder)]
+        if not left:
+            return 0
+    return sum(map(volume, left))

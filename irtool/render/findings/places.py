@@ -1,0 +1,97 @@
+"""What reports share: groups of equal findings, places for other tools, and counts."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from irtool.ir.finding import SEVERITIES, Finding, Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place that other tools point at; ``end_column`` is exclusive, None where unknown."""
+
+    path: str
+    line: int
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+
+
+def primary(finding: Finding) -> Spot:
+    """The user's line of Python, so that a review shows it there; else the dump's."""
+    source = finding.source
+    if source is None:
+        return dump_spot(finding)
+    end = source.end_line if source.end_line and source.end_line > source.line else None
+    return Spot(source.path, max(source.line, 1), source.column, end, source.end_column)
+
+
+def dump_spot(finding: Finding) -> Spot:
+    """The statement in the dump."""
+    if not finding.line:
+        return Spot(finding.file, 1)
+    return Spot(finding.file, finding.line, finding.column, None, finding.end_column)
+
+
+def relative(path: str) -> str:
+    """A path from the current folder, with slashes, if it lies below it."""
+    if path.startswith("<") or not path:
+        return path
+    full = os.path.abspath(path)
+    root = os.getcwd()
+    inside = full.startswith(root.rstrip(os.sep) + os.sep)
+    return (os.path.relpath(full, root) if inside else path).replace(os.sep, "/")
+
+
+def uri(path: str) -> str:
+    """A path as a URI reference, relative if it lies below the current folder."""
+    shown = relative(path)
+    if os.path.isabs(path) and shown == path.replace(os.sep, "/"):
+        return f"file://{quote(shown)}"
+    return quote(shown)
+
+
+def severity_counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Findings by severity, the gravest first; those that there are none of too."""
+    counts = Counter(finding.severity for finding in findings)
+    return {severity: counts[severity] for severity in SEVERITIES}
+
+
+def code_counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Findings by code, the most frequent first."""
+    counts = Counter(finding.code for finding in findings)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """The gravest first; otherwise in their order."""
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Findings that say the same of the same line of Python; the first speaks for all."""
+
+    first: Finding
+    others: tuple[Finding, ...]
+
+
+def alike(findings: Sequence[Finding]) -> list[Alike]:
+    """Findings in groups of which each is told once: a mistake in a layer that repeats."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        source = finding.source
+        line = (source.path, source.line) if source is not None else None
+        key = (finding.code, finding.severity, finding.message, line, finding.fix)
+        groups.setdefault(key, []).append(finding)
+    return [Alike(same[0], tuple(same[1:])) for same in groups.values()]
+
+
+def rule_names(findings: Findings) -> dict[str, str]:
+    """The rules' names by code."""
+    return {rule.code: rule.name for rule in findings.rules}

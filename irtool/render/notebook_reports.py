@@ -1,0 +1,76 @@
+"""Documents of reports for a notebook: what the commands show, with their usual settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.render.tables import Document, Heading, Note
+
+if TYPE_CHECKING:
+    from irtool.cluster.groups import GroupReport
+    from irtool.cluster.hang import HangReport
+    from irtool.cluster.memory import Memory
+    from irtool.cluster.pipeline import Pipeline
+    from irtool.cluster.reuse import ReuseReport
+    from irtool.compare.graph_diff import GraphDiff
+    from irtool.sharding.network.report import Report
+
+
+def check(report: Report) -> Document:
+    """A report of ``check``."""
+    from irtool.render.check import CheckView, check_document
+    from irtool.render.check_counts import moves
+    from irtool.sharding.suggest import legal_instead
+
+    first = next(iter(report.operators), None)
+    graph = first.node.graph if first is not None else None
+    path = graph.dump.path if graph is not None and graph.dump is not None else "check"
+    edges = [edge for edge in report.redistributions if moves(edge)]
+    view = CheckView(path, report, report.operators, edges, instead=legal_instead(report))
+    return check_document(view)
+
+
+def groups(report: GroupReport) -> Document:
+    """A report of ``comm groups``."""
+    from irtool.render.comm_groups import GroupsView, groups_document
+
+    return groups_document(GroupsView("communication", report, lambda node: True))
+
+
+def hang(report: HangReport) -> Document:
+    """A report of ``comm hang``."""
+    from irtool.render.comm_hang import HangView, hang_document
+
+    return hang_document(HangView("communication", report))
+
+
+def reuse(report: ReuseReport) -> Document:
+    """A report of ``comm reuse``."""
+    from irtool.render.comm_reuse import ReuseView, reuse_document
+
+    return reuse_document(ReuseView("reuse", report))
+
+
+def memory(result: Memory) -> Document:
+    """Memory of one device."""
+    from irtool.render.memory import MemoryView, RankMemory, memory_document
+
+    return memory_document(MemoryView((RankMemory(None, (), None, result),)))
+
+
+def pipeline(result: Pipeline) -> Document:
+    """A pipeline: its stages and what is idle."""
+    from irtool.render.pipeline import advice_table, answer_text, bubbles_table, stages_table
+
+    document = Document([Heading(answer_text(result)), stages_table(result)])
+    document.add(*([bubbles_table(result)] if result.bubbles else []))
+    document.add(*([advice_table(result)] if result.advice else []))
+    document.add(*(Note(text) for text in result.limits))
+    return document
+
+
+def diff(result: GraphDiff) -> Document:
+    """The difference of two dumps."""
+    from irtool.render.diff import DiffView, diff_document
+
+    return diff_document(DiffView(result, result.patterns))

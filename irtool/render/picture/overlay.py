@@ -1,0 +1,68 @@
+"""What other commands found, to be laid over a picture: one mark a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from irtool.ir.node import Node
+
+Severity: TypeAlias = Literal["error", "warning", "info", "added", "removed", "changed", "good"]
+"""How a mark stands out: findings by severity, differences by kind, ``good`` for an improvement."""
+
+Topic: TypeAlias = Literal["findings", "plan", "diff", "memory", "cost", "error"]
+"""What an overlay tells of; ``--color-by memory|cost|error`` colours by that overlay."""
+
+_WORST: tuple[Severity, ...] = ("error", "removed", "warning", "changed", "added", "info", "good")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is said of one node: a number, how it stands out, and a few words."""
+
+    value: float | None = None
+    severity: Severity | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlay:
+    """Marks of nodes under one title.
+
+    Attributes:
+        topic: what it tells of.
+        title: for the legend: ``findings of check``, ``memory at the peak``.
+        unit: of the values: ``bytes``, ``seconds``, or any word; "" where there are none.
+        marks: by node of the dump that is drawn.
+        total: how marks of several nodes in one box become one: their ``sum`` or the ``max``.
+        unplaced: marks of nodes that the dump does not hold, as text.
+    """
+
+    topic: Topic
+    title: str
+    unit: str = ""
+    marks: Mapping[Node, Mark] = field(default_factory=dict[Node, Mark])
+    total: Literal["sum", "max"] = "sum"
+    unplaced: tuple[str, ...] = ()
+
+    def of(self, nodes: Iterable[Node]) -> Mark | None:
+        """One mark for all nodes of a box; None where none of them has any."""
+        found = [self.marks[node] for node in dict.fromkeys(nodes) if node in self.marks]
+        if len(found) < 2:
+            return found[0] if found else None
+        values = [mark.value for mark in found if mark.value is not None]
+        value = None
+        if values:
+            value = max(values) if self.total == "max" else sum(values)
+        texts = dict.fromkeys(mark.text for mark in found if mark.text)
+        text = next(iter(texts), "")
+        if len(texts) > 1:
+            text += f" … and {len(texts) - 1} more"
+        return Mark(value, worst(mark.severity for mark in found), text)
+
+
+def worst(severities: Iterable[Severity | None]) -> Severity | None:
+    """The one that must not be overlooked."""
+    there = set(severities)
+    return next((item for item in _WORST if item in there), None)

@@ -1,0 +1,82 @@
+"""Places that no scope tells: of gradients beside their forward operators, and of parameters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from irtool.render.picture.leaves import Leaf, Link
+
+
+def place_gradients(
+    leaves: Sequence[Leaf], partners: Mapping[Leaf, Leaf], links: Iterable[Link]
+) -> None:
+    """Put backward operators where their forward operators are.
+
+    The scopes of a backward pass often name another layer: the compiler makes the gradient of an
+    operator once and uses it for all layers.  So a tie goes first; without one, an operator stands
+    where what it takes, else what takes it, stands.
+
+    Args:
+        leaves: in topological order; their places and micro-batches are set.
+        partners: forward leaf by backward leaf.
+        links: between leaves.
+    """
+    backward = [leaf for leaf in leaves if leaf.lane == "backward"]
+    placed: set[Leaf] = set()
+    for leaf in backward:
+        partner = partners.get(leaf)
+        if partner is not None:
+            leaf.place = partner.place
+            leaf.micro = partner.micro if leaf.micro is None else leaf.micro
+            placed.add(leaf)
+    if not placed:
+        return
+    tails: dict[Leaf, list[Leaf]] = defaultdict(list)
+    heads: dict[Leaf, list[Leaf]] = defaultdict(list)
+    for link in links:
+        if link.tail.lane == link.head.lane == "backward" and link.kind == "data":
+            tails[link.head].append(link.tail)
+            heads[link.tail].append(link.head)
+    # What a tie places is surer than what a neighbour of a neighbour does.
+    for near in (tails, heads):
+        for leaf in backward:
+            _follow(leaf, [other for other in near[leaf] if other in partners], placed)
+    for order, near in ((backward, tails), (backward[::-1], heads)):
+        for leaf in order:
+            _follow(leaf, [other for other in near[leaf] if other in placed], placed)
+
+
+def _follow(leaf: Leaf, others: Sequence[Leaf], placed: set[Leaf]) -> None:
+    """Put a leaf where the nearest of others in time stands."""
+    if leaf not in placed and others:
+        nearest = min(others, key=lambda other: abs(other.index - leaf.index))
+        leaf.place, leaf.micro = nearest.place, nearest.micro
+        placed.add(leaf)
+
+
+def place_parameter(leaf: Leaf, users: Sequence[Leaf]) -> None:
+    """A parameter stands where the forward pass uses it: in the scope that all its users share."""
+    for lane in ("forward", "recompute", "backward", "optimizer", "other"):
+        there = [user for user in users if user.lane == lane]
+        if not there:
+            continue
+        leaf.lane = there[0].lane
+        leaf.micro = _common([user.micro for user in there], None)
+        leaf.graphs = _shared([user.graphs for user in there])
+        leaf.stage = _common([user.stage for user in there], leaf.stage)
+        leaf.place = _shared([user.place for user in there])
+        return
+
+
+def _common(values: Sequence[int | None], otherwise: int | None) -> int | None:
+    return values[0] if len(set(values)) == 1 else otherwise
+
+
+def _shared(places: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The beginning that all places have in common."""
+    shortest, longest = min(places), max(places)
+    same = 0
+    while same < len(shortest) and shortest[same] == longest[same]:
+        same += 1
+    return shortest[:same]

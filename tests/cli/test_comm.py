@@ -1,0 +1,299 @@
+"""``irtool comm`` as a user runs it: what it prints, its JSON, pages, and exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from irtool.cli.main import app
+from tests.cluster.rank_dumps import all_reduce, rank_text, receive, send
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "json-comm.md"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+
+
+def run(*arguments: str | Path, status: int = 0) -> str:
+    result = CliRunner().invoke(app, ["comm", *map(str, arguments)])
+    assert result.exit_code == status, result.output
+    return result.stdout
+
+
+def errors(*arguments: str | Path, status: int = 2) -> str:
+    result = CliRunner().invoke(app, ["comm", *map(str, arguments)])
+    assert result.exit_code == status, result.output
+    return result.stderr
+
+
+def made(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    found = json.loads(run(*arguments, "--format", "json", status=status))
+    schemas = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    by_name = {schema["title"]: schema for schema in map(json.loads, schemas)}
+    Draft202012Validator(by_name[found["schema"]]).validate(found)
+    return found
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("IRTOOL_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.fixture
+def here(samples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository's folder as current one, so that outputs name relative paths."""
+    monkeypatch.chdir(samples.parent)
+    return Path("samples")
+
+
+def folder(path: Path, *texts: str) -> Path:
+    for rank, text in enumerate(texts):
+        (path / f"rank_{rank}").mkdir()
+        (path / f"rank_{rank}" / "20_validate_0080.ir").write_text(text)
+    return path
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def test_groups_of_a_run(here: Path) -> None:
+    golden("comm_groups_run.txt", run("groups", here / "pipeline_2_stages"))
+
+
+def test_groups_of_a_dump_line_by_line(here: Path) -> None:
+    golden(
+        "comm_groups_list.txt",
+        run("groups", here / "optimizer_parallel/19_validate_0078.ir", "--list"),
+    )
+
+
+def test_groups_as_json_has_the_keys_that_scripts_rely_on(here: Path) -> None:
+    found = made("groups", here / "pipeline_4_stages")
+    keys = {"node", "op", "dtype", "shape", "bytes", "ranks", "group", "axis", "phase"}
+    for item in found["collectives"]:
+        assert keys | {"fusion", "stream", "line"} <= item.keys()
+    assert found["totals"]["axis"]["pipeline"]["count"] == 96
+    assert all(item["matched"] for item in found["transfers"])
+
+
+def test_a_group_of_a_log_needs_no_dump() -> None:
+    found = made("groups", "--group", "4-5226697808808137312", "--devices", "8")
+    assert found["group"]["ranks"] == [0, 2, 4, 6]
+
+
+def test_the_group_of_all_devices_needs_their_number() -> None:
+    assert "unknown ranks" in run("groups", "--group", "hccl_world_group", status=1)
+    found = made("groups", "--group", "nccl_world_group", "--devices", "4")
+    assert found["group"]["ranks"] == [0, 1, 2, 3]
+
+
+def test_a_group_of_a_dump_comes_with_operators_and_lines(here: Path) -> None:
+    text = run("groups", here / "pipeline_2_stages", "--group", "2-5004544844489628105")
+    assert "ranks 0,1" in text
+    assert "tensor" in text
+    assert "AllReduce" in text
+
+
+def test_missing_ranks_are_something_to_see(here: Path) -> None:
+    text = run("groups", here / "pipeline_run", status=1)
+    assert "of 8 ranks there are no dumps of 6: 1-3,5-7" in text
+    run("groups", here / "pipeline_run", "--allow-unknown")
+
+
+def test_a_query_chooses_nodes(here: Path) -> None:
+    sample = here / "gpt/20_validate_0080.ir"
+    found = made("groups", sample, "--where", 'op == "AllGather"')
+    assert [item["op"] for item in found["collectives"]] == ["AllGather"]
+
+
+def test_a_machine_of_the_users_own(here: Path, tmp_path: Path) -> None:
+    path = tmp_path / "machine.toml"
+    path.write_text('name = "mine"\n[[levels]]\nname = "wire"\nbandwidth = 1e9\n')
+    found = made("groups", here / "gpt/20_validate_0080.ir", "--machine", path)
+    assert found["machine"] == "mine"
+    assert list(found["totals"]["level"]) == ["wire"]
+
+
+def test_a_machine_that_makes_no_sense_is_told_by_key(here: Path, tmp_path: Path) -> None:
+    path = tmp_path / "machine.toml"
+    path.write_text('[[levels]]\nname = "wire"\nbandwith = 1e9\n')
+    text = errors("groups", here / "gpt/20_validate_0080.ir", "--machine", path)
+    assert "levels[0].bandwith: there is no such key" in text
+    text = errors("groups", here / "gpt/20_validate_0080.ir", "--machine", "cray")
+    assert "there is no machine cray" in text
+
+
+# -- hang ----------------------------------------------------------------------------------------
+
+
+def test_a_run_that_gets_done(here: Path) -> None:
+    found = made("hang", here / "pipeline_4_stages")
+    assert found["hangs"] is False
+    assert found["cycle"] == found["mismatches"] == found["missing_ranks"] == []
+
+
+def test_two_groups_in_opposite_order(tmp_path: Path) -> None:
+    one, other = all_reduce((0, 1), group="first"), all_reduce((0, 1), group="second")
+    path = folder(tmp_path, rank_text(one, other), rank_text(other, one))
+    found = made("hang", path, status=1)
+    assert found["hangs"] is True
+    assert [(item["rank"], item["group"]) for item in found["cycle"]] == [
+        (0, "first"),
+        (1, "second"),
+    ]
+    text = run("hang", path, status=1)
+    assert "wait for each other in a circle" in text
+    assert "net.py:1: x = self.step0(x)" in text
+
+
+def test_a_missing_receive(tmp_path: Path) -> None:
+    path = folder(tmp_path, rank_text(send(1, 4)), rank_text(receive(0, 5)))
+    text = run("hang", path, status=1)
+    assert "no Receive" in text
+    assert "no Send" in text
+
+
+def test_ranks_without_dumps_limit_the_answer(here: Path) -> None:
+    found = made("hang", here / "pipeline_run", status=1)
+    assert found["hangs"] is False
+    assert found["missing_ranks"] == [1, 2, 3, 5, 6, 7]
+    assert found["limits"] == ["ranks without a dump were taken to do their part"]
+    run("hang", here / "pipeline_run", "--allow-unknown")
+
+
+def test_dumps_named_one_by_one_need_ranks(here: Path, tmp_path: Path) -> None:
+    ranks = [here / "pipeline_2_stages" / f"rank_{rank}/20_validate_0080.ir" for rank in range(4)]
+    assert "no hang" in run("hang", *ranks)
+    for number in range(2):
+        shutil.copy(ranks[number], tmp_path / f"{number}.ir")
+    text = errors("hang", tmp_path / "0.ir", tmp_path / "1.ir")
+    assert "whose dump is this?" in text
+
+
+# -- reuse ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def thirty(tmp_path: Path) -> Path:
+    path = tmp_path / "20_validate_0080.ir"
+    path.write_text(rank_text(*[all_reduce(tuple(range(16)))] * 30))
+    return path
+
+
+def test_reuse_of_thirty(thirty: Path) -> None:
+    found = made("reuse", thirty, "--limit", "-1", "--devices", "16")
+    assert (found["enabled"], found["limit"], found["labels"]) == (True, 1000, 32)
+    (group,) = found["groups"]
+    assert (group["streams_before"], group["streams_after"]) == (10, 1)
+    assert (found["streams_before"], found["streams_after"]) == (40, 4)
+    assert found["recommended_limit"] == 30
+
+
+def test_reuse_is_off_where_the_variable_is_unset(thirty: Path) -> None:
+    found = made("reuse", thirty, "--devices", "16")
+    assert (found["enabled"], found["limit"]) == (False, None)
+    assert found["recommended_limit"] == 30
+    assert found["groups"][0]["reused"] is False
+
+
+def test_a_value_that_raises_is_something_to_see(thirty: Path) -> None:
+    text = run("reuse", thirty, "--limit", "on", "--devices", "16", status=1)
+    assert "MindSpore raises an exception" in text
+
+
+def test_a_log_is_held_against_the_prediction(thirty: Path, tmp_path: Path) -> None:
+    log = tmp_path / "rank.log"
+    log.write_text("[INFO] MAX_COMM_OP_REUSE_NUM: 1000\n[INFO] Label list size: 32, label id: 3\n")
+    arguments = ("reuse", thirty, "--limit", "-1", "--devices", "16", "--log", log)
+    facts = {item["fact"]: item["agrees"] for item in made(*arguments)["log"]}
+    assert facts["labels"] is True
+    log.write_text("[INFO] Label list size: 33\n[INFO] MAX_COMM_OP_REUSE_NUM: 1000\n")
+    assert "NO" in run(*arguments, status=1)
+
+
+def test_later_versions_say_what_is_left(here: Path) -> None:
+    found = made("reuse", here / "gpt/20_validate_0080.ir", "--target-version", "2.7")
+    assert found["available"] is False
+    assert found["streams"]["group"] == 4
+    text = run("reuse", here / "gpt/20_validate_0080.ir", "--target-version", "2.7")
+    assert "does not reuse communication subgraphs" in text
+    assert "layers-CellList/*-Layer" in text
+
+
+@pytest.mark.parametrize("version", ["1.7", "two", ""])
+def test_a_version_that_makes_no_sense_is_refused(thirty: Path, version: str) -> None:
+    assert "--target-version" in errors("reuse", thirty, "--target-version", version)
+
+
+# -- fuse ----------------------------------------------------------------------------------------
+
+
+def test_fuse_shows_what_is_configured(here: Path) -> None:
+    golden("comm_fuse.txt", run("fuse", here / "gpt/20_validate_0080.ir"))
+
+
+def test_fuse_simulates_sizes_and_positions(here: Path) -> None:
+    sample = here / "gpt/20_validate_0080.ir"
+    assert made("fuse", sample, "--size", "1")["simulated"]
+    found = made("fuse", sample, "--index", "3,7")
+    assert {bucket["fusion"] for bucket in found["simulated"]} == {1, 2, 3}
+    assert "increase" in errors("fuse", sample, "--index", "7,3")
+    assert "no list of positions" in errors("fuse", sample, "--index", "a")
+    errors("fuse", sample, "--index", "3", "--size", "2")
+
+
+# -- all of them ---------------------------------------------------------------------------------
+
+COMMANDS = ("groups", "hang", "reuse", "fuse")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_pictures_and_pages_are_written(here: Path, tmp_path: Path, command: str) -> None:
+    for suffix, start in (("svg", "<svg"), ("html", "<!DOCTYPE html>")):
+        out = tmp_path / f"out.{suffix}"
+        run(command, here / "pipeline_2_stages", "--format", suffix, "-o", out)
+        assert out.read_text().lower().startswith(start.lower())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_names_of_a_dump_stay_text(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "20_validate_0080.ir"
+    path.write_text(rank_text(all_reduce((0, 1), group="<script>\x1b[31m")))
+    for suffix in ("table", "json", "html"):
+        out = tmp_path / "out"
+        CliRunner().invoke(app, ["comm", command, str(path), "--format", suffix, "-o", str(out)])
+        text = out.read_text()
+        assert "\x1b" not in text
+        if suffix == "html":
+            assert "<script>\\x1b" not in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_input_gets_a_message(tmp_path: Path, command: str) -> None:
+    assert "no such file" in errors(command, tmp_path / "nothing.ir")
+    empty = tmp_path / "empty.ir"
+    empty.write_text("")
+    errors(command, empty)
+    hollow = tmp_path / "hollow"
+    hollow.mkdir()
+    assert "no dumps" in errors(command, hollow)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_dump_that_communicates_nothing_is_fine(here: Path, command: str) -> None:
+    sample = here / "control_flow/graph_build_0_0104.ir"
+    run(command, sample)
+
+
+@pytest.mark.parametrize("devices", ["6", "7", "12"])
+def test_device_numbers_that_no_cluster_has_are_refused(here: Path, devices: str) -> None:
+    text = errors("groups", here / "gpt/20_validate_0080.ir", "--devices", devices)
+    assert "divisible by 8" in text

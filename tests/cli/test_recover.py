@@ -1,0 +1,93 @@
+"""``irtool recover`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main(["recover", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.fixture
+def folder(samples: Path) -> Path:
+    return samples / "mlp_semi_auto"
+
+
+def test_before_any_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    status, out, _ = run(capsys, folder)
+    assert status == 0
+    assert out.startswith("the loss of any single rank can be repaired from peers")
+    assert "0,4" in out
+
+
+def test_a_lost_rank(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    status, out, _ = run(capsys, folder, "--lost", 5)
+    assert status == 0
+    assert out.startswith("go on with 4 devices: everything survives")
+    assert "2-12944936785892925600" in out
+    assert "by shifting" in out
+
+
+def test_lost_slices_give_status_1(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    status, out, _ = run(capsys, folder, "--lost", "1,5", "--format", "json")
+    found = json.loads(out)
+    assert status == 1
+    assert found["schema"] == "irtool.recover/1"
+    assert len(found["slices_lost"]) == 6
+    assert found["accepted"] is True
+    assert {tuple(group["ranks"]) for group in found["groups_rebuilt"]} == {
+        (1, 5), (0, 1, 2, 3), (4, 5, 6, 7), tuple(range(8)),
+    }  # fmt: skip
+    assert found["time"]["peers"] is None
+
+
+def test_added_layers(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    before, after = (samples / "mlp_grown" / name for name in ("before", "after"))
+    status, out, _ = run(capsys, before, "--grown", after)
+    assert status == 0
+    assert "2 parameters to initialise, 9 kept" in out
+    assert "added0.weight" in out
+    assert "stale" in out
+
+
+def test_the_same_graph_keeps_its_compile_cache(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    before = samples / "mlp_grown/before"
+    _, out, _ = run(capsys, before, "--grown", before)
+    assert "compile cache  still valid" in out
+
+
+def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    _, out, _ = run(capsys, folder, "--lost", 5, "--format", "html")
+    assert out.lower().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--lost", "x"], "x is no rank"),
+        (["--lost", "9"], "there is no rank 9"),
+        (["--lost", "1", "--to", "6"], "legal here: 4, 2, 1"),
+        (["--assume", "speed=1"], "step_seconds"),
+        (["--assume", "step_seconds=fast"], "is no number"),
+        (["--assume", "link_bandwidth=0"], "must be more than 0"),
+        (["--data-bytes", "many"], "20GiB"),
+        (["--grown", "nowhere.ir"], "no such file"),
+    ],
+)
+def test_mistakes_are_explained(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], words: str
+) -> None:
+    status, _, err = run(capsys, folder, *arguments)
+    assert status == 2
+    assert words in err
+    assert "Traceback" not in err

@@ -1,0 +1,162 @@
+"""``irtool viz`` as people use it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+MLP = "samples/mlp_semi_auto/20_validate_0080.ir"
+BEGIN = "samples/mlp_semi_auto/step_parallel_begin_0018.ir"
+GPT = "samples/gpt/20_validate_0080.ir"
+needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz's dot is not here")
+
+
+@dataclass
+class Ran:
+    status: int
+    output: str
+    errors: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(ROOT)
+
+    def runner(*arguments: str) -> Ran:
+        status = main(["viz", *arguments])
+        caught = capfdbinary.readouterr()
+        return Ran(status, caught.out.decode("utf-8", "replace"), caught.err.decode("utf-8"))
+
+    return runner
+
+
+def test_dot_goes_to_standard_output(run: Run) -> None:
+    ran = run(MLP, "--format", "dot")
+    assert (ran.status, ran.errors) == (0, "")
+    assert ran.output.startswith("digraph irtool {")
+
+
+@needs_dot
+def test_the_files_name_tells_the_format(run: Run, tmp_path: Path) -> None:
+    for ending, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("dot", b"digraph")):
+        file = tmp_path / f"picture.{ending}"
+        assert run(MLP, "-o", str(file)).status == 0
+        assert file.read_bytes().startswith(start)
+
+
+def test_html_is_one_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "picture.html"
+    assert run(MLP, "-o", str(file)).status == 0
+    assert "<html" in file.read_text(encoding="utf-8")[:500]
+
+
+def test_model_explorer_gets_node_data_beside_the_graph(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "mlp.json"
+    ran = run(MLP, "-f", "model-explorer", "-o", str(file))
+    assert ran.status == 0
+    assert "--node_data_paths=" in ran.errors
+    graph = json.loads(file.read_text())["graphs"][0]
+    data = json.loads((tmp_path / "mlp.bytes.json").read_text())
+    assert list(data) == [graph["id"]]
+
+
+def test_begin_dumps_show_slices_and_findings_by_themselves(run: Run) -> None:
+    ran = run(BEGIN, "-f", "dot")
+    assert "64×512 → 32×128" in ran.output
+    assert "→ 32×128" not in run(BEGIN, "-f", "dot", "--no-check").output
+    refused = run("samples/mlp_rejected/step_parallel_begin_0018.ir", "-f", "dot").output
+    assert "border: error" in refused
+
+
+def test_max_nodes_bounds_the_boxes(run: Run) -> None:
+    source = run(GPT, "-f", "dot", "--max-nodes", "15").output
+    boxes = re.findall(r"^\s*([ns]\d+) \[label", source, re.MULTILINE)
+    assert 5 <= len(boxes) <= 15
+
+
+def test_expand_around_path_and_where_choose(run: Run) -> None:
+    assert "Softmax" in run(GPT, "-f", "dot", "--max-nodes", "15", "--expand", "1-Layer").output
+    near = run(GPT, "-f", "dot", "--around", "%76", "--radius", "1").output
+    assert "GeLUGrad" in near
+    assert "LayerNorm" not in near
+    way = run(GPT, "-f", "dot", "--path", "%75", "%79").output
+    assert "4 operators in 4 boxes" in way
+    gathers = run(MLP, "-f", "dot", "--where", 'op == "AllGather"').output
+    assert "1 operator in 1 box;" in gathers
+
+
+def test_a_run_is_drawn_whole_or_by_rank(run: Run) -> None:
+    whole = run("samples/pipeline_run", "--whole", "-f", "dot")
+    assert "stage 1 · rank 4" in whole.output
+    assert "4 transfers" in whole.errors
+    one = run("samples/pipeline_run", "-f", "dot", "--rank", "4")
+    assert "rank_4/20_validate_0080.ir" in one.errors
+
+
+def test_overlays_of_other_commands_are_laid_over(run: Run, tmp_path: Path) -> None:
+    refused = "samples/mlp_rejected/step_parallel_begin_0018.ir"
+    main(["check", refused, "--format", "json", "-o", str(tmp_path / "check.json")])
+    found = run(refused, "-f", "dot", "--no-check", "--overlay", str(tmp_path / "check.json"))
+    assert "border: error" in found.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no-such.ir",), "no-such.ir"),
+        ((MLP, "-o", "picture.xyz"), "which format"),
+        ((MLP, "-f", "dot", "--around", "nothing like this"), "there is no node"),
+        ((MLP, "-f", "dot", "--around", "%1", "--where", "op"), "cannot be combined"),
+        ((MLP, "-f", "dot", "--path", "%22", "%0"), "no value gets from"),
+        ((MLP, "-f", "dot", "--where", 'op == "Nope"'), "no node that is drawn"),
+        ((MLP, "-f", "dot", "--where", "op =="), "QRY001"),
+        ((MLP, "-f", "dot", "--expand", "nowhere"), "there is no scope"),
+        ((MLP, "-f", "dot", "--color-by", "memory"), "irtool memory"),
+        ((MLP, "-f", "dot", "--overlay", "README.md"), "no JSON"),
+        ((MLP, "-f", "dot", "--overlay", "no.json"), "cannot read"),
+        ((MLP, "-f", "dot", "--max-nodes", "-3"), "--max-nodes"),
+        ((MLP, "-f", "gif"), "gif"),
+        ((MLP, "-f", "dot", "--whole"), "--whole joins"),
+    ],
+)
+def test_mistakes_end_with_one_clear_message(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    ran = run(*arguments)
+    assert ran.status == 2
+    assert message in ran.errors
+    assert "Traceback" not in ran.errors
+    assert ran.output == ""
+
+
+def test_without_dot_svg_says_how_to_install_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = run(MLP, "-o", str(tmp_path / "picture.svg"))
+    assert ran.status == 2
+    assert "install graphviz" in ran.errors
+    assert not (tmp_path / "picture.svg").exists()
+    assert run(MLP, "-f", "dot").status == 0
+    assert run(MLP, "-f", "html", "-o", str(tmp_path / "p.html")).status == 0
+
+
+def test_problems_in_the_dump_are_status_1(run: Run, tmp_path: Path) -> None:
+    text = (ROOT / MLP).read_text()
+    broken = tmp_path / "broken.ir"
+    broken.write_text(text[: len(text) // 2])
+    ran = run(str(broken), "-f", "dot")
+    assert ran.status == 1
+    assert ran.output.startswith("digraph")

@@ -1,0 +1,143 @@
+"""Operations of operators: from shapes, by a line each, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.flops import (
+    FlopsError,
+    Tensors,
+    counted_operators,
+    flops,
+    flops_of,
+    load_flops,
+    total_flops,
+    unload_flops,
+)
+from irtool.sharding.notation import read_rules
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    yield
+    unload_flops()
+
+
+def of(
+    op: str, *inputs: tuple[int, ...], output: tuple[int, ...], **attributes: object
+) -> int | None:
+    named = dict(attributes)
+    return flops_of(
+        op, Tensors([[one] for one in inputs], [output], lambda key: named.get(str(key)))
+    )
+
+
+def test_a_product_of_matrices_counts_multiplications_and_additions() -> None:
+    assert of("MatMul", (8, 16), (16, 32), output=(8, 32)) == 2 * 8 * 16 * 32
+
+
+def test_a_transposed_input_is_summed_up_along_its_other_axis() -> None:
+    assert of("MatMul", (16, 8), (16, 32), output=(8, 32), transpose_a=True) == 2 * 8 * 16 * 32
+
+
+def test_a_batch_of_products() -> None:
+    assert (
+        of("BatchMatMul", (4, 3, 8, 16), (4, 3, 16, 5), output=(4, 3, 8, 5)) == 2 * 12 * 8 * 16 * 5
+    )
+
+
+def test_gradients_of_a_convolution_cost_what_it_costs() -> None:
+    x, w, y = (2, 3, 16, 16), (8, 3, 3, 3), (2, 8, 16, 16)
+    forward = of("Conv2D", x, w, output=y)
+    assert forward == 2 * (2 * 8 * 16 * 16) * 3 * 9
+    assert of("Conv2DBackpropInput", y, w, output=x) == forward
+    assert of("Conv2DBackpropFilter", y, x, output=w) == forward
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("BSH", (2, 64, 128)), ("SBH", (64, 2, 128)), ("BNSD", (2, 4, 64, 32))]
+)
+def test_attention_is_the_same_in_every_layout(layout: str, shape: tuple[int, ...]) -> None:
+    found = of("FlashAttentionScore", shape, shape, output=shape, input_layout=layout, head_num=4)
+    scores = 2 * 4 * 64 * 64
+    assert found == 4 * 32 * scores + 5 * scores
+
+
+def test_moving_data_costs_nothing_and_unknown_operators_are_unknown() -> None:
+    assert of("Transpose", (8, 16), output=(16, 8)) == 0
+    assert of("AllReduce", (8, 16), output=(8, 16)) == 0
+    assert of("MyOperator", (8, 16), output=(8, 16)) is None
+
+
+def test_unknown_sizes_are_never_taken_as_one() -> None:
+    assert of("MatMul", (-1, 16), (16, 32), output=(-1, 32)) is None
+    assert of("ReLU", (-1, 16), output=(-1, 16)) is None
+
+
+def test_tuples_count_all_their_tensors() -> None:
+    tensors = Tensors([[(4, 4), (4, 4), (4, 4)]], [(4, 4)])
+    assert flops_of("AddN", tensors) == 32
+
+
+def test_a_line_for_a_custom_operator() -> None:
+    text = "flops MyOperator, Other = 3 * input * (input1[-1] + 1) - output"
+    assert load_flops(text, "my.rules") == ("MyOperator", "Other")
+    assert of("MyOperator", (2, 5), (5, 7), output=(2, 7)) == 3 * 10 * 8 - 14
+    unload_flops()
+    assert of("MyOperator", (2, 5), (5, 7), output=(2, 7)) is None
+
+
+def test_lines_stand_beside_sharding_rules() -> None:
+    text = "MyRelu:\n    [*x] -> [*x]\nflops MyRelu = 2 * output\n"
+    assert [rule.op for rule in read_rules(text)] == ["MyRelu"]
+    load_flops(text)
+    assert of("MyRelu", (3, 4), output=(3, 4)) == 24
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("flops My = outputt", "my.rules:1:12: outputt is no size of a tensor"),
+        ("flops My = contracted[0]", "my.rules:1:12: contracted is no tensor"),
+    ],
+)
+def test_a_word_that_means_nothing_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(FlopsError) as caught:
+        load_flops(text, "my.rules")
+    assert str(caught.value) == message
+
+
+def test_a_line_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(FlopsError):
+        load_flops("flops My = 2 *")
+
+
+def test_what_could_not_be_counted_is_told(samples: Path) -> None:
+    dump = irtool.load(samples / "custom_rules/step_parallel_begin_0001.ir")
+    found = total_flops(dump.nodes())
+    assert dict(found.unknown) == {"MyRowNorm": 1, "MyMatMulBias": 1}
+    assert not found.is_complete
+
+
+def test_every_operator_of_a_transformer_is_counted(samples: Path) -> None:
+    dump = irtool.load(samples / "gpt/20_validate_0080.ir")
+    assert total_flops(dump.nodes()).is_complete
+    products = sum(flops(node) or 0 for node in dump.nodes("MatMul"))
+    assert products > 0.8 * total_flops(dump.nodes()).operations
+
+
+def test_most_operators_of_the_corpus_are_counted(corpus: Path) -> None:
+    folders = sorted((corpus / "verdicts").iterdir())[::60]
+    nodes = unknown = 0
+    for folder in folders:
+        for path in folder.glob("*validate*.ir"):
+            found = list(irtool.load(path).nodes())
+            nodes += len(found)
+            known = counted_operators()
+            unknown += sum(flops(node) is None and node.op not in known for node in found)
+    assert nodes
+    assert unknown < 0.02 * nodes

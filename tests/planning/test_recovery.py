@@ -1,0 +1,307 @@
+"""Recovery: who holds what, what survives, what moves, how long it takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irtool
+from irtool.ir.dump import Dump
+from irtool.planning.annotate import with_strategies
+from irtool.planning.assignment import best_assignment
+from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.growth import grown
+from irtool.planning.holdings import Box, Holdings, holdings, overlap, uncovered, volume, without
+from irtool.planning.recovery import CannotRecover, Request, recover
+from irtool.planning.recovery_time import Assumptions
+from irtool.planning.reshard import lost_slices, reshard, weak_points
+from irtool.planning.scale import scaled_plan
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.operator import Strategy
+
+MIB = 1 << 20
+
+
+def context_of(folder: Path, **options: object) -> ParallelContext:
+    values = json.loads((folder / "case.json").read_text(encoding="utf-8"))["context"]
+    return ParallelContext.from_mapping({**values, **options})
+
+
+@pytest.fixture
+def perceptron(samples: Path) -> tuple[Dump, ParallelContext]:
+    folder = samples / "mlp_semi_auto"
+    return irtool.load(folder / "step_parallel_begin_0018.ir"), context_of(folder)
+
+
+@pytest.fixture
+def chain(samples: Path) -> Dump:
+    """Four products with 76 MiB of weights and momentum."""
+    return irtool.load(samples / "mlp_grown/before/step_parallel_begin_0019.ir")
+
+
+def laid_out(chain: Dump, data: int, tensor: int) -> Holdings:
+    """The chain with data × tensor parallelism: columns, then rows, in turn."""
+    strategies: dict[object, Strategy] = {}
+    products = 0
+    for node in chain.nodes():
+        if node.op == "MatMul":
+            columns = ((data, 1), (1, tensor)), ((data, tensor), (tensor, 1))
+            strategies[node] = columns[products % 2]
+            products += 1
+        elif node.op == "ReLU":
+            strategies[node] = ((data, tensor if products % 2 else 1),)
+        elif isinstance(node.in_strategy, tuple):
+            rows = node.in_strategy
+            strategies[node] = tuple((data, *[1] * (len(row) - 1)) for row in rows)
+    dump = with_strategies(chain, strategies)  # type: ignore[arg-type]  # nodes are its keys
+    context = ParallelContext(devices=data * tensor, full_batch=True)
+    assert check(dump, context).accepted
+    return holdings(dump, context)
+
+
+# -- who holds what ------------------------------------------------------------------------------
+
+
+def test_replicas_of_each_parameter(perceptron: tuple[Dump, ParallelContext]) -> None:
+    found = holdings(*perceptron).by_name()
+    assert found["up.weight"].replica_sets == ((0, 4), (1, 5), (2, 6), (3, 7))
+    assert found["mid.bias"].replica_sets == (tuple(range(8)),)
+    assert found["moments.up.weight"].weight == "up.weight"
+    assert found["moments.up.weight"].replica_sets == found["up.weight"].replica_sets
+
+
+def test_optimizer_parallel_leaves_no_replicas(perceptron: tuple[Dump, ParallelContext]) -> None:
+    dump, context = perceptron
+    sharded = replace(context, parallel_optimizer=True, threshold=0)
+    found = holdings(dump, sharded)
+    assert found.by_name()["up.weight"].replica_sets == tuple((rank,) for rank in range(8))
+    assert len(weak_points(found)[0].units) == 1
+    whole = holdings(dump, context)
+    assert found.bytes_on(0) < whole.bytes_on(0)
+
+
+def test_all_boxes_of_a_parameter_cover_it(perceptron: tuple[Dump, ParallelContext]) -> None:
+    dump, context = perceptron
+    for options in (context, replace(context, parallel_optimizer=True, threshold=0)):
+        for item in holdings(dump, options).items:
+            whole = tuple((0, size) for size in item.shape)
+            assert uncovered(whole, list(item.boxes.values())) == 0
+            assert {volume(box) for box in item.boxes.values()} == {
+                volume(next(iter(item.boxes.values())))
+            }
+
+
+def test_the_smallest_losses_that_peers_cannot_repair(
+    perceptron: tuple[Dump, ParallelContext],
+) -> None:
+    found = holdings(*perceptron)
+    assert [point.units for point in weak_points(found)] == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert [point.units for point in weak_points(found, 4)] == [(0, 1)]
+    assert not lost_slices(found, [0, 1, 2, 3])
+    assert {each.parameter for each in lost_slices(found, [1, 5])} == {
+        "up.weight", "up.bias", "mid.weight",
+        "moments.up.weight", "moments.up.bias", "moments.mid.weight",
+    }  # fmt: skip
+
+
+# -- what moves ----------------------------------------------------------------------------------
+
+
+def test_bytes_to_move_under_the_best_mapping(chain: Dump) -> None:
+    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
+    found = reshard(old, new, (0, 1, 2, 3))
+    assert round(found.identity_bytes / MIB) == 114
+    assert round(found.peer_bytes / MIB) == 76
+    assert [move.device for move in found.moves] == [0, 2, 1, 3]
+    assert found.lost_bytes == 0
+
+
+def test_what_no_survivor_holds_comes_from_storage(chain: Dump) -> None:
+    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
+    found = reshard(old, new, (0, 1, 4, 5))
+    assert round(found.lost_bytes / MIB) == 76
+
+
+def test_the_same_layout_on_the_same_devices_moves_nothing(chain: Dump) -> None:
+    old = laid_out(chain, 2, 4)
+    found = reshard(old, old, range(8))
+    assert (found.peer_bytes, found.lost_bytes) == (0, 0)
+
+
+def test_a_new_device_gets_all_from_peers(chain: Dump) -> None:
+    old = laid_out(chain, 2, 4)
+    found = reshard(old, old, (0, 1, 2, 4, 5, 6, 7), fresh=1)
+    (fresh,) = [move for move in found.moves if move.device is None]
+    # Rank 7 holds what rank 3 does: which of the two the new device plays makes no difference.
+    assert fresh.rank in (3, 7)
+    assert fresh.peers == found.peer_bytes == old.bytes_on(3)
+
+
+boxes = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair))),
+    min_size=2,
+    max_size=2,
+).map(tuple)
+
+
+@given(boxes, st.lists(boxes, max_size=5))
+def test_uncovered_counts_elements(box: Box, holders: list[Box]) -> None:
+    def cells(each: Box) -> set[tuple[int, int]]:
+        (a, b), (c, d) = each
+        return {(x, y) for x in range(a, b) for y in range(c, d)}
+
+    left = cells(box)
+    for holder in holders:
+        left -= cells(holder)
+    assert uncovered(box, holders) == len(left)
+    for holder in holders:
+        shared = overlap(box, holder)
+        assert volume(shared) if shared else len(cells(box) & cells(holder)) == 0
+        assert sum(map(volume, without(box, holder))) == len(cells(box) - cells(holder))
+
+
+@given(st.lists(st.lists(st.integers(-9, 9), min_size=5, max_size=5), min_size=1, max_size=5))
+def test_the_assignment_is_the_best_of_all(costs: list[list[int]]) -> None:
+    chosen = best_assignment(costs)
+    assert len(set(chosen)) == len(costs)
+    found = sum(row[column] for row, column in zip(costs, chosen, strict=True))
+    best = min(
+        sum(row[column] for row, column in zip(costs, columns, strict=True))
+        for columns in permutations(range(5), len(costs))
+    )
+    assert found == best
+
+
+# -- how many devices ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "legal"),
+    [(1, True), (2, True), (4, True), (6, False), (7, False), (8, True), (12, False), (24, True)],
+)
+def test_numbers_of_devices_on_ascend(count: int, legal: bool) -> None:
+    assert (device_count_problem(count, ParallelContext()) == "") == legal
+
+
+def test_numbers_of_devices_for_a_search_and_on_gpus() -> None:
+    search = ParallelContext(mode="auto_parallel", search="recursive_programming")
+    assert list(legal_counts(60, search)) == [32, 16, 8, 4, 2, 1]
+    gpus = ParallelContext(target="GPU")
+    assert next(legal_counts(7, gpus)) == 7
+    stages = ParallelContext(devices=8, stages=4)
+    assert next(legal_counts(60, stages)) == 56
+
+
+# -- all of it -----------------------------------------------------------------------------------
+
+
+def test_losing_a_rank_whose_slices_survive(perceptron: tuple[Dump, ParallelContext]) -> None:
+    found = recover(*perceptron, Request(lost=(5,)))
+    assert (found.target, found.legal) == (4, (4, 2, 1))
+    assert not found.lost
+    assert found.report is not None
+    assert found.report.accepted
+    assert found.times.peers is not None
+
+
+def test_losing_both_holders_of_a_slice(perceptron: tuple[Dump, ParallelContext]) -> None:
+    found = recover(*perceptron, Request(lost=(1, 5)))
+    assert len(found.lost) == 6
+    assert found.moves is not None
+    assert found.moves.lost_bytes > 0
+    assert found.times.peers is None
+
+
+def test_a_spare_device_takes_the_place_of_a_lost_one(
+    perceptron: tuple[Dump, ParallelContext],
+) -> None:
+    found = recover(*perceptron, Request(lost=(5,), added=1))
+    assert found.target == 8
+    assert found.plan is None
+    assert found.changed == 0
+    assert found.moves is not None
+    assert found.moves.peer_bytes == found.old.bytes_on(5)
+
+
+def test_more_devices(perceptron: tuple[Dump, ParallelContext]) -> None:
+    found = recover(*perceptron, Request(added=8))
+    assert found.target == 16
+    assert found.report is not None
+    assert found.report.accepted
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Request(lost=(8,)), "there is no rank 8"),
+        (Request(lost=tuple(range(8))), "all devices are lost"),
+        (Request(lost=(1,), to=6), "legal here: 4, 2, 1"),
+    ],
+)
+def test_no_way_on(perceptron: tuple[Dump, ParallelContext], request_: Request, words: str) -> None:
+    with pytest.raises(CannotRecover, match=words):
+        recover(*perceptron, request_)
+
+
+def test_the_time_names_its_largest_term(perceptron: tuple[Dump, ParallelContext]) -> None:
+    rates = Assumptions(step_seconds=10, checkpoint_steps=1000, data_bytes=10**11)
+    found = recover(*perceptron, Request(lost=(5,)), assumptions=rates).times
+    assert found.checkpoint.largest == "lost steps"
+    assert found.checkpoint.lost_steps == 5000
+    assert found.checkpoint.data == 10
+    assert found.peers is not None
+    assert found.peers.total < found.checkpoint.total
+
+
+@pytest.mark.parametrize("devices", [2, 4, 16, 32])
+@pytest.mark.parametrize("name", ["mlp_semi_auto", "gpt"])
+def test_scaled_strategies_are_legal(samples: Path, name: str, devices: int) -> None:
+    folder = samples / name
+    begin = irtool.load(folder / "step_parallel_begin_0018.ir")
+    context = context_of(folder)
+    new = replace(context, devices=devices)
+    plan = scaled_plan(begin, check(begin, context), new)
+    assert not plan.failed
+    assert check(plan.dump, new).accepted
+    again = irtool.loads(irtool.dumps(plan.dump))
+    assert [node.in_strategy for node in again.nodes()] == [
+        node.in_strategy for node in plan.dump.nodes()
+    ]
+
+
+# -- layers added --------------------------------------------------------------------------------
+
+
+def test_an_added_layer(samples: Path) -> None:
+    folder = samples / "mlp_grown"
+    before, after = (irtool.load(folder / f"{name}/step_parallel_begin_0019.ir")
+                     for name in ("before", "after"))  # fmt: skip
+    context = context_of(folder / "before")
+    found = grown(before, after, holdings(before, context), holdings(after, context))
+    fates = {each.name: each.fate for each in found.parameters}
+    assert fates["added0.weight"] == fates["moments.added0.weight"] == "new"
+    assert fates["fc0.weight"] == "kept"
+    # The search gave the last layer another strategy, though nothing about it changed.
+    assert fates["fc3.weight"] == "resharded"
+    assert not found.is_local
+    assert not found.dropped
+    slices = next(each.slices for each in found.parameters if each.name == "added0.weight")
+    assert slices[0] == ((0, 512), (0, 1024))
+
+
+def test_a_renamed_parameter(samples: Path) -> None:
+    path = samples / "mlp_grown/before/step_parallel_begin_0019.ir"
+    text = path.read_text(encoding="utf-8")
+    before, after = irtool.loads(text), irtool.loads(text.replace("fc1.weight", "middle.weight"))
+    context = context_of(path.parent)
+    found = grown(before, after, holdings(before, context), holdings(after, context))
+    renamed = {each.name: each.old for each in found.parameters if each.fate == "renamed"}
+    assert renamed["middle.weight"] == "fc1.weight"
+    assert not any(each.fate == "new" for each in found.parameters if each.name == "middle.weight")

@@ -1,0 +1,124 @@
+"""Results in a notebook: small, harmless html, for a dump of any size."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.memory import memory
+from irtool.compare.graph_diff import diff_graphs
+from irtool.ir.display import Shown, view_of
+from irtool.ir.dump import Dump
+from irtool.render import notebook
+from irtool.render.notebook import DOCUMENTS, document_html
+from irtool.render.tables import Column, Document, Facts, Heading, Note, Table, number_column
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+
+EVIL = "<script>alert(1)</script>\x1b[31m"
+
+
+@pytest.fixture
+def dump(samples: Path) -> Dump:
+    return irtool.load(samples / "gpt" / "20_validate_0080.ir")
+
+
+def html(result: Shown) -> str:
+    text = result._repr_html_()
+    assert text is not None
+    assert "<script" not in text
+    assert len(text) < 200_000
+    return text
+
+
+def test_a_dump_shows_what_is_in_it(dump: Dump) -> None:
+    text = html(dump)
+    assert "20_validate_0080.ir" in text
+    assert "AllReduce" in text
+    assert "MatMul" in text
+
+
+def test_a_small_dump_is_drawn_where_dot_is_there(
+    dump: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if notebook.shutil.which("dot") is not None:
+        assert "<svg" in html(dump)
+    monkeypatch.setattr(notebook.shutil, "which", lambda name: None)
+    assert "<svg" not in html(dump)
+
+
+def test_a_large_dump_is_no_larger_on_the_page(dump: Dump) -> None:
+    graph = dump.graphs[0]
+    items = tuple(
+        replace(node, number=number)
+        for number, node in enumerate(graph.nodes[:100] * 30)
+        if not node.is_return
+    )
+    large = Dump((replace(graph, items=items),))
+    assert len(html(large)) < 10_000
+    assert len(html(large.graphs[0])) < 20_000
+
+
+def test_a_graph_shows_its_statements(dump: Dump) -> None:
+    text = html(dump.graphs[0])
+    assert "325 statements" in text
+    assert "more statements" in text
+    assert text.count("<tr>") < 30
+
+
+def test_a_report_of_check_shows_its_verdict(samples: Path) -> None:
+    begin = irtool.load(samples / "mlp_rejected" / "step_parallel_begin_0018.ir")
+    text = html(check(begin, ParallelContext(devices=8, mode="semi_auto_parallel")))
+    assert "refused" in text
+    assert "axis-mismatch" in text
+
+
+def test_a_difference_shows_what_happened(dump: Dump, samples: Path) -> None:
+    begin = irtool.load(samples / "gpt" / "step_parallel_begin_0018.ir")
+    assert "begin" in html(diff_graphs(begin, dump))
+    assert "identical" in html(diff_graphs(dump, dump))
+
+
+def test_memory_shows_its_peak(dump: Dump) -> None:
+    assert "peak" in html(memory(dump))
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_every_report_that_has_a_view_uses_it(kind: str) -> None:
+    """What the table names is there, and the type asks for it."""
+    module, _, name = kind.rpartition(".")
+    found = getattr(import_module(module), name)
+    assert issubclass(found, Shown)
+    assert view_of(found) is not None
+    place, _, function = DOCUMENTS[kind].partition(":")
+    assert callable(getattr(import_module(place), function))
+
+
+def test_a_result_that_nobody_shows_stays_text() -> None:
+    class Unknown(Shown):
+        pass
+
+    assert Unknown()._repr_html_() is None
+
+
+def test_texts_are_escaped_and_tables_cut() -> None:
+    rows = [(EVIL, n) for n in range(100)]
+    table = Table(EVIL, [Column(EVIL), number_column("n")], rows, 7)
+    text = document_html(Document([Heading(EVIL), Note(EVIL), Facts([(EVIL, EVIL)]), table]))
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert text.count("<tr>") == 22
+    assert "87 more rows" in text
+
+
+def test_importing_irtool_loads_no_renderer() -> None:
+    code = "import sys, irtool; print([name for name in sys.modules if 'render' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"\[\]\s*", done.stdout)
