@@ -127,7 +127,7 @@ def recover(
     new = holdings(network, new_context) if network is not None else old
     notes += _plan_notes(plan, report, network is not new_begin and network is not grown_begin)
     fresh = max(0, target - len(survivors))
-    moves = reshard(old, new, survivors, fresh)
+    moves = reshard(old, new, survivors, fresh, request.server)
     growth = grown(begin, grown_begin, old, new) if grown_begin is not None else None
     broken = groups.broken_by(request.lost) if groups is not None else ()
     rebuilt = _rebuilt(groups, broken, plan is not None or network is not None)

@@ -17,7 +17,8 @@ class Move:
     """What one new rank needs, in bytes.
 
     ``rank`` is the new rank, ``device`` the old rank whose device plays it (None: a new device).
-    ``local`` is there already, ``peers`` come from other survivors, ``lost`` has no holder.
+    ``local`` is there already, ``peers`` come from other survivors (of them ``inside`` may come
+    from the same server, the rest crosses servers), ``lost`` has no holder.
     """
 
     rank: int
@@ -25,6 +26,7 @@ class Move:
     local: int
     peers: int
     lost: int
+    inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class Resharding:
         return sum(move.peers for move in self.moves)
 
     @property
+    def inside_bytes(self) -> int:
+        """Of those, what a peer of the same server has."""
+        return sum(move.inside for move in self.moves)
+
+    @property
     def lost_bytes(self) -> int:
         """Bytes that no survivor has: from a checkpoint."""
         return sum(move.lost for move in self.moves)
@@ -55,7 +62,9 @@ class Resharding:
         return sum(move.local for move in self.moves)
 
 
-def reshard(old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int = 0) -> Resharding:
+def reshard(
+    old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int = 0, server: int = 8
+) -> Resharding:
     """What has to move so that every new rank has its slices.
 
     Args:
@@ -63,6 +72,7 @@ def reshard(old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int =
         new: who needs what; parameters that the old network does not have are not moved.
         survivors: old ranks whose devices are still there.
         fresh: how many devices without any data join.
+        server: devices of a server; old ranks are numbered server by server.
     """
     devices: list[int | None] = [*survivors, *[None] * fresh]
     shared = [
@@ -73,7 +83,7 @@ def reshard(old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int =
     ranks = range(new.devices)
     if len(devices) < len(ranks):
         raise ValueError(f"{new.devices} ranks need as many devices; there are {len(devices)}")
-    table = _Table(shared, set(survivors))
+    table = _Table(shared, set(survivors), server)
     local = [[table.local(device, rank) for device in devices] for rank in ranks]
     identity = list(range(len(ranks)))
     is_best = len(devices) <= _MOST_RANKS
@@ -88,11 +98,14 @@ def reshard(old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int =
 class _Table:
     """Sizes of what ranks need and have; equal boxes are measured once."""
 
-    def __init__(self, shared: Sequence[tuple[Holding, Holding]], survivors: set[int]) -> None:
+    def __init__(
+        self, shared: Sequence[tuple[Holding, Holding]], survivors: set[int], server: int
+    ) -> None:
         self.shared = shared
         self.survivors = survivors
+        self.server = server
         self._overlaps: dict[tuple[int, Box, Box], int] = {}
-        self._lost: dict[tuple[int, Box], int] = {}
+        self._missing: dict[tuple[int, Box, int | None], int] = {}
 
     def local(self, device: int | None, rank: int) -> int:
         """Bytes of a new rank's slices that an old rank's device holds."""
@@ -107,13 +120,18 @@ class _Table:
 
     def move(self, rank: int, device: int | None, local: int) -> Move:
         """What a new rank needs and where it comes from."""
-        needed = lost = 0.0
+        needed = lost = far = 0.0
+        home = None if device is None else device // self.server
         for place, (_, after) in enumerate(self.shared):
             need = after.boxes.get(rank)
             if need is not None:
                 needed += volume(need) * after.item_bytes
-                lost += self._uncovered(place, need) * after.item_bytes
-        return Move(rank, device, local, max(0, int(needed) - local - int(lost)), int(lost))
+                lost += self._uncovered(place, need, None) * after.item_bytes
+                if home is not None:
+                    far += self._uncovered(place, need, home) * after.item_bytes
+        peers = max(0, int(needed) - local - int(lost))
+        inside = 0 if home is None else max(0, int(needed) - local - int(far))
+        return Move(rank, device, local, peers, int(lost), min(peers, inside))
 
     def _overlap(self, place: int, need: Box, have: Box) -> int:
         key = (place, need, have)
@@ -122,13 +140,18 @@ class _Table:
             self._overlaps[key] = volume(found) if found is not None else 0
         return self._overlaps[key]
 
-    def _uncovered(self, place: int, need: Box) -> int:
-        key = (place, need)
-        if key not in self._lost:
+    def _uncovered(self, place: int, need: Box, server: int | None) -> int:
+        """Elements that no survivor has, or none of one server."""
+        key = (place, need, server)
+        if key not in self._missing:
             boxes = self.shared[place][0].boxes
-            holders = [boxes[rank] for rank in self.survivors if rank in boxes]
-            self._lost[key] = uncovered(need, holders)
-        return self._lost[key]
+            holders = [
+                boxes[rank]
+                for rank in self.survivors
+                if rank in boxes and (server is None or rank // self.server == server)
+            ]
+            self._missing[key] = uncovered(need, holders)
+        return self._missing[key]
 
 
 @dataclass(frozen=True, slots=True)

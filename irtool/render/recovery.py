@@ -192,12 +192,13 @@ def _moves_table(view: RecoveryView) -> Table:
     for move in listed[:shown]:
         device = "new device" if move.device is None else f"was rank {move.device}"
         rows.append(
-            [move.rank, device, bytes_text(move.local), bytes_text(move.peers),
-             bytes_text(move.lost)]
+            [move.rank, device, bytes_text(move.local), bytes_text(move.inside),
+             bytes_text(move.peers - move.inside), bytes_text(move.lost)]
         )  # fmt: skip
     columns = (
         number_column("rank"), text_column("device"), number_column("has already"),
-        number_column("from peers"), number_column("from storage"),
+        number_column("same server"), number_column("other servers"),
+        number_column("from storage"),
     )  # fmt: skip
     title = "Restore"
     if moves is not None:
@@ -305,6 +306,7 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
             for each in found.lost
         ],
         "bytes_moved": moves.peer_bytes if moves is not None else None,
+        "bytes_moved_inside_servers": moves.inside_bytes if moves is not None else None,
         "bytes_moved_in_order": moves.identity_bytes if moves is not None else None,
         "bytes_from_storage": moves.lost_bytes if moves is not None else None,
         "moves": [
@@ -313,6 +315,7 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
                 "device": move.device,
                 "local": move.local,
                 "peers": move.peers,
+                "inside_server": move.inside,
                 "storage": move.lost,
             }
             for move in (moves.moves if moves is not None else ())

@@ -123,6 +123,14 @@ def test_bytes_to_move_under_the_best_mapping(chain: Dump) -> None:
     assert found.lost_bytes == 0
 
 
+def test_bytes_by_link(chain: Dump) -> None:
+    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
+    assert reshard(old, new, (0, 1, 2, 3), server=8).inside_bytes / MIB == pytest.approx(76, 1e-3)
+    pairs = reshard(old, new, (0, 1, 2, 3), server=2)
+    assert 0 < pairs.inside_bytes <= pairs.peer_bytes
+    assert reshard(old, new, (0, 1, 2, 3), server=1).inside_bytes == 0
+
+
 def test_what_no_survivor_holds_comes_from_storage(chain: Dump) -> None:
     old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
     found = reshard(old, new, (0, 1, 4, 5))

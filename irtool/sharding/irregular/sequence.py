@@ -139,10 +139,11 @@ def capacity_router(case: Case, base: Base) -> Sharding:
     rows = [row for row in case.strategy if len(row) == 3]
     if not rows:
         raise Unsure("the strategy of the router has an unknown form")
-    # Only the first row is looked at, but there must be one for each.
+    # Only the first row is held against its shape; of the others only the last two numbers count.
     check_strategy((rows[0],), (case.sizes(choices[0]),), case.context)
-    if rows[0][1:] != (1, 1):
-        case.refuse("axis-split", f"the last two dimensions can not be split, strategy {rows[0]}")
+    for row in rows:
+        if row[1:] != (1, 1):
+            case.refuse("axis-split", f"the last two dimensions can not be split, strategy {row}")
     if len(rows) != len(choices):
         raise Unsure("the strategy of the router has too few entries")
     inputs = tuple(

@@ -81,6 +81,17 @@ RECORDS = {
         check="topprouter_info.cc:CheckStrategy",
         says="Invalid strategy: The expert_index last two dimensions can't be shard, but got exper",
     ),
+    "capacities by probability: tokens of the probabilities": Refused(
+        """
+        %3(out) = PrimFunc_TopPRouter(%0, I64(3), I64(4), I64(0), F32(0.5), %2)
+            primitive_attrs: {in_strategy: ((2, 1, 1), (1), (1), (1), (1), (1, 2, 1))}
+            : (<Tensor[Int32], (2, 16, 2)>, <Int64, NoShape>, <Int64, NoShape>, <Int64, NoShape>,
+            <Float32, NoShape>, <Tensor[Float32], (2, 16, 2)>) -> (<Tuple[Tensor[Int32]*2],
+            TupleShape((2, 4, 4), (2, 16, 2))>)
+        """,
+        check="topprouter_info.cc:CheckStrategy",
+        says="Invalid strategy: The router_prob last two dimensions can't be shard",
+    ),
     "tokens in order of experts": Accepted(
         """
         %4(CNode_12) = PrimFunc_MoeInitRouting(%1, %2, %3, I64(16)) primitive_attrs: {in_strategy:

@@ -1,0 +1,229 @@
+"""What one thing costs: a collective, a chain of redistribution, an operator's arithmetic.
+
+Times are those of :mod:`irtool.cluster.machine` (alpha-beta) and a roofline for arithmetic; only
+their ratios mean something.  Bytes are what one device receives from others, by ring or pairwise
+algorithms: AllReduce ``2 (n - 1) / n S``, AllGather and ReduceScatter ``(n - 1) / n S`` of the
+whole tensor ``S``, AlltoAll ``(n - 1) / n`` of the slice.
+
+The backward pass holds the gradient of every operator that the parallel pass inserted: an AllReduce
+for an AllReduce, a ReduceScatter for an AllGather and the other way round, an AlltoAll for an
+AlltoAll (gradients of these primitives as validate dumps show them).  Splits and slices cost none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias
+
+from irtool.cluster.flops import Tensors, flops_of
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS
+from irtool.cluster.machine import Machine
+from irtool.ir.types import BITS
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.layout import Shape
+from irtool.sharding.operator import OperatorCall
+from irtool.sharding.redistribution import RedistributionStep
+
+Cause: TypeAlias = Literal[
+    "compute", "operator collectives", "redistribution", "gradients", "optimizer parallel",
+    "optimizer",
+]  # fmt: skip
+CAUSES: tuple[Cause, ...] = (
+    "compute", "operator collectives", "redistribution", "gradients", "optimizer parallel",
+    "optimizer",
+)  # fmt: skip
+"""Where a step goes. Operator collectives are those of split sums, forward and backward."""
+
+Phase: TypeAlias = Literal["forward", "backward"]
+
+GRADIENT_OF: Mapping[str, str] = {
+    "AllReduce": "AllReduce",
+    "AllGather": "ReduceScatter",
+    "ReduceScatter": "AllGather",
+    "AlltoAll": "AlltoAll",
+    "NeighborExchange": "NeighborExchange",
+    "NeighborExchangeV2": "NeighborExchangeV2",
+}
+"""Collectives of the backward pass by those of the forward pass; others have no gradient."""
+
+BACKWARD_WORK = 2
+"""Arithmetic of an operator's gradient over that of the operator: two products for one."""
+
+ASSUMPTIONS = (
+    "nothing is hidden behind anything else: times add up",
+    f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
+    "every result that has a gradient is kept until the backward pass, none is recomputed",
+    "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
+    "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
+)
+"""What the model takes for granted; printed with every answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """One collective as one device sees it.
+
+    ``size``: bytes of the whole tensor on one rank, the larger of input and output; ``received``:
+    bytes that come from other devices.
+    """
+
+    op: str
+    phase: Phase
+    ranks: tuple[int, ...]
+    size: int
+    received: int
+    seconds: float
+
+
+def item_bytes(dtype: str | None) -> int:
+    """Bytes of an element; 4 where the type is not known."""
+    return max(BITS.get(dtype or "", 32), 8) // 8
+
+
+def received_bytes(op: str, size: int, count: int) -> int:
+    """Bytes that one of ``count`` ranks receives, where ``size`` is the whole tensor's."""
+    if op in ("Send", "Receive") or op.startswith("NeighborExchange"):
+        return size
+    once = size * (count - 1) // count
+    return 2 * once if op == "AllReduce" else once
+
+
+def communication(
+    op: str, phase: Phase, ranks: tuple[int, ...], size: int, machine: Machine
+) -> Communication:
+    """A collective with its price."""
+    received = received_bytes(op, size, len(ranks))
+    return Communication(op, phase, ranks, size, received, machine.seconds(op, size, ranks))
+
+
+def both_ways(
+    op: str, ranks: tuple[int, ...], size: int, machine: Machine, *, gradient: bool
+) -> list[Communication]:
+    """A forward collective, and what its gradient communicates if it has one."""
+    found = [communication(op, "forward", ranks, size, machine)]
+    back = GRADIENT_OF.get(op)
+    if gradient and back is not None:
+        found.append(communication(back, "backward", ranks, size, machine))
+    return found
+
+
+def operator_communications(
+    call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
+) -> list[Communication]:
+    """The collectives that an operator brings with it under a strategy."""
+    found: list[Communication] = []
+    results = call.results
+    for item in judgement.collectives:
+        if item.shape is None or any(size < 0 for size in item.shape) or len(item.ranks) < 2:
+            continue
+        dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+        size = prod(item.shape) * item_bytes(dtype)
+        if item.op == "AllGather":
+            size *= len(item.ranks)
+        found += both_ways(item.op, item.ranks, size, machine, gradient=gradient) * judgement.parts
+    return found
+
+
+def chain_communications(
+    steps: Iterable[RedistributionStep], element: int, machine: Machine, *, gradient: bool
+) -> list[Communication]:
+    """The collectives of a redistribution; ``element``: bytes of one."""
+    found: list[Communication] = []
+    for step in steps:
+        if not step.is_collective:
+            continue
+        size = max(prod(step.input_shape), prod(step.output_shape)) * element
+        found += both_ways(step.op, step.ranks, size, machine, gradient=gradient)
+    return found
+
+
+def moved_bytes(steps: Iterable[RedistributionStep], element: int) -> int:
+    """Bytes that local operators of a redistribution write: slices, splits, joins."""
+    return sum(
+        prod(step.output_shape) * (step.count or 1 if step.op == "Split" else 1) * element
+        for step in steps
+        if not step.is_collective and step.op != "Reshape"
+    )
+
+
+def compute_seconds(
+    call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
+) -> float:
+    """An operator's arithmetic or memory traffic on slices, whichever is longer.
+
+    Operations that nobody knows count none, so that memory traffic decides.
+    """
+    inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
+    if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
+        return LAUNCH_SECONDS
+    operations = flops_of(call.op, _tensors(call, inputs, outputs)) or 0
+    dtype = call.tensors[0].dtype if call.tensors else ""
+    arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
+    touched = sum(
+        prod(shape) * item_bytes(operand.dtype)
+        for shape, operand in (
+            *zip(inputs, call.tensors, strict=False),
+            *zip(outputs, call.results, strict=False),
+        )
+    )
+    traffic = touched / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
+    once = max(arithmetic, traffic, LAUNCH_SECONDS)
+    return once * (1 + BACKWARD_WORK if gradient else 1)
+
+
+def _tensors(call: OperatorCall, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Tensors:
+    """The call's tensors with the shapes of slices."""
+    rest = iter(inputs)
+    operands = [[next(rest, ()) for _ in operand.tensors] for operand in call.inputs]
+
+    def attribute(key: str | int) -> object:
+        if isinstance(key, str):
+            return call.attributes.get(key)
+        return call.inputs[key].value if key < len(call.inputs) else None
+
+    return Tensors(operands, outputs, attribute)
+
+
+def gradient_communications(
+    size: int,
+    mirror: tuple[int, ...] | None,
+    gather: tuple[int, ...] | None,
+    machine: Machine,
+) -> tuple[list[Communication], list[Communication]]:
+    """What a parameter's gradient and, with optimizer parallel, the parameter itself communicate.
+
+    Args:
+        size: bytes of the slice that operators see.
+        mirror: ranks that sum the gradient; None: nobody does.
+        gather: ranks that share the optimizer state; None: it is not shared.
+        machine: the machine.
+
+    Returns:
+        The mirror's collectives, and those of optimizer parallel.
+    """
+    mirrors: list[Communication] = []
+    shared: list[Communication] = []
+    if gather is not None and len(gather) > 1:
+        shared.append(communication("AllGather", "forward", gather, size, machine))
+        shared.append(communication("ReduceScatter", "backward", gather, size, machine))
+        size //= len(gather)
+    if mirror is not None and len(mirror) > 1:
+        mirrors.append(communication("AllReduce", "backward", mirror, size, machine))
+    return mirrors, shared
+
+
+def update_seconds(size: int, states: int, machine: Machine) -> float:
+    """The optimizer's step of a parameter: it reads and writes weight and states.
+
+    ``size``: bytes of the stored slice with its gradient; ``states``: bytes of its states.
+    """
+    if not machine.memory_bandwidth:
+        return LAUNCH_SECONDS
+    return max(LAUNCH_SECONDS, (2 * size + 2 * states) / machine.memory_bandwidth)
+
+
+def seconds_of(items: Iterable[Communication]) -> float:
+    """Seconds of collectives, one after another."""
+    return sum(item.seconds for item in items)
