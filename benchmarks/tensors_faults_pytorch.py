@@ -16,7 +16,9 @@ from msprobe.pytorch import PrecisionDebugger, seed_all
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
-V, D, H, N, B, T = 256, 64, 4, 3, 4, 24
+V, D, H, N, B, T = 256, 64, 4, 2, 4, 24
+WITH_STEP = ("none_step", "gradient_scaled", "lr", "decay", "bf16_step")
+"""Variants whose dump goes on through the optimizer; their reference is none_step."""
 
 
 class Half(torch.autograd.Function):
@@ -168,19 +170,22 @@ def main(out: str, variant: str) -> None:
     adam = torch.optim.AdamW(model.parameters(), lr, weight_decay=wd, foreach=False)
     debugger = PrecisionDebugger(config_path=os.path.join(path, "config.json"))
     debugger.start(model=model)
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=variant == "bf16"):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=variant.startswith("bf16")):
         logits = model(x)
     extra = {"label_smoothing": 0.1} if variant == "smoothing" else {}
     if variant == "logits":
         logits = logits * 1.01
     loss = F.cross_entropy(logits.float().reshape(-1, V), y, **extra)
     loss.backward()
+    if variant not in WITH_STEP:
+        debugger.stop()
     if variant == "gradient_scaled":
         with torch.no_grad():
             for p in model.blocks[1].up.parameters():
                 p.grad.mul_(0.5)
     adam.step()
-    debugger.stop()
+    if variant in WITH_STEP:
+        debugger.stop()
     debugger.step()
     with open(os.path.join(path, "loss.json"), "w") as stream:
         json.dump([loss.item()], stream)
@@ -188,10 +193,10 @@ def main(out: str, variant: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        main(sys.argv[1], sys.argv[2])
-    else:  # msprobe takes one configuration a process
-        import subprocess
-
-        for name in sys.argv[2:]:
-            subprocess.run([sys.executable, __file__, sys.argv[1], name], check=False)
+    for name in sys.argv[2:]:  # msprobe takes one configuration a process
+        child = os.fork()
+        if child == 0:
+            main(sys.argv[1], name)
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(child, 0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import irtool
 from irtool.cluster.ranks import single
 from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse_graph import Graph, Target
@@ -210,6 +212,18 @@ def test_the_verdict_goes_by_the_stream_limit(limit: int, verdict: str) -> None:
 def test_hidden_memory_is_a_group_for_each_subgraph() -> None:
     found = report(kinds(30, 30), "-1")
     assert found.after.buffer_bytes == 2 * (200 << 20)
+
+
+def test_a_pipeline_of_64_micro_batches_goes_from_272_streams_to_20(samples: Path) -> None:
+    dump = irtool.load(samples / "pipeline_64_micro" / "20_validate_0080.ir.xz")
+    cluster = single(dump, 0, 8)
+    short, enough = (reuse_report(cluster, 0, value, Target()) for value in ("511", "512"))
+    assert (short.before.streams, short.after.streams) == (272, 272)
+    assert (enough.after.streams, enough.after.labels, enough.after.reused) == (20, 514, 512)
+    assert enough.recommended is not None
+    assert enough.recommended.cap == 512
+    assert enough.largest_micro is not None
+    assert enough.largest_micro.reusing == 127
 
 
 # -- logs ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Columns, Shape
 from irtool.compare.tensors.payload import BadPayload, read_array, read_raw
-from irtool.compare.tensors.sketch import distance
+from irtool.compare.tensors.sketch import distance, sketch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +88,11 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
     for place, (a, b) in enumerate(sides.pairs):
         if left.files[a] and right.files[b]:
             wanted.append(place)
-        elif a in left.sketches and b in right.sketches:
+            continue
+        for columns, at, other, match in ((left, a, right, b), (right, b, left, a)):
+            if columns.files[at] and not other.files[match]:
+                complete(columns, at, match in other.sketches)
+        if a in left.sketches and b in right.sketches:
             found[place] = _sketched(left, right, a, b)
         else:
             stated.append(place)
@@ -109,6 +113,30 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
         for place, one in zip(stated, _stated(left, right, pairs), strict=True):
             found[place] = one
     return found
+
+
+def complete(columns: Columns, place: int, with_sketch: bool) -> None:
+    """State the figures of a tensor whose values are at hand, for one that has nothing else."""
+    import numpy as np
+
+    has_figures = not math.isnan(columns.most[place]) and not math.isnan(columns.norm[place])
+    if has_figures and (place in columns.sketches or not with_sketch):
+        return
+    try:
+        array = read_array(columns.files[place], columns.dtypes[place])
+    except BadPayload as error:
+        columns.notes.setdefault(place, str(error))
+        return
+    flat = np.ascontiguousarray(array).ravel()
+    wide = flat.astype(np.float64)
+    good = wide[np.isfinite(wide)]
+    columns.broken[place] = int(wide.size - good.size)
+    columns.most[place] = float(good.max()) if good.size else math.nan
+    columns.least[place] = float(good.min()) if good.size else math.nan
+    columns.mean[place] = float(good.mean()) if good.size else math.nan
+    columns.norm[place] = math.sqrt(float(np.dot(good, good)))
+    if with_sketch and is_float(columns.dtypes[place]):
+        columns.sketches[place] = sketch(np.where(np.isfinite(wide), wide, 0.0))
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -228,6 +256,10 @@ def _stated(left: Columns, right: Columns, pairs: Sequence[tuple[int, int]]) -> 
         relative = np.where(same, 0.0, delta / np.where(scale > 0, scale, 1.0))
         relative = np.where(np.isfinite(a) & np.isfinite(b), relative, np.nan)
         error = np.fmax.reduce(relative, axis=0)
+        hidden = max(left.resolution, right.resolution)
+        if hidden:
+            same |= delta <= hidden * np.fmax(np.abs(a), np.abs(b))
+            error = np.where(error <= hidden, 0.0, error - hidden)
     unknown = np.isnan(a).all(axis=0) | np.isnan(b).all(axis=0)
     broken_a, broken_b = _broken(a), _broken(b)
     equal = same.all(axis=0) & ~unknown

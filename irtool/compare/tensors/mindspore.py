@@ -34,8 +34,8 @@ FILE_NAME = re.compile(
 """Names of dumped tensors; ``slot`` stands only in documentation, raw files end with the type."""
 
 _UNSAFE = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
-_CLOSE = 1 << 40
-"""Most microseconds between tensors of one launch; the launches are told apart by repetition."""
+_SIX_DIGITS = 1e-5
+"""statistic.csv prints six digits."""
 
 
 def sanitised(full_name: str) -> str:
@@ -80,6 +80,8 @@ def read_mindspore(dump: TensorDump) -> TensorRun:
         raise NoTensors(f"no tensors: {reason}")
     columns = Columns()
     ops = _operators(tensors, columns)
+    if level == "statistics":
+        columns.resolution = _SIX_DIGITS
     if level == "statistics" and all(map(math.isnan, columns.most)) and any(columns.hashes):
         level = "md5"
     return TensorRun(
@@ -141,10 +143,10 @@ def _file(path: str, found: re.Match[str]) -> _Tensor:
     note = ""
     if found["npy"]:
         declared, shape, size = npy_declaration(path)
-        stored, note = stored_type(declared, shape, size)
+        _, note = stored_type(declared, shape, size)
         if note.startswith("payload is cut"):
             raise BadPayload(note)
-        dtype = stored if note else named if is_float(named) or not is_float(declared) else declared
+        dtype = named if is_float(named) or not is_float(declared) else declared
     else:
         dtype = named
         shape = (os.path.getsize(path),)

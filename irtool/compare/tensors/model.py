@@ -34,6 +34,7 @@ class Columns:
         hashes: checksum of the bytes, empty where there is none.
         files: where the values are, empty where only figures are; see :mod:`payload`.
         notes: what is wrong with the tensor itself, empty for nothing.
+        resolution: relative distance of figures that printing them with few digits hides.
         sketches: sums that stand for the values (:mod:`sketch`), None where there are none.
     """
 
@@ -47,6 +48,7 @@ class Columns:
     broken: list[int] = field(default_factory=list[int])
     hashes: list[str] = field(default_factory=list[str])
     files: list[str] = field(default_factory=list[str])
+    resolution: float = 0.0
     notes: dict[int, str] = field(default_factory=dict[int, str])
     sketches: dict[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
 

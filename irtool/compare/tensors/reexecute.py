@@ -397,3 +397,44 @@ def _cross_entropy(call: Call) -> Results | None:
     picked = -logs[np.arange(len(labels)), labels]
     reduction = call.op.attributes.get("input.reduction") or call.op.attributes.get("input.6")
     return _out(picked.sum() if reduction == "sum" else picked.mean())
+
+
+# -- optimizers ----------------------------------------------------------------------------------
+
+
+def state_before(run: TensorRun, op: Op) -> Mapping[str, Any] | None:
+    """What an optimizer found, worked out from what it wrote.
+
+    A dump shows parameters and moments after the step.  Two steps that found the same state differ
+    by their gradients alone, so the state before has to be equal on both sides.  As
+    ``nn.AdamWeightDecay`` computes: ``m = b1·m0 + (1 - b1)·g``, ``v = b2·v0 + (1 - b2)·g²``,
+    ``w = w0 - rate·(m / (sqrt(v) + eps) + decay·w0)``.
+    """
+    import numpy as np
+
+    if op.type.lower() != "adamweightdecay":
+        return None
+    call = Call(run, op)
+    try:
+        weight, moment, square, gradient = (
+            call._read(op, f"input.{place}")  # pyright: ignore[reportPrivateUsage]  # same module
+            for place in (0, 1, 2, 8)
+        )
+        rate, beta1, beta2 = (_one(call, place) for place in (3, 4, 5))
+        epsilon, decay = _one(call, 6), _one(call, 7)
+    except (Missing, BadPayload, ValueError, TypeError):
+        return None
+    step = moment / (np.sqrt(square) + epsilon)
+    return {
+        "input.0": (weight + rate * step) / (1 - rate * decay),
+        "input.1": moment - (1 - beta1) * gradient,
+        "input.2": square - (1 - beta2) * gradient * gradient,
+    }
+
+
+def _one(call: Call, place: int) -> float:
+    """A scalar argument, be it dumped with a dimension or without."""
+    label = f"input.{place}"
+    if call.has(label):
+        return float(call.tensor(label).reshape(-1)[0])
+    return call.number(label)

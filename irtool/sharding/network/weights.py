@@ -10,10 +10,11 @@ from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.ir.values import SymbolicKey
 from irtool.sharding.checks import SERVER, check_group
-from irtool.sharding.judgement import Refused
+from irtool.sharding.judgement import Context, Refused
 from irtool.sharding.layout import TensorLayout, ranks_along, replicas
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Port, Use
 from irtool.sharding.network.states import Weight, like_original, original_of
 
@@ -238,13 +239,17 @@ def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | Non
 
 
 def _optimizer_parallel(analysis: Analysis, weight: Weight) -> Weight:
+    return shared_state(weight, analysis.context, analysis.operators)
+
+
+def shared_state(weight: Weight, context: ParallelContext, operators: Context) -> Weight:
     """Cut a replicated weight along its first dimension over those who hold the same slice."""
-    context, layout = analysis.context, weight.layout
+    layout = weight.layout
     if not context.parallel_optimizer or layout is None or not weight.base:
         return weight
     if _bytes(weight) < context.threshold * 1024:
         return weight
-    ranks, rank = analysis.operators.devices, analysis.operators.own_rank
+    ranks, rank = operators.devices, operators.own_rank
     group = replicas(layout, ranks, rank)
     size = context.weight_shard_size
     if len(group) == 1:
@@ -263,7 +268,7 @@ def _optimizer_parallel(analysis: Analysis, weight: Weight) -> Weight:
         group = group[block * parts : (block + 1) * parts]
     for members, what in ((group, "gather"), (mirror or (), "mirror")):
         try:
-            check_group(members, f"optimizer parallel {what} of {weight.name}", analysis.operators)
+            check_group(members, f"optimizer parallel {what} of {weight.name}", operators)
         except Refused:
             # MindSpore only warns, and leaves the weight whole.
             return weight

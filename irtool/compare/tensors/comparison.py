@@ -1,0 +1,133 @@
+"""Two tensor dumps of the same step: pairs, measures, verdicts, in one result."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.tensors.join import Joined
+from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.pairing import OpPair, Slots, pair_operators, pair_tensors
+from irtool.compare.tensors.verdict import Judge, Judged, first_fault
+from irtool.ir.node import Node
+
+
+@dataclass(slots=True)
+class TensorComparison:
+    """What came of comparing the tensors of one step of one rank.
+
+    Attributes:
+        left, right: the dumps.
+        judged: operator pairs in the order of the left dump.
+        measures: of every pair of tensors.
+        only_left, only_right: operators without a partner.
+        joined_left, joined_right: how each dump came together with a graph; None without one.
+        first: the first operator that introduces error.
+        fingerprints: of two frameworks, how many distinct tensors of the left dump have a partner
+            by value: ``{"forward": (found, all), "backward": (found, all)}``.
+    """
+
+    left: TensorRun
+    right: TensorRun
+    judged: list[Judged]
+    measures: Mapping[tuple[int, int], Measure]
+    only_left: list[Op]
+    only_right: list[Op]
+    joined_left: Joined | None = None
+    joined_right: Joined | None = None
+    first: Judged | None = None
+    fingerprints: Mapping[str, tuple[int, int]] = field(
+        default_factory=dict[str, tuple[int, int]]
+    )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Operator pairs by verdict."""
+        return dict(Counter(item.verdict for item in self.judged))
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every tensor is the same and nothing is missing on either side."""
+        return (
+            bool(self.judged)
+            and not self.only_left
+            and not self.only_right
+            and all(measure.equal for measure in self.measures.values())
+        )
+
+    @property
+    def faults(self) -> list[Judged]:
+        """All operators that introduce error."""
+        return [item for item in self.judged if item.verdict == "introduces error"]
+
+    @property
+    def origins(self) -> list[Judged]:
+        """Where NaN or infinity first appears, whichever side."""
+        return [item for item in self.judged if item.broken]
+
+
+def compare_tensors(
+    left: TensorRun,
+    right: TensorRun,
+    *,
+    nodes: Mapping[Node, Node] | None = None,
+    changed: Mapping[Node, Sequence[str]] | None = None,
+    given: Mapping[str, str] | None = None,
+    schedule: Scheduler | None = None,
+    parameters_known: bool = False,
+) -> TensorComparison:
+    """Compare two dumps of one step.
+
+    Args:
+        left: the dump that is trusted more.
+        right: the other.
+        nodes: matched nodes of the graphs that both were joined with.
+        changed: what differs in matched nodes of the left graph, in words.
+        given: names of the left dump and what they are called in the right one.
+        schedule: where files are measured; here, if it is not given.
+        parameters_known: an earlier step was compared, so parameters may differ by now.
+    """
+    pairs = pair_operators(left, right, nodes, given)
+    slots = [pair_tensors(pair, left.columns, right.columns) for pair in pairs]
+    wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
+    found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
+    measures = dict(zip(wanted, found, strict=True))
+    _state_norms(left, right, measures)
+    same = left.framework == right.framework or not left.framework or not right.framework
+    judge = Judge(left, right, measures, same, parameters_known, changed=changed or {})
+    judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
+    taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
+    return TensorComparison(
+        left,
+        right,
+        judged,
+        measures,
+        [op for op in left.ops if op.index not in taken[0]],
+        [op for op in right.ops if op.index not in taken[1]],
+        first=_first(judged, left, right, pairs, slots),
+    )
+
+
+def _state_norms(
+    left: TensorRun, right: TensorRun, measures: Mapping[tuple[int, int], Measure]
+) -> None:
+    """Norms that were measured stand where the dump stated none."""
+    for (a, b), measure in measures.items():
+        if math.isnan(left.columns.norm[a]):
+            left.columns.norm[a] = measure.left
+        if math.isnan(right.columns.norm[b]):
+            right.columns.norm[b] = measure.right
+
+
+def _first(
+    judged: Sequence[Judged],
+    left: TensorRun,
+    right: TensorRun,
+    pairs: Sequence[OpPair],
+    slots: Sequence[Slots],
+) -> Judged | None:
+    del left, right, pairs, slots
+    return first_fault(judged)

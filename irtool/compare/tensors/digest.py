@@ -1,0 +1,214 @@
+"""A run's statistics in one file, computed where its dump lies, to be compared later elsewhere.
+
+One JSON document (gzip where the name ends in .gz): the operators of each step and rank, and of
+each tensor its type, shape, extremes, mean, norm, checksum and a sketch (:mod:`sketch`), so that
+distances, not only figures, can still be compared.  ``irtool.digest/1``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, cast
+
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.model import NAN, Columns, NoTensors, Op, TensorRun
+from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.sketch import sketch
+
+SCHEMA = "irtool.digest/1"
+_START = b'{"schema": "irtool.digest/1"'
+
+
+def is_digest(path: str) -> bool:
+    """Whether a file begins as a digest does."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(2)
+            stream.seek(0)
+            if head == b"\x1f\x8b":
+                with gzip.open(cast("BinaryIO", stream)) as unpacked:
+                    return unpacked.read(len(_START)) == _START
+            return stream.read(len(_START)) == _START
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def fill(run: TensorRun) -> None:
+    """State the figures, checksum and sketch of every tensor whose values the dump holds."""
+    import numpy as np
+
+    columns = run.columns
+    for at, file in enumerate(columns.files):
+        if not file:
+            continue
+        try:
+            array = read_array(file, columns.dtypes[at])
+        except BadPayload as error:
+            columns.notes.setdefault(at, str(error))
+            continue
+        flat = np.ascontiguousarray(array).ravel()
+        columns.hashes[at] = f"{zlib.crc32(flat.view(np.uint8)):08x}"
+        wide = flat.astype(np.float64) if flat.dtype.kind != "c" else np.abs(flat)
+        good = np.isfinite(wide)
+        kept = wide if bool(good.all()) else wide[good]
+        columns.broken[at] = int(wide.size - kept.size)
+        if kept.size:
+            columns.most[at], columns.least[at] = float(kept.max()), float(kept.min())
+            columns.mean[at] = float(kept.mean())
+        columns.norm[at] = math.sqrt(float(np.dot(kept, kept)))
+        if is_float(columns.dtypes[at]):
+            columns.sketches[at] = sketch(np.where(good, wide, 0.0))
+
+
+def digest_object(
+    path: str, runs: Iterable[TensorRun], facts: Mapping[str, object]
+) -> dict[str, object]:
+    """The document of a whole run; ``facts`` stand beside its units (losses, hyperparameters)."""
+    return {
+        "schema": SCHEMA,
+        "run": path,
+        **facts,
+        "units": [_unit_object(run) for run in runs],
+    }
+
+
+def _unit_object(run: TensorRun) -> dict[str, object]:
+    columns = run.columns
+    return {
+        "rank": run.rank,
+        "step": run.step,
+        "graph": run.graph,
+        "framework": run.framework,
+        "level": "statistics" if run.level == "tensors" else run.level,
+        "order_known": run.order_known,
+        "resolution": columns.resolution,
+        "tensors": {
+            "label": columns.labels,
+            "dtype": columns.dtypes,
+            "shape": columns.shapes,
+            "max": _plain(columns.most),
+            "min": _plain(columns.least),
+            "mean": _plain(columns.mean),
+            "norm": _plain(columns.norm),
+            "broken": columns.broken,
+            "checksum": columns.hashes,
+        },
+        "notes": {str(at): note for at, note in columns.notes.items()},
+        "sketches": {
+            str(at): [float(f"{value:.12g}") for value in values]
+            for at, values in columns.sketches.items()
+        },
+        "operators": [
+            {
+                "name": op.name,
+                "type": op.type,
+                "phase": op.phase,
+                "inputs": list(op.inputs),
+                "outputs": list(op.outputs),
+                "parameters": sorted(op.parameters),
+                "attributes": {key: _plain_value(value) for key, value in op.attributes.items()},
+                "owner": op.owner,
+                "call": op.call,
+                "source": op.source,
+                "module": op.is_module,
+            }
+            for op in run.ops
+        ],
+    }
+
+
+def _plain(values: Sequence[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def write_digest(document: Mapping[str, object], stream: BinaryIO, packed: bool) -> None:
+    """Write a digest; the same run gives the same bytes."""
+    text = json.dumps(document, allow_nan=False, separators=(", ", ": ")).encode()
+    stream.write(gzip.compress(text, 6, mtime=0) if packed else text + b"\n")
+
+
+def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
+    """The units of a digest, and what stands beside them.
+
+    Raises:
+        NoTensors: it is damaged.
+    """
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        document = json.loads(data)
+        runs = [_read_unit(path, unit) for unit in document["units"]]
+    except OSError as error:
+        raise NoTensors((error.strerror or str(error)).lower()) from None
+    except (EOFError, ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
+        raise NoTensors(f"the digest is damaged: {error}") from None
+    return runs, document
+
+
+def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
+    table = unit["tensors"]
+    columns = Columns(
+        list(table["label"]),
+        list(table["dtype"]),
+        [tuple(shape) for shape in table["shape"]],
+        *([NAN if value is None else float(value) for value in table[name]]
+          for name in ("max", "min", "mean", "norm")),
+        [int(count) for count in table["broken"]],
+        list(table["checksum"]),
+        [""] * len(table["label"]),
+        float(unit.get("resolution", 0.0)),
+        {int(at): str(note) for at, note in unit["notes"].items()},
+        {int(at): tuple(map(float, values)) for at, values in unit["sketches"].items()},
+    )  # fmt: skip
+    lengths = {
+        len(column)
+        for column in (columns.labels, columns.dtypes, columns.shapes, columns.norm, columns.broken)
+    }
+    if len(lengths) != 1:
+        raise ValueError("columns of different lengths")
+    ops = [
+        Op(
+            index,
+            str(op["name"]),
+            str(op["type"]),
+            op["phase"],
+            [int(at) for at in op["inputs"]],
+            [int(at) for at in op["outputs"]],
+            frozenset(op["parameters"]),
+            op["attributes"],
+            str(op["owner"]),
+            str(op["call"]),
+            str(op["source"]),
+            is_module=bool(op["module"]),
+        )
+        for index, op in enumerate(unit["operators"])
+    ]
+    for op in ops:
+        if any(not 0 <= at < len(columns) for at in op.tensors):
+            raise ValueError(f"{op.name}: tensors that are not there")
+    return TensorRun(
+        path,
+        "digest",
+        unit["level"],
+        str(unit["framework"]),
+        columns,
+        ops,
+        int(unit["rank"]),
+        unit["step"],
+        unit["graph"],
+        order_known=bool(unit["order_known"]),
+    )

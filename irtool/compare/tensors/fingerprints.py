@@ -1,0 +1,68 @@
+"""Tensors of two frameworks that are the same by their values, whatever they are called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.model import Columns, TensorRun
+
+TOLERANCE = 1e-4
+"""Relative difference of norm and extremes up to which Float32 tensors may be the same; shorter
+types get as many roundings more."""
+
+
+def partners(left: TensorRun, right: TensorRun) -> Mapping[str, tuple[int, int]]:
+    """How many distinct tensors of each phase have a partner by element count and figures.
+
+    Tensors with the same figures are one tensor that several operators read; parameters are left
+    out, since equal initial weights say nothing about the operators.
+    """
+    theirs: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
+    for phase, _, figures, size, _ in _distinct(right):
+        theirs.setdefault((phase, size), []).append(figures)
+    counts: dict[str, list[int]] = {}
+    for phase, _, figures, size, unit in _distinct(left):
+        tally = counts.setdefault(phase, [0, 0])
+        tally[1] += 1
+        tolerance = max(TOLERANCE, 8 * unit)
+        tally[0] += any(_close(figures, other, tolerance) for other in theirs.get((phase, size), ()))
+    return {phase: (found, total) for phase, (found, total) in counts.items()}
+
+
+def _distinct(
+    run: TensorRun,
+) -> Iterator[tuple[str, int, tuple[float, float, float], int, float]]:
+    columns = run.columns
+    seen: set[tuple[str, int, tuple[float, float, float]]] = set()
+    for op in run.ops:
+        phase = "backward" if op.phase == "backward" else "forward"
+        if op.phase == "optimizer":
+            continue
+        for at in op.tensors:
+            if at in op.parameters or not is_float(columns.dtypes[at]):
+                continue
+            figures = _figures(columns, at)
+            if figures is None:
+                continue
+            size = math.prod(columns.shapes[at])
+            key = (phase, size, figures)
+            if key not in seen:
+                seen.add(key)
+                yield phase, at, figures, size, roundoff(columns.dtypes[at])
+
+
+def _figures(columns: Columns, at: int) -> tuple[float, float, float] | None:
+    figures = columns.norm[at], columns.most[at], columns.least[at]
+    return None if any(map(math.isnan, figures)) else figures
+
+
+def _close(
+    left: tuple[float, float, float], right: tuple[float, float, float], tolerance: float
+) -> bool:
+    norm = max(abs(left[0]), abs(right[0]))
+    extreme = max(abs(left[1]), abs(left[2]), abs(right[1]), abs(right[2]))
+    return abs(left[0] - right[0]) <= tolerance * norm and all(
+        abs(a - b) <= tolerance * extreme for a, b in zip(left[1:], right[1:], strict=True)
+    )

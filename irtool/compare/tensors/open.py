@@ -1,0 +1,118 @@
+"""What a path holds of tensors: run folders, msprobe's folders, digests, plain folders and files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irtool.compare.tensors import digest
+from irtool.compare.tensors.mindspore import read_mindspore
+from irtool.compare.tensors.model import NoTensors, TensorRun
+from irtool.compare.tensors.msprobe import read_msprobe
+from irtool.compare.tensors.plain import SUFFIXES, read_plain
+from irtool.ir.run import MsprobeDump, TensorDump
+from irtool.syntax.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The tensors of one step of one rank, not yet read.
+
+    ``key`` tells units of one run apart and is the same in another run: rank, step, graph, part.
+    """
+
+    key: tuple[int, int, int, str]
+    source: TensorDump | MsprobeDump | str
+
+    @property
+    def rank(self) -> int:
+        """The rank; 0 where nobody says."""
+        return self.key[0]
+
+    @property
+    def step(self) -> int | None:
+        """The step or iteration; None where nobody says."""
+        return None if self.key[1] < 0 else self.key[1]
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.source if isinstance(self.source, str) else self.source.path
+
+    @property
+    def name(self) -> str:
+        """``rank 0, step 1``."""
+        rank, step, graph, part = self.key
+        found = [f"rank {rank}"]
+        if step >= 0:
+            found.append(f"step {step}")
+        if graph > 0:
+            found.append(f"graph {graph}")
+        if part:
+            found.append(part)
+        return ", ".join(found)
+
+    def read(self) -> TensorRun:
+        """Read what it names.
+
+        Raises:
+            NoTensors: it cannot be read.
+        """
+        if isinstance(self.source, TensorDump):
+            return read_mindspore(self.source)
+        if isinstance(self.source, MsprobeDump):
+            return read_msprobe(self.source)
+        return read_plain(self.source)
+
+
+def units_of(run: Run) -> list[Unit]:
+    """The tensor dumps of a run folder, by step and then by rank."""
+    found: list[Unit] = []
+    for dump in run.tensor_dumps:
+        if dump.iteration is not None and (dump.tensors or dump.statistics):
+            graph = dump.graph or 0
+            found.append(Unit((dump.rank, dump.iteration, graph, ""), dump))
+    for dump in run.msprobe:
+        step = -1 if dump.step is None else dump.step
+        found.append(Unit((dump.rank, step, 0, dump.part), dump))
+    unique: dict[tuple[int, int, int, str], Unit] = {}
+    for unit in found:
+        unique.setdefault(unit.key, unit)
+    return sorted(unique.values(), key=lambda unit: (unit.key[1], unit.key[0], unit.key[2:]))
+
+
+def plain_units(path: str) -> list[Unit]:
+    """A folder of npy, npz, pt or safetensors files as the only unit there is; or a file."""
+    return [Unit((0, -1, 0, ""), path)] if holds_plain(path) else []
+
+
+def holds_plain(path: str) -> bool:
+    """Whether a path is a file of tensors, or a folder with some in it."""
+    if os.path.isfile(path):
+        return path.endswith(SUFFIXES)
+    return any(name.endswith(SUFFIXES) for name in _names(path, 10_000))
+
+
+def _names(path: str, most: int) -> Iterator[str]:
+    for _, folders, names in os.walk(path):
+        folders.sort()
+        for name in names:
+            most -= 1
+            if most < 0:
+                return
+            yield name
+
+
+def read_units(units: list[Unit]) -> Iterator[tuple[Unit, TensorRun | NoTensors]]:
+    """Each unit read, or why it could not be."""
+    for unit in units:
+        try:
+            yield unit, unit.read()
+        except NoTensors as error:
+            yield unit, error
+
+
+def is_digest(path: str) -> bool:
+    """Whether a file is what ``--digest`` wrote."""
+    return digest.is_digest(path)

@@ -1,0 +1,85 @@
+"""How precise a tensor's values are, whatever type they are kept in.
+
+A Float32 tensor that comes out of Float16 has the precision of Float16.  Asked only where an
+operator is about to be accused: reading values and walking the graph takes time.
+"""
+
+from __future__ import annotations
+
+import math
+
+from irtool.compare.tensors.dtypes import coarsest, roundoff
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.semantics import family
+from irtool.ir.node import Node
+
+_STEPS = 30
+
+
+def true_unit(run: TensorRun, op: Op, place: int) -> float:
+    """Unit roundoff of the coarsest type that an input has been through, as far as it shows."""
+    found = [roundoff(run.columns.dtypes[place]), _by_graph(op, run, place), _by_casts(run, place)]
+    if max(found) < 2.0**-20:
+        found.append(_by_values(run, place))
+    return max(found)
+
+
+def _by_graph(op: Op, run: TensorRun, place: int) -> float:
+    """Through the Casts that lead to it."""
+    if op.node is None:
+        return 0.0
+    way, _, text = run.columns.labels[place].partition(".")
+    inputs = op.node.inputs
+    if way != "input" or not text.isdecimal() or int(text) >= len(inputs):
+        return 0.0
+    source: object = inputs[int(text)]
+    unit = 0.0
+    for _ in range(_STEPS):
+        if not isinstance(source, Node) or family(source.op) not in ("cast", "view"):
+            break
+        if source.output_type is not None:
+            unit = max(unit, roundoff(source.output_type.short().partition("[")[0]))
+        source = source.inputs[0] if source.inputs else None
+    return unit
+
+
+def _by_casts(run: TensorRun, place: int) -> float:
+    """Through Casts of the dump that put out the same values; without one, 0."""
+    columns = run.columns
+    norm, size = columns.norm[place], math.prod(columns.shapes[place])
+    if math.isnan(norm):
+        return 0.0
+    units = [0.0]
+    for op in run.ops:
+        if family(op.type) != "cast":
+            continue
+        if any(
+            columns.norm[at] == norm and math.prod(columns.shapes[at]) == size for at in op.outputs
+        ):
+            units.append(coarsest([columns.dtypes[at] for at in op.tensors]))
+    return max(units)
+
+
+def _by_values(run: TensorRun, place: int) -> float:
+    """Whether every value is one that a shorter type has."""
+    import numpy as np
+
+    columns = run.columns
+    if not columns.files[place]:
+        return 0.0
+    try:
+        array = read_array(columns.files[place], columns.dtypes[place])
+    except BadPayload:
+        return 0.0
+    if array.dtype != np.float32 or array.size < 16:
+        return 0.0
+    flat = np.ascontiguousarray(array).ravel()
+    if len(np.unique(flat[:64])) < 8:
+        return 0.0  # masks and constants are exact in every type
+    with np.errstate(over="ignore"):
+        if bool((flat.astype(np.float16).astype(np.float32) == flat).all()):
+            return roundoff("Float16")
+    if not bool((flat.view(np.uint32) & np.uint32(0xFFFF)).any()):
+        return roundoff("BFloat16")
+    return 0.0
