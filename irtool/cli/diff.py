@@ -40,6 +40,7 @@ class Format(str, Enum):
     json = "json"
     html = "html"
     svg = "svg"
+    model_explorer = "model-explorer"
 
 
 def command(
@@ -78,8 +79,10 @@ def command(
     Numbers, addresses, hashes and source lines make no difference.  Exit status: 0 identical,
     1 different, 2 could not compare.
     """
-    asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file))
+    asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file), output_file)
     _check_paths(paths, passes, ranks, loss)
+    if format is Format.model_explorer and (passes or ranks or loss):
+        raise Failure("model-explorer shows two graphs", hint="irtool diff left.ir right.ir")
     if loss:
         return tell_losses(paths[0], paths[1], repeat or (), format.value, asked.output)
     if repeat:
@@ -106,6 +109,7 @@ class _Asked:
     rank: int | None
     graph: int | None
     output: Output
+    file: str | None = None
 
 
 def _predicate(text: str | None) -> Callable[[Node], bool] | None:
@@ -211,9 +215,27 @@ def _tell(asked: _Asked, diff: GraphDiff) -> int:
         from irtool.render.page.page import render_page
 
         asked.output.write(render_page(diff_page(view)))
+    elif asked.format is Format.model_explorer:
+        _write_explorer(asked, diff)
     else:
         asked.output.show(diff_document(view))
     return 0 if diff.is_identical else 1
+
+
+def _write_explorer(asked: _Asked, diff: GraphDiff) -> None:
+    """Both graphs, and beside them the mapping between their nodes."""
+    from irtool.render.diff_explorer import diff_explorer
+
+    graphs, mapping = diff_explorer(diff)
+    asked.output.write(json_text(graphs) + "\n")
+    if asked.file is None or asked.file == "-":
+        note("the mapping between the two graphs is written beside the file of -o FILE")
+        return
+    path = f"{os.path.splitext(asked.file)[0]}.mapping.json"
+    beside = Output(path)
+    beside.write(json_text(mapping) + "\n")
+    beside.close()
+    note(f"model-explorer {asked.file}: two panes, left and right; upload {path} to sync them")
 
 
 # -- one run -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def _distinct(
         if op.phase == "optimizer":
             continue
         for at in op.tensors:
-            if at in op.parameters or not is_float(columns.dtypes[at]):
+            if not is_float(columns.dtypes[at]):
                 continue
             figures = _figures(columns, at)
             if figures is None:

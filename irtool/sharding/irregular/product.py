@@ -114,10 +114,10 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     given = case.out_strategy
     assert given is not None
     check_strategy(given, (case.call.results[0].divisible_shape,), case.context)
-    if len(given[0]) > 2:
+    if len(case.result(0)) > 2:
         return _with_batched_output(case, sharding, given[0])
     m, k, n = sharding.device_matrix
-    rows, columns = given[0][0], given[0][1]
+    rows, columns = given[0]
     if columns != n:
         message = f"the second value of the output strategy must be {n}, not {columns}"
         case.refuse("out-strategy", message, OUT)
