@@ -157,9 +157,12 @@ CONTEXT_KEYS = frozenset(CONTEXT_ALIASES) | frozenset(
         *("pipeline_interleave", "dump_local_norm"),
         *("dump_local_norm_path", "dump_device_local_norm", "auto_parallel_new_interface"),
         "init_param_in_compile",
+        # No key of MindSpore: environment variables of the training process, a table.
+        "environment",
     )
 )
-"""Every key that a context may have: those of ``set_auto_parallel_context``, and the target."""
+"""Every key that a context may have: those of ``set_auto_parallel_context``, the target, and the
+environment."""
 
 
 def check_context_keys(keys: Iterable[str], place: str) -> None:

@@ -91,6 +91,8 @@ OPTIONS = (
 """Keys that have an option of their own; ``--set KEY=VALUE`` gives all others."""
 
 _OPTIMIZER = "parallel_optimizer_config"
+ENVIRONMENT = "environment"
+"""Key of the environment variables that the training process had."""
 _IN_OPTIMIZER = (
     "parallel_optimizer_threshold",
     "optimizer_weight_shard_size",
@@ -199,6 +201,7 @@ def resolve(
     beside: str | None,
     rank: int | None = None,
     seen: int | None = None,
+    run: str = "",
 ) -> Resolved:
     """The context of a dump.
 
@@ -208,19 +211,13 @@ def resolve(
         beside: the path of the dump; None for standard input.
         rank: whose dump it is, as its folder says (``--rank`` goes before it).
         seen: how many devices there are, as far as dumps tell.
+        run: the run folder that holds the dump: a ``case.json`` there, or between it and the dump,
+            counts too.
 
     Raises:
         Failure: a value makes no sense, a key does not exist, or nobody says how many devices.
     """
-    merged: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    if seen is not None:
-        merged["device_num"], origins["device_num"] = seen, "the dump's groups"
-    for values, origin in _files(arguments, configuration, beside):
-        _merge(merged, origins, values, origin)
-    if rank is not None:
-        merged["global_rank"], origins["global_rank"] = rank, f"the dump's folder rank_{rank}"
-    _merge(merged, origins, arguments.given, "")
+    merged, origins = _layers(arguments, configuration, beside, rank, seen, run)
     if "device_num" not in merged and merged.get("parallel_mode") != "stand_alone":
         raise Failure(
             "for how many devices was this compiled? Neither the dump nor its folder says it",
@@ -233,13 +230,57 @@ def resolve(
         raise _bad_value(str(error), merged, origins) from None
 
 
+def told(
+    arguments: ContextArguments, configuration: Configuration, beside: str | None, run: str = ""
+) -> Mapping[str, object]:
+    """The keys that somebody gave, also where they are not enough for a context.
+
+    Raises:
+        Failure: a key does not exist.
+    """
+    return _layers(arguments, configuration, beside, None, None, run)[0]
+
+
+def _layers(
+    arguments: ContextArguments,
+    configuration: Configuration,
+    beside: str | None,
+    rank: int | None,
+    seen: int | None,
+    run: str,
+) -> tuple[dict[str, object], dict[str, str]]:
+    """Values by key, and where each was said."""
+    merged: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    if seen is not None:
+        merged["device_num"], origins["device_num"] = seen, "the dump's groups"
+    for values, origin in _files(arguments, configuration, beside, run):
+        _merge(merged, origins, values, origin)
+    if rank is not None:
+        merged["global_rank"], origins["global_rank"] = rank, f"the dump's folder rank_{rank}"
+    _merge(merged, origins, arguments.given, "")
+    return merged, origins
+
+
+def _case_folders(beside: str, run: str) -> list[str]:
+    """Folders from the run's down to the dump's; the dump's alone where it is in no run."""
+    folder = os.path.dirname(beside)
+    inner = os.path.relpath(folder or ".", run) if run else ".."
+    if inner.split(os.sep)[0] == "..":
+        return [folder]
+    found = [run]
+    for part in inner.split(os.sep) if inner != "." else ():
+        found.append(os.path.join(found[-1], part))
+    return found
+
+
 def _files(
-    arguments: ContextArguments, configuration: Configuration, beside: str | None
+    arguments: ContextArguments, configuration: Configuration, beside: str | None, run: str
 ) -> Sequence[tuple[Mapping[str, object], str]]:
     """Contexts of files, the strongest last."""
     found: list[tuple[Mapping[str, object], str]] = []
-    if beside is not None:
-        path = os.path.join(os.path.dirname(beside), CASE_FILE)
+    for folder in _case_folders(beside, run) if beside is not None else ():
+        path = os.path.join(folder, CASE_FILE)
         if os.path.exists(path):
             values, reason = read_case(path)
             if reason:
@@ -271,22 +312,25 @@ def _merge(
     if "full_batch" in layer and "dataset_strategy" not in layer:
         # The two say the same thing in two ways; within one layer dataset_strategy goes first.
         merged.pop("dataset_strategy", None)
-    config = _optimizer_table(layer.pop(_OPTIMIZER, None), origin)
+    config = _table(layer.pop(_OPTIMIZER, None), _OPTIMIZER, origin)
     config |= {key: layer.pop(key) for key in _IN_OPTIMIZER if key in layer}
     if config:
         below = cast("dict[str, object]", merged.get(_OPTIMIZER, {}))
         layer[_OPTIMIZER] = {**below, **config}
+    if ENVIRONMENT in layer:
+        below = cast("dict[str, object]", merged.get(ENVIRONMENT, {}))
+        layer[ENVIRONMENT] = {**below, **_table(layer[ENVIRONMENT], ENVIRONMENT, origin)}
     merged.update(layer)
     origins.update(dict.fromkeys([*layer, *config], origin))
 
 
-def _optimizer_table(value: object, origin: str) -> dict[str, object]:
+def _table(value: object, key: str, origin: str) -> dict[str, object]:
     if isinstance(value, str):
         value = _literal(value)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        message = f"{_OPTIMIZER} must be a table, but is {value!r}"
+        message = f"{key} must be a table, but is {value!r}"
         raise Failure(message, origin or "--set", code="CTX002")
     return dict(cast("dict[str, object]", value))
 

@@ -12,6 +12,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.diff_losses import tell_losses
+from irtool.cli.diff_runs import RunOptions, is_for_runs, tell_runs, write_digest
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -48,7 +49,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="LEFT RIGHT",
-            help="Two dumps or run folders; with --passes or --ranks one run folder.",
+            help="Two dumps, run folders, tensor dumps or digests; with --passes, --ranks or "
+            "--digest one run folder.",
             show_default=False,
         ),
     ],
@@ -68,6 +70,24 @@ def command(
         list[str] | None,
         typer.Option(metavar="RUN", help="Another run of the left side: with --loss, its noise."),
     ] = None,
+    map_file: Annotated[
+        str | None,
+        typer.Option(
+            "--map", metavar="FILE", help="Names of the left tensors = names on the right; or JSON."
+        ),
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Only the tensors of this step.")
+    ] = None,
+    digest: Annotated[
+        bool,
+        typer.Option("--digest", help="Write a run's statistics to -o, to be compared later."),
+    ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Measure tensors on the workers of a Dask cluster."),
+    ] = None,
+    jobs: options.Jobs = None,
     where: options.Where = None,
     limit: options.Limit = None,
     rank: options.Rank = None,
@@ -77,7 +97,8 @@ def command(
     """Two dumps or two runs: what differs, where does it begin, and why?
 
     Numbers, addresses, hashes and source lines make no difference.  Exit status: 0 identical,
-    1 different, 2 could not compare.
+    1 different, 2 could not compare.  Of runs with tensors: 1 if an operator introduces error,
+    settings or losses differ; tensors that only carry error are none of these.
     """
     asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file), output_file)
     _check_paths(paths, passes, ranks, loss)
@@ -93,6 +114,8 @@ def command(
         return _tell_passes(asked, paths[0])
     if ranks:
         return _tell_ranks(asked, paths[0])
+    if is_for_runs(paths):
+        return tell_runs(paths, for_runs)
     left, right = (_dump(asked, path) for path in _same_pass(paths, asked))
     status = _tell(asked, diff_graphs(left, right))
     asked.output.close()

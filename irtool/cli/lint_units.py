@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, resolve
+from irtool.cli.context import ContextArguments, resolve, told
 from irtool.cli.inputs import STDIN_NAME, pass_name
 from irtool.cli.report import Failure
 from irtool.ir.run import InputFile
@@ -44,6 +44,7 @@ class Unit:
 
     ``family`` is the same for all ranks of one compilation; ``ranks`` are those that it speaks
     for, as their graphs are equal.  ``parallel`` is None where the context is not known.
+    ``run`` is the run folder that holds it, "" where there is none.
     """
 
     files: tuple[LintFile, ...]
@@ -53,6 +54,7 @@ class Unit:
     parallel: ParallelContext | None = None
     context: Mapping[str, object] | None = None
     why_no_context: str = ""
+    run: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ def _unit(files: Sequence[InputFile], counts: dict[str, int]) -> Unit:
     rank_family = f"{family}\0{first.rank}"
     ordinal = counts[rank_family] = counts.get(rank_family, -1) + 1
     made = tuple(_file(each) for each in files)
-    return Unit(made, first.rank, f"{family}\0{ordinal}")
+    return Unit(made, first.rank, f"{family}\0{ordinal}", run=first.run or "")
 
 
 def _file(file: InputFile) -> LintFile:
@@ -145,9 +147,10 @@ def with_context(
     first = unit.files[0].path
     beside = None if first == STDIN else first
     try:
-        found = resolve(arguments, configuration, beside, unit.rank, seen)
+        found = resolve(arguments, configuration, beside, unit.rank, seen, unit.run)
     except Failure as failure:
-        return replace(unit, why_no_context=_reason(failure))
+        values = told(arguments, configuration, beside, unit.run)
+        return replace(unit, context=values, why_no_context=_reason(failure))
     return replace(unit, parallel=found.context, context=found.values, why_no_context="")
 
 

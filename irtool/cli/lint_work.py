@@ -25,7 +25,6 @@ from irtool.lint.registry import all_rules
 from irtool.lint.rule import DumpKind, Lacking, Rule
 from irtool.lint.rules.syntax.syn000_unreadable_file import UnreadableFile
 from irtool.syntax.query import query
-from irtool.syntax.run_context import CASE_FILE
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError, read_content
 
@@ -84,9 +83,6 @@ def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
     try:
         for each in units:
             parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
-            beside = os.path.join(os.path.dirname(each.files[0].path), CASE_FILE)
-            if each.parallel is None and os.path.isfile(beside):
-                parts.append(_content(beside))
             for file in each.files:
                 if file.path == STDIN:
                     return None

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.begin import context_of, find_begin
+from irtool.cli.begin import BEGIN, context_of, find_begin
 from irtool.cli.comm_inputs import Asked, read_cluster
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
@@ -21,6 +21,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.cluster.ranks import Cluster
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
+from irtool.planning.holdings import StageDumps
 from irtool.planning.recovery import CannotRecover, Recovery, Request, recover
 from irtool.planning.recovery_groups import group_table
 from irtool.planning.recovery_time import Assumptions
@@ -34,6 +35,7 @@ from irtool.render.recovery import (
 )
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.printer import dumps
+from irtool.syntax.run import load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError
 
@@ -100,33 +102,33 @@ def _recover(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
-    begin = _read(file.path)
     resolved = context_of(file, context, configuration)
+    begins = _stages(path, file, resolved.context, graph)
     cluster, classes, notes = _groups(path, file.path, resolved.context, graph)
     groups = None
     if cluster is not None:
         groups = group_table(cluster, resolved.context.devices, resolved.context.stages)
     request = Request(_ranks(lost), to, add_devices, server)
     later = {
-        "new_begin": _begin(plan, graph) if plan else None,
-        "grown_begin": _begin(grown, graph) if grown else None,
+        "new_begin": _begin(plan, resolved.context, graph) if plan else None,
+        "grown_begin": _begin(grown, resolved.context, graph) if grown else None,
     }
     try:
         found = recover(
-            begin,
+            begins,
             resolved.context,
             request,
             groups,
             **later,
-            statements=_statements(cluster, begin),
+            statements=_statements(cluster, begins),
             assumptions=assumptions,
         )
     except CannotRecover as error:
         raise Failure(str(error), path) from None
-    cache = _cache_text(found, begin, later["new_begin"] or later["grown_begin"])
+    cache = _cache_text(found, begins, later["new_begin"] or later["grown_begin"])
     view = RecoveryView(found, path, assumptions, classes, cache, limit, notes)
     _write(view, format, Output(output_file))
-    refused = found.report is not None and found.report.accepted is not True
+    refused = found.replanned and found.accepted is not True
     return 1 if found.lost or refused else 0
 
 
@@ -155,8 +157,21 @@ def _read(path: str) -> Dump:
     return dump
 
 
-def _begin(path: str, graph: int | None) -> Dump:
-    return _read(find_begin(path, None, graph).path)
+def _begin(path: str, context: ParallelContext, graph: int | None) -> StageDumps:
+    """A begin dump that an option names; of a run folder those of all stages."""
+    return _stages(path, find_begin(path, None, graph), context, graph)
+
+
+def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | None) -> StageDumps:
+    """The begin dumps by pipeline stage: each stage's first rank that left one."""
+    found = {context.stage: file.path}
+    if os.path.isdir(path) and context.stages > 1:
+        found = {}
+        for rank, compilation in sorted(load_run(path).across_ranks(graph).items()):
+            begin = compilation.file(BEGIN)
+            if begin is not None and rank < context.devices:
+                found.setdefault(rank // context.stage_size, begin.path)
+    return {stage: _read(each) for stage, each in found.items()}
 
 
 def _groups(
@@ -165,10 +180,11 @@ def _groups(
     """What the ranks communicate, ranks with equal graphs, and what is not known of them."""
     folder = path if os.path.isdir(path) else os.path.dirname(begin) or "."
     try:
-        read = read_cluster(Asked([folder], None, graph, context.devices))
+        cluster = read_cluster(Asked([folder], None, graph, context.devices)).cluster
     except Failure:
-        return None, [], ["no later dump is there, so groups are not known"]
-    cluster = read.cluster
+        cluster = None
+    if cluster is None or cluster.partial:
+        return None, [], ["no validate dump is there: groups are those that check predicts"]
     missing = context.devices - len(cluster.ranks)
     notes: list[str] = []
     if missing > 0:
@@ -176,20 +192,25 @@ def _groups(
     return cluster, [tuple(ranks) for ranks in cluster.classes], notes
 
 
-def _statements(cluster: Cluster | None, begin: Dump) -> int:
+def _statements(cluster: Cluster | None, begins: StageDumps) -> int:
     """Of the largest graph that one process compiles."""
-    dumps = [one.program.dump for one in cluster.ranks.values()] if cluster is not None else []
-    counted = {id(dump): sum(len(graph.nodes) for graph in dump.graphs) for dump in dumps}
-    return max(counted.values(), default=sum(len(graph.nodes) for graph in begin.graphs))
+    all_dumps = list(begins.values())
+    if cluster is not None:
+        all_dumps = [one.program.dump for one in cluster.ranks.values()]
+    counted = {id(dump): sum(len(graph.nodes) for graph in dump.graphs) for dump in all_dumps}
+    return max(counted.values(), default=0)
 
 
-def _cache_text(found: Recovery, begin: Dump, given: Dump | None) -> str:
+def _cache_text(found: Recovery, begins: StageDumps, given: StageDumps | None) -> str:
     """Whether MindSpore may load a compiled graph: it hashes Python files only."""
     if given is not None and found.target == found.context.devices:
         prints = Fingerprints()
-        same = prints.of(dumps(begin), 0) == prints.of(dumps(given), 0)
+        same = begins.keys() == given.keys() and all(
+            prints.of(dumps(begin), 0) == prints.of(dumps(given[stage]), 0)
+            for stage, begin in begins.items()
+        )
     else:
-        same = found.plan is None and given is None
+        same = not found.replanned
     if same:
         valid = "still valid: the graph is the same"
         if found.request.lost:

@@ -92,6 +92,8 @@ def _check_needs(rule: Rule, facts: CompilationFacts) -> None:
             raise Lacking(need, surroundings.why_no_context)
         if need == "machine" and surroundings.machine is None:
             raise Lacking(need)
+        if need == "environment" and "environment" not in (surroundings.context or {}):
+            raise Lacking(need)
 
 
 def _lint_dump(facts: DumpFacts, rules: Sequence[Rule], made: _Pass) -> None:

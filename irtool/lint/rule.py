@@ -17,7 +17,7 @@ from irtool.sharding.network.report import Report
 if TYPE_CHECKING:
     from irtool.lint.facts import DumpFacts, RunFacts
 
-Need: TypeAlias = Literal["begin", "devices", "validate", "ranks", "machine"]
+Need: TypeAlias = Literal["begin", "devices", "validate", "ranks", "machine", "environment"]
 """What a rule may need beside the dump that it looks at."""
 
 NEEDS: dict[Need, str] = {
@@ -26,6 +26,7 @@ NEEDS: dict[Need, str] = {
     "validate": "the dump validate of the same compilation",
     "ranks": "the dumps of other ranks",
     "machine": "a description of the machine",
+    "environment": "the environment variables of the training process",
 }
 
 DumpKind: TypeAlias = Literal["auto_begin", "begin", "end", "validate", "other"]

@@ -77,6 +77,14 @@ def candidates_of(call: OperatorCall, context: Context) -> Candidates:
     return Candidates(tuple(found))
 
 
+def given_candidate(
+    call: OperatorCall, strategy: Strategy, out_strategy: Strategy | None, context: Context
+) -> Candidate:
+    """A strategy that somebody wants, legal or not."""
+    judgement = judge(call, strategy, context, out_strategy=out_strategy)
+    return Candidate(strategy, out_strategy, judgement)
+
+
 def _own(own: Judgement, call: OperatorCall) -> Candidates:
     """MindSpore's own choice, if there is one."""
     if own.verdict != "legal":

@@ -7,31 +7,39 @@ alike share their candidates and tables, so that repeated layers cost nothing to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf, prod
 
 import numpy as np
+import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
-from irtool.planning.candidates import Candidate, Candidates, candidates_of
-from irtool.planning.cost_chains import Chains, Floats, Want, least_seconds
+from irtool.planning.candidates import Candidate, Candidates, candidates_of, given_candidate
+from irtool.planning.cost_chains import Chains, Want, least_seconds
+from irtool.planning.cost_weights import weight_cost
 from irtool.planning.costs import (
     compute_seconds,
-    gradient_communications,
     item_bytes,
     operator_communications,
     seconds_of,
-    update_seconds,
 )
-from irtool.planning.exact import Table
+from irtool.planning.exact import Floats, Table
 from irtool.planning.plan_structure import FIXED, Link, Parameter, Ref, Structure
 from irtool.sharding.judgement import Judgement
 from irtool.sharding.layout import TensorLayout
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.care import primitive
-from irtool.sharding.network.weights import shared_state
+from irtool.sharding.operator import Strategy
+
+Ints = npt.NDArray[np.int64]
+Given = tuple[Strategy, Strategy | None]
+"""A strategy and, if there is one, an out_strategy."""
+
+
+class CannotPlan(Exception):
+    """There is no plan; the message says why, and what would have to change."""
 
 
 @dataclass(eq=False, slots=True)
@@ -40,25 +48,374 @@ class LinkTable:
 
     sources: list[TensorLayout]
     targets: list[TensorLayout]
-    source_of: npt_ints
-    target_of: npt_ints
-    base: Floats
-    exact: Floats
+    source_of: Ints
+    target_of: Ints
     want: Want
-    values: Floats
+    prices: Floats
+    exact: npt.NDArray[np.bool_]
+    values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    flipped: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def refine(self, chains: Chains, first: int, second: int) -> bool:
-        """Ask for the exact price of one pair of candidates; whether that was new."""
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def is_exact(self, first: int, second: int) -> bool:
+        """Whether the price of a pair of candidates is known."""
+        return bool(self.exact[self.source_of[first], self.target_of[second]])
+
+    def refine(self, chains: Chains, first: int, second: int) -> None:
+        """Ask for the exact price of one pair of candidates."""
         a, b = int(self.source_of[first]), int(self.target_of[second])
-        if self.exact[a, b]:
-            return False
-        self.base[a, b] = chains.seconds(self.sources[a], self.targets[b], self.want)
-        self.exact[a, b] = 1.0
-        return True
+        if not self.exact[a, b]:
+            self.prices[a, b] = chains.seconds(self.sources[a], self.targets[b], self.want)
+            self.exact[a, b] = True
 
     def renew(self) -> None:
-        """Put refined prices into a new table, since results are kept by the table's identity."""
-        self.values = self.base[np.ix_(self.source_of, self.target_of)]
+        """Put refined prices into new tables: results are kept by a table's identity."""
+        self.values = self.prices[np.ix_(self.source_of, self.target_of)]
+        self.flipped = np.ascontiguousarray(self.values.T)
 
 
-npt_ints = "np.typing.NDArray[np.int64]"
+@dataclass(frozen=True, eq=False, slots=True)
+class PricedLink:
+    """A link between two variables, in the order of the tensor's way."""
+
+    link: Link
+    source: int
+    target: int
+    table: LinkTable
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The tables of a network.
+
+    ``nodes``: the variables; ``memory``: bytes by candidate; ``equal``: pairs that must agree on a
+    weight's layout; ``constant`` and ``constant_memory``: what no choice changes; ``current``: by
+    variable the candidate that the dump has now, if it has one.
+    """
+
+    structure: Structure
+    machine: Machine
+    chains: Chains
+    nodes: tuple[Node, ...]
+    candidates: tuple[Candidates, ...]
+    unary: tuple[Floats, ...]
+    memory: tuple[Floats, ...]
+    links: tuple[PricedLink, ...]
+    equal: tuple[Table, ...]
+    constant: float
+    constant_memory: float
+    current: tuple[int | None, ...]
+    pinned: frozenset[Node]
+
+    def pairs(self) -> list[Table]:
+        """All tables over two variables, as they are now."""
+        found = [
+            Table((item.source, item.target), item.table.values)
+            if item.source < item.target
+            else Table((item.target, item.source), item.table.flipped)
+            for item in self.links
+        ]
+        return [*found, *self.equal]
+
+    def chosen(self, choices: Sequence[int]) -> dict[Node, Candidate]:
+        """The candidates of some choices."""
+        return {
+            node: candidates.items[choice]
+            for node, candidates, choice in zip(
+                self.nodes, self.candidates, choices, strict=True
+            )
+        }
+
+    def memory_of(self, choices: Sequence[int]) -> float:
+        """Bytes of a device under some choices."""
+        own = sum(float(each[choice]) for each, choice in zip(self.memory, choices, strict=True))
+        return self.constant_memory + own
+
+
+def model_of(
+    structure: Structure,
+    machine: Machine,
+    current: Mapping[Node, Given],
+    pinned: Mapping[Node, Given],
+) -> Model:
+    """Build all tables.
+
+    Args:
+        structure: the network, its nodes those of a dump without strategies.
+        machine: what things cost.
+        current: strategies that the dump has now; they are candidates, whatever else is.
+        pinned: strategies that must be.
+
+    Raises:
+        CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
+    """
+    return _Builder(structure, machine).build(current, pinned)
+
+
+@dataclass(eq=False, slots=True)
+class _Builder:
+    structure: Structure
+    machine: Machine
+    tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
+    columns: dict[object, tuple[Floats, Floats]] = field(
+        default_factory=dict[object, tuple[Floats, Floats]]
+    )
+    tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
+    sames: dict[object, Floats] = field(default_factory=dict[object, Floats])
+
+    def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
+        structure = self.structure
+        context = structure.context
+        chains = Chains(structure.operators, self.machine, context.enable_alltoall)
+        nodes = tuple(structure.calls)
+        place = {node: at for at, node in enumerate(nodes)}
+        candidates = tuple(
+            self._candidates(node, structure.calls[node], current.get(node), pinned.get(node))
+            for node in nodes
+        )
+        owned: dict[Node, list[Parameter]] = {}
+        constant, held = 0.0, 0.0
+        for parameter in structure.parameters:
+            owner = parameter.owner
+            if owner is not None and owner.node in place and owner.node is not None:
+                owned.setdefault(owner.node, []).append(parameter)
+                continue
+            cost = weight_cost(structure, parameter, None, self.machine)
+            constant += cost.seconds
+            held += cost.stored_bytes
+        unary: list[Floats] = []
+        memory: list[Floats] = []
+        for node, choices in zip(nodes, candidates, strict=True):
+            seconds, held_bytes = self._column(node, choices, owned.get(node, []))
+            unary.append(seconds)
+            memory.append(held_bytes)
+        links: list[PricedLink] = []
+        for link in structure.links:
+            ends = [ref.node for ref in (link.source, link.target)]
+            known = [place[node] for node in ends if node is not None and node in place]
+            if len(set(known)) == 2:  # noqa: PLR2004 - both ends are decided, apart
+                table = self._table(link, candidates[known[0]], candidates[known[1]])
+                links.append(PricedLink(link, known[0], known[1], table))
+            elif known:
+                unary[known[0]] = unary[known[0]] + self._alone(
+                    link, candidates[known[0]], chains
+                )
+            else:
+                constant += _price(chains, link, None, None)
+        return Model(
+            structure,
+            self.machine,
+            chains,
+            nodes,
+            candidates,
+            tuple(unary),
+            tuple(memory),
+            tuple(links),
+            tuple(self._equal(place, candidates)),
+            constant,
+            held,
+            tuple(
+                _index(choices, current.get(node))
+                for node, choices in zip(nodes, candidates, strict=True)
+            ),
+            frozenset(pinned),
+        )
+
+    # -- one operator --------------------------------------------------------------------------
+
+    def _candidates(
+        self, node: Node, judged: Judged, current: Given | None, pinned: Given | None
+    ) -> Candidates:
+        call, context = judged.call.call, self.structure.operators
+        if primitive(node) in FIXED or judged.wanted.in_layout is not None:
+            judgement = judged.judgement
+            if judgement.verdict != "legal":
+                raise CannotPlan(_refusal(node, judgement))
+            kept = judgement.strategy if judged.wanted.in_layout is None else None
+            return self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
+        if judged.call.missing:
+            raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
+        key = _signature(judged)
+        if pinned is not None:
+            found = self.tried.get((key, pinned))
+            if found is None:
+                only = given_candidate(call, *pinned, context)
+                if only.judgement.verdict != "legal":
+                    raise CannotPlan(_refusal(node, only.judgement))
+                found = self._kept((key, pinned), Candidates((only,)))
+            return found
+        found = self.tried.get(key)
+        if found is None:
+            found = self._kept(key, candidates_of(call, context))
+        if current is not None and found.why == "" and _index(found, current) is None:
+            more = self.tried.get((key, current, "more"))
+            if more is None:
+                own = given_candidate(call, *current, context)
+                items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
+                more = self._kept((key, current, "more"), Candidates(items, found.why))
+            found = more
+        if not found.items:
+            raise CannotPlan(
+                f"{node.id} {node.op} (line {node.line}) has no legal strategy: {found.why}"
+            )
+        return found
+
+    def _kept(self, key: object, found: Candidates) -> Candidates:
+        self.tried[key] = found
+        return found
+
+    def _column(
+        self, node: Node, candidates: Candidates, parameters: list[Parameter]
+    ) -> tuple[Floats, Floats]:
+        gradient = node in self.structure.with_gradient
+        shown = tuple(
+            (p.owner.side, p.owner.index, p.mirror is None, p.element, p.states, p.weight.shape)
+            for p in parameters
+            if p.owner is not None
+        )
+        key = (id(candidates), gradient, shown)
+        found = self.columns.get(key)
+        if found is None:
+            call = self.structure.calls[node].call.call
+            seconds = np.zeros(len(candidates))
+            held = np.zeros(len(candidates))
+            for at, item in enumerate(candidates.items):
+                judgement = item.judgement
+                seconds[at] = compute_seconds(call, judgement, self.machine, gradient=gradient)
+                seconds[at] += seconds_of(
+                    operator_communications(call, judgement, self.machine, gradient=gradient)
+                )
+                if gradient:
+                    held[at] = kept_bytes(self.structure.calls[node], judgement)
+                for parameter in parameters:
+                    cost = weight_cost(self.structure, parameter, judgement, self.machine)
+                    seconds[at] += cost.seconds
+                    held[at] += cost.stored_bytes
+            found = self.columns[key] = (seconds, held)
+        return found
+
+    # -- two operators -------------------------------------------------------------------------
+
+    def _table(self, link: Link, first: Candidates, second: Candidates) -> LinkTable:
+        want = _want(link)
+        key = (id(first), _end(link.source), id(second), _end(link.target), want)
+        found = self.tables.get(key)
+        if found is None:
+            sources, source_of = _distinct(link.source, first)
+            targets, target_of = _distinct(link.target, second)
+            alltoall = self.structure.context.enable_alltoall
+            least = least_seconds(sources, targets, want, self.machine, alltoall)
+            exact = np.zeros(least.shape, dtype=np.bool_)
+            found = LinkTable(sources, targets, source_of, target_of, want, least, exact)
+            self.tables[key] = found
+        return found
+
+    def _alone(self, link: Link, candidates: Candidates, chains: Chains) -> Floats:
+        """A link of which one operator decides both ends, or the only end that is decided."""
+        return np.array(
+            [_price(chains, link, item.judgement, item.judgement) for item in candidates.items]
+        )
+
+    def _equal(
+        self, place: Mapping[Node, int], candidates: Sequence[Candidates]
+    ) -> list[Table]:
+        """All users of a weight want it in one layout."""
+        found: list[Table] = []
+        for parameter in self.structure.parameters:
+            users = [ref for ref in parameter.users if ref.node in place]
+            for other in users[1:]:
+                first = users[0]
+                if first.node is None or other.node is None or first.node is other.node:
+                    continue
+                pair = sorted(((place[first.node], first), (place[other.node], other)),
+                              key=lambda each: each[0])  # fmt: skip
+                values = self._same(
+                    pair[0][1], candidates[pair[0][0]], pair[1][1], candidates[pair[1][0]]
+                )
+                found.append(Table((pair[0][0], pair[1][0]), values))
+        return found
+
+    def _same(self, first: Ref, a: Candidates, second: Ref, b: Candidates) -> Floats:
+        key = (_end(first), id(a), _end(second), id(b))
+        found = self.sames.get(key)
+        if found is None:
+            left = [first.of(item.judgement) for item in a.items]
+            right = [second.of(item.judgement) for item in b.items]
+            found = np.array(
+                [
+                    [0.0 if x is not None and y is not None and x.same_as(y) else inf
+                     for y in right]
+                    for x in left
+                ]
+            )  # fmt: skip
+            self.sames[key] = found
+        return found
+
+
+def kept_bytes(judged: Judged, judgement: Judgement) -> float:
+    """Bytes of an operator's results on one device: kept for the backward pass."""
+    return float(
+        sum(
+            prod(shape) * item_bytes(operand.dtype)
+            for shape, operand in zip(
+                judgement.output_slices, judged.call.call.results, strict=False
+            )
+            if all(size >= 0 for size in shape)
+        )
+    )
+
+
+def _signature(judged: Judged) -> object:
+    call = judged.call.call
+    try:
+        shown = tuple((item, type(item.value)) for item in call.inputs)
+        key = (call.op, shown, call.outputs, judged.call.node.primitive_attributes)
+        hash(key)
+    except TypeError:
+        return id(judged)
+    return key
+
+
+def _refusal(node: Node, judgement: Judgement) -> str:
+    reason = judgement.findings[0].message if judgement.findings else "it is not legal"
+    return f"{node.id} {node.op} (line {node.line}): {judgement.strategy} can't be: {reason}"
+
+
+def _index(candidates: Candidates, given: Given | None) -> int | None:
+    if given is None:
+        return 0 if len(candidates) == 1 else None
+    for at, item in enumerate(candidates.items):
+        if (item.strategy, item.out_strategy) == given:
+            return at
+    return 0 if len(candidates) == 1 else None
+
+
+def _end(ref: Ref) -> tuple[str, int]:
+    return ref.side, ref.index
+
+
+def _want(link: Link) -> Want:
+    return Want(link.element, link.gradient, link.keep_reshape, link.is_bool)
+
+
+def _distinct(ref: Ref, candidates: Candidates) -> tuple[list[TensorLayout], Ints]:
+    """The layouts that candidates lead to, each once, and which one is whose."""
+    layouts: dict[TensorLayout, int] = {}
+    places: list[int] = []
+    for item in candidates.items:
+        layout = ref.of(item.judgement)
+        if layout is None:
+            raise CannotPlan(f"a layout of {ref.node.id if ref.node else '?'} is not known")
+        places.append(layouts.setdefault(layout.standard(), len(layouts)))
+    return list(layouts), np.array(places, dtype=np.int64)
+
+
+def _price(
+    chains: Chains, link: Link, first: Judgement | None, second: Judgement | None
+) -> float:
+    source, target = link.source.of(first), link.target.of(second)
+    if source is None or target is None:
+        return inf
+    return chains.seconds(source.standard(), target.standard(), _want(link))

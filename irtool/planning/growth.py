@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
-from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.planning.holdings import Box, Holding, Holdings
+from irtool.planning.holdings import Box, Holding, Holdings, StageDumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,12 @@ class GrownParameter:
 class Growth:
     """What adding layers means.
 
-    ``unchanged`` operators keep their strategy, ``resharded`` have another one, ``added`` are new,
+    ``diffs`` compare the graphs stage by stage. ``unchanged`` operators keep their strategy, ``resharded`` have another one, ``added`` are new,
     ``removed`` are gone; ``dropped`` parameters exist no more.  ``border`` are operators of the old
     network that feed new ones or read them: the layouts that a plan of the new part must keep.
     """
 
-    diff: GraphDiff
+    diffs: tuple[GraphDiff, ...]
     parameters: tuple[GrownParameter, ...]
     dropped: tuple[str, ...]
     unchanged: int
@@ -51,17 +50,18 @@ class Growth:
         return not self.resharded and not self.removed
 
 
-def grown(old_begin: Dump, new_begin: Dump, old: Holdings, new: Holdings) -> Growth:
+def grown(old_begins: StageDumps, new_begins: StageDumps, old: Holdings, new: Holdings) -> Growth:
     """Compare the network before and after layers were added.
 
     Args:
-        old_begin: the dump ``step_parallel_begin`` of the old network.
-        new_begin: that of the grown one.
+        old_begins: the dumps ``step_parallel_begin`` of the old network, by stage.
+        new_begins: those of the grown one; stages that only one of them has are left out.
         old: who holds what of the old one.
         new: likewise.
     """
-    diff = diff_graphs(old_begin, new_begin)
-    renamed = _renamed(diff)
+    stages = [stage for stage in old_begins if stage in new_begins]
+    diffs = tuple(diff_graphs(old_begins[stage], new_begins[stage]) for stage in stages)
+    renamed = {new: old for diff in diffs for new, old in _renamed(diff).items()}
     before, after = old.by_name(), new.by_name()
     parameters = tuple(
         _parameter(item, renamed.get(item.name, item.name), before) for item in after.values()
@@ -70,19 +70,20 @@ def grown(old_begin: Dump, new_begin: Dump, old: Holdings, new: Holdings) -> Gro
     resharded = tuple(
         dict.fromkeys(
             pair.right
+            for diff in diffs
             for pair in diff.changed
             if any(change.kind == "re-sharded" for change in pair.what)
         )
     )
-    added = diff.only_right
+    added = tuple(node for diff in diffs for node in diff.only_right)
     return Growth(
-        diff,
+        diffs,
         parameters,
         tuple(name for name in before if name not in used),
-        len(diff.pairs) - len(resharded),
+        sum(len(diff.pairs) for diff in diffs) - len(resharded),
         resharded,
         added,
-        diff.only_left,
+        tuple(node for diff in diffs for node in diff.only_left),
         _border(added),
     )
 

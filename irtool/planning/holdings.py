@@ -1,9 +1,9 @@
 """Who holds what: for every parameter, which box of it each rank stores.
 
-From a begin dump and the parallel context, as ``irtool check`` predicts them: an operator's layout
-gives the slice that it sees, and with optimizer parallel the ranks of its gather group store equal
-parts of the first dimension, in the order of their ranks.  Optimizer state is laid out as the
-weight that it belongs to.
+From a begin dump of each pipeline stage and the parallel context, as ``irtool check`` predicts
+them: an operator's layout gives the slice that it sees, and with optimizer parallel the ranks of
+its gather group store equal parts of the first dimension, in the order of their ranks.  Optimizer
+state is laid out as the weight that it belongs to.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from irtool.sharding.network.report import ParameterReport, Report
 
 Box = tuple[tuple[int, int], ...]
 """Begin and end of each dimension."""
+StageDumps = Mapping[int, Dump]
+"""A begin dump for each pipeline stage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,11 @@ class Holding:
             found.setdefault(box, []).append(rank)
         return tuple(tuple(ranks) for ranks in found.values())
 
+    @property
+    def whole_bytes(self) -> int:
+        """Bytes of all its slices, each counted once."""
+        return sum(self.bytes_of(self.boxes[ranks[0]]) for ranks in self.replica_sets)
+
     def bytes_of(self, box: Box) -> int:
         """Bytes of a box."""
         return int(volume(box) * self.item_bytes)
@@ -61,14 +68,28 @@ class Holding:
 class Holdings:
     """All parameters of a network on some devices.
 
-    ``unknown`` are parameters whose slice is not known, with the reason.
+    ``unknown`` are parameters whose slice is not known, with the reason; ``reports`` what ``check``
+    says of each stage, ``missing`` the stages that left no begin dump.
     """
 
     devices: int
     stages: int
     items: tuple[Holding, ...]
     unknown: Mapping[str, str]
-    report: Report
+    reports: Mapping[int, Report]
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Stages of which nothing is known."""
+        return tuple(stage for stage in range(self.stages) if stage not in self.reports)
+
+    @property
+    def accepted(self) -> bool | None:
+        """What MindSpore would say of all stages; None where a part is unknown."""
+        verdicts = [report.accepted for report in self.reports.values()]
+        if False in verdicts:
+            return False
+        return None if None in verdicts or self.missing else True
 
     def by_name(self) -> dict[str, Holding]:
         """The parameters by name."""
@@ -79,19 +100,33 @@ class Holdings:
         return sum(item.bytes_of(item.boxes[rank]) for item in self.items if rank in item.boxes)
 
 
-def holdings(begin: Dump, context: ParallelContext) -> Holdings:
+def stages_of(begin: Dump | StageDumps, context: ParallelContext) -> StageDumps:
+    """The begin dumps by stage: MindSpore splits a pipeline before it writes them.
+
+    Args:
+        begin: one dump, of the stage of the context's rank, or those of several stages.
+        context: devices and stages.
+    """
+    return {context.stage: begin} if isinstance(begin, Dump) else begin
+
+
+def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
     """Who holds what, before anything ran.
 
     Args:
-        begin: the dump ``step_parallel_begin``.
-        context: devices and options; its rank does not matter.
+        begin: the dump ``step_parallel_begin``; of a pipeline those of its stages, as
+            :func:`stages_of` takes them.
+        context: devices and options.
     """
     size = context.stage_size
-    reports = [check(begin, replace(context, rank=stage * size)) for stage in range(context.stages)]
+    reports = {
+        stage: check(dump, replace(context, rank=stage * size))
+        for stage, dump in sorted(stages_of(begin, context).items())
+    }
     found: dict[str, dict[int, Box]] = {}
     shapes: dict[str, ParameterReport] = {}
     unknown: dict[str, str] = {}
-    for stage, report in enumerate(reports):
+    for stage, report in reports.items():
         ranks = range(stage * size, (stage + 1) * size)
         weights = _weights(report)
         gathers = {item.name: item for item in report.parameters}
@@ -116,7 +151,7 @@ def holdings(begin: Dump, context: ParallelContext) -> Holdings:
         )
         for name, boxes in found.items()
     )
-    return Holdings(context.devices, context.stages, items, unknown, reports[0])
+    return Holdings(context.devices, context.stages, items, unknown, reports)
 
 
 def _weights(report: Report) -> set[str]:

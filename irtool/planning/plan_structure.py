@@ -264,7 +264,7 @@ def _parameters(
             weight.name,
             weight,
             owner,
-            symbols.group(weight.mirror_ranks),
+            None if weight.mirror_ranks is None else symbols.group(weight.mirror_ranks) or owner,
             _element(weight),
             states.get(weight.name, 0),
             tuple(dict.fromkeys(users.get(id(weight.parameter), ()))),

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
 from irtool.planning.device_counts import device_count_problem, legal_counts
 from irtool.planning.growth import Growth, grown
-from irtool.planning.holdings import Holdings, holdings
-from irtool.planning.recovery_groups import GroupTable, GroupUse
+from irtool.planning.holdings import Holdings, StageDumps, holdings, stages_of
+from irtool.planning.recovery_groups import (
+    GroupChanges,
+    GroupTable,
+    GroupUse,
+    group_changes,
+    predicted_groups,
+)
 from irtool.planning.recovery_time import Assumptions, TimeComparison, compare_times
 from irtool.planning.reshard import (
     LostSlice,
     Resharding,
+    SurvivingSlice,
     WeakPoint,
+    common_replicas,
     lost_slices,
     reshard,
+    surviving_slices,
     weak_points,
 )
 from irtool.planning.scale import ScaledPlan, scaled_plan
-from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
 
 
 class CannotRecover(ValueError):
@@ -56,13 +63,15 @@ class Recovery:
         request: what happened.
         survivors: ranks whose devices are there.
         broken: groups to be built anew; ``groups`` all of them.
-        lost: slices without a holder.
+        lost: slices without a holder; ``surviving`` those of lost ranks that have another one.
+        common_replicas: ranks that MindSpore's own recovery would restore from each other.
         weak: the smallest sets of ranks whose loss no peer repairs; ``weak_servers`` of servers.
         target: devices to go on with; ``legal`` the legal numbers up to what is there.
         why_target: why it is that number.
-        plan: strategies for that number (None: nothing changes).
-        report: what ``check`` says of the plan.
-        new: who needs what.
+        plans: strategies for that number, by stage (none: nothing changes, or they were given).
+        new: who needs what, with what ``check`` says of the plan; the old one if nothing changes.
+        replanned: whether it is another network than the old one.
+        group_changes: groups of the plan against those of the old one; None if nothing changes.
         moves: what has to be moved.
         changed: operators with another strategy.
         growth: where layers were added.
@@ -74,41 +83,49 @@ class Recovery:
     old: Holdings
     request: Request
     survivors: tuple[int, ...]
-    groups: GroupTable | None
+    groups: GroupTable
     broken: tuple[GroupUse, ...]
     lost: tuple[LostSlice, ...]
+    surviving: tuple[SurvivingSlice, ...]
+    common_replicas: tuple[tuple[int, ...], ...]
     weak: tuple[WeakPoint, ...]
     weak_servers: tuple[WeakPoint, ...]
     target: int
     legal: tuple[int, ...]
     why_target: str
-    plan: ScaledPlan | None
-    report: Report | None
-    new: Holdings | None
-    moves: Resharding | None
+    plans: Mapping[int, ScaledPlan]
+    new: Holdings
+    replanned: bool
+    group_changes: GroupChanges | None
+    moves: Resharding
     changed: int
     growth: Growth | None
     times: TimeComparison
     notes: tuple[str, ...]
 
+    @property
+    def accepted(self) -> bool | None:
+        """What MindSpore would say of the new plan; None: not known, or nothing changes."""
+        return self.new.accepted if self.replanned else None
+
 
 def recover(
-    begin: Dump,
+    begin: Dump | StageDumps,
     context: ParallelContext,
     request: Request,
     groups: GroupTable | None = None,
-    new_begin: Dump | None = None,
-    grown_begin: Dump | None = None,
+    new_begin: Dump | StageDumps | None = None,
+    grown_begin: Dump | StageDumps | None = None,
     statements: int = 0,
     assumptions: Assumptions | None = None,
 ) -> Recovery:
     """What a failure or a change of the cluster means for a run.
 
     Args:
-        begin: the dump ``step_parallel_begin`` of the run.
+        begin: the dump ``step_parallel_begin`` of the run; of a pipeline those of its stages.
         context: its devices and options.
         request: what happened.
-        groups: all its communication groups, where its dumps show them.
+        groups: all its communication groups, where its dumps show them; else they are predicted.
         new_begin: a plan for the new number of devices; without it strategies are scaled.
         grown_begin: the network with layers added.
         statements: of the graph that has to be compiled.
@@ -118,29 +135,35 @@ def recover(
         CannotRecover: a rank does not exist, or no number of devices is legal.
     """
     survivors = _survivors(context, request.lost)
-    old = holdings(begin, context)
+    begins = stages_of(begin, context)
+    old = holdings(begins, context)
     target, legal, why = _target(context, request, len(survivors))
-    notes = [f"{name}: {reason}" for name, reason in old.unknown.items()]
     new_context = replace(context, devices=target, rank=0)
-    plan, network = _plan(begin, old.report, context, new_context, new_begin, grown_begin)
-    report = check(network, new_context) if network is not None else None
+    plans: dict[int, ScaledPlan] = {}
+    network: StageDumps | None = None
+    given = grown_begin if grown_begin is not None else new_begin
+    if given is not None:
+        network = stages_of(given, new_context)
+    elif target != context.devices:
+        plans = _scaled(begins, old, new_context)
+        network = {stage: plan.dump for stage, plan in plans.items()}
     new = holdings(network, new_context) if network is not None else old
-    notes += _plan_notes(plan, report, network is not new_begin and network is not grown_begin)
-    fresh = max(0, target - len(survivors))
-    moves = reshard(old, new, survivors, fresh, request.server)
-    growth = grown(begin, grown_begin, old, new) if grown_begin is not None else None
-    broken = groups.broken_by(request.lost) if groups is not None else ()
-    rebuilt = _rebuilt(groups, broken, plan is not None or network is not None)
-    state = sum(
-        item.bytes_of(item.boxes[ranks[0]]) for item in new.items for ranks in item.replica_sets
-    )
+    predicted = predicted_groups(old)
+    groups = groups if groups is not None and groups.groups else predicted
+    changes = None if network is None else group_changes(predicted, predicted_groups(new))
+    broken = groups.broken_by(request.lost)
+    rebuilt = broken if changes is None else (*changes.kept, *changes.added)
+    moves = reshard(old, new, survivors, max(0, target - len(survivors)), request.server)
+    growth = None
+    if grown_begin is not None:
+        growth = grown(begins, stages_of(grown_begin, new_context), old, new)
     times = compare_times(
         assumptions or Assumptions(),
         len(rebuilt),
         sum(len(group.ranks) for group in rebuilt),
         statements if network is not None else 0,
         moves,
-        state,
+        sum(item.whole_bytes for item in new.items),
     )
     return Recovery(
         context,
@@ -150,19 +173,22 @@ def recover(
         groups,
         broken,
         lost_slices(old, request.lost),
+        surviving_slices(old, request.lost),
+        common_replicas(old),
         weak_points(old),
         weak_points(old, request.server),
         target,
         legal,
         why,
-        plan,
-        report,
+        plans,
         new,
+        network is not None,
+        changes,
         moves,
-        _changed(plan, growth),
+        _changed(plans, growth),
         growth,
         times,
-        tuple(notes),
+        tuple(_notes(old, new, plans, network is not None)),
     )
 
 
@@ -200,50 +226,41 @@ def _target(
     return legal[0], legal, f"{why}; {idle} stay idle" if idle else why
 
 
-def _plan(
-    begin: Dump,
-    report: Report,
-    old: ParallelContext,
-    new: ParallelContext,
-    new_begin: Dump | None,
-    grown_begin: Dump | None,
-) -> tuple[ScaledPlan | None, Dump | None]:
-    """The new strategies, and the begin dump that holds them; None if nothing changes."""
-    if grown_begin is not None or new_begin is not None:
-        return None, grown_begin if grown_begin is not None else new_begin
-    if old.devices == new.devices:
-        return None, None
-    plan = scaled_plan(begin, report, new)
-    return plan, plan.dump
+def _scaled(begins: StageDumps, old: Holdings, context: ParallelContext) -> dict[int, ScaledPlan]:
+    """Strategies for another number of devices, stage by stage."""
+    return {
+        stage: scaled_plan(
+            dump, old.reports[stage], replace(context, rank=stage * context.stage_size)
+        )
+        for stage, dump in begins.items()
+    }
 
 
-def _plan_notes(plan: ScaledPlan | None, report: Report | None, is_scaled: bool) -> list[str]:
-    found: list[str] = []
-    if plan is not None and is_scaled:
+def _notes(
+    old: Holdings, new: Holdings, plans: Mapping[int, ScaledPlan], replanned: bool
+) -> list[str]:
+    found = [f"{name}: {reason}" for name, reason in old.unknown.items()]
+    if old.missing:
+        stages = ", ".join(map(str, old.missing))
+        found.append(f"no begin dump of stage {stages}: nothing is known of what its ranks hold")
+    if plans:
         found.append(
             "strategies were scaled, data parallelism first; a searched plan may be better "
             "(give its begin dump with --plan)"
         )
-        if plan.failed:
-            names = ", ".join(sorted({node.op for node in plan.failed}))
-            found.append(f"{len(plan.failed)} operators keep strategies that do not fit: {names}")
-    if report is not None and report.accepted is not True:
-        first = next((item.message for item in report.findings), "a part is unknown")
-        word = "refuse" if report.accepted is False else "perhaps refuse"
+    failed = [node.op for plan in plans.values() for node in plan.failed]
+    if failed:
+        names = ", ".join(sorted(set(failed)))
+        found.append(f"{len(failed)} operators keep strategies that do not fit: {names}")
+    if replanned and new.accepted is not True:
+        findings = [item.message for report in new.reports.values() for item in report.findings]
+        first = next(iter(findings), "a part is unknown")
+        word = "refuse" if new.accepted is False else "perhaps refuse"
         found.append(f"MindSpore would {word} this plan: {first}")
     return found
 
 
-def _rebuilt(
-    groups: GroupTable | None, broken: tuple[GroupUse, ...], is_new: bool
-) -> tuple[GroupUse, ...]:
-    """Groups to build: all of them for a new plan, else those that were broken."""
-    if groups is None:
-        return ()
-    return groups.groups if is_new else broken
-
-
-def _changed(plan: ScaledPlan | None, growth: Growth | None) -> int:
+def _changed(plans: Mapping[int, ScaledPlan], growth: Growth | None) -> int:
     if growth is not None:
         return len(growth.resharded)
-    return len(plan.changed) if plan is not None else 0
+    return sum(len(plan.changed) for plan in plans.values())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from irtool.cluster.ranks import Cluster
 from irtool.ir.group_names import WORLD_GROUPS, group_name
+from irtool.planning.holdings import Holdings
+from irtool.sharding.network.report import Report
 
 Ranks = tuple[int, ...]
 
@@ -80,6 +82,64 @@ def group_table(cluster: Cluster, devices: int, stages: int = 1) -> GroupTable:
     return GroupTable(
         tuple(sorted(groups, key=lambda each: (len(each.ranks), each.ranks))), unknown
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChanges:
+    """Groups of a new plan against those of the old one, by their ranks."""
+
+    kept: tuple[GroupUse, ...]
+    added: tuple[GroupUse, ...]
+    removed: tuple[GroupUse, ...]
+
+
+def group_changes(old: GroupTable, new: GroupTable) -> GroupChanges:
+    """Which groups a new plan has, and which it no longer has."""
+    before = {group.ranks for group in old.groups}
+    after = {group.ranks for group in new.groups}
+    return GroupChanges(
+        tuple(group for group in new.groups if group.ranks in before),
+        tuple(group for group in new.groups if group.ranks not in before),
+        tuple(group for group in old.groups if group.ranks not in after),
+    )
+
+
+def predicted_groups(network: Holdings) -> GroupTable:
+    """The groups that ``check`` predicts for a network that has no later dumps.
+
+    Those of the first rank of each stage, moved along the ranks of the stage, and the one of all
+    devices, which MindSpore always builds. Operators are those of the forward pass, and what
+    parameters need.
+    """
+    found: dict[Ranks, dict[str, int]] = {}
+    if network.devices > 1:
+        found[tuple(range(network.devices))] = {}
+    for report in network.reports.values():
+        for op, ranks, count in _predicted(report):
+            kept = found.setdefault(ranks, {})
+            kept[op] = kept.get(op, 0) + count
+    groups = [GroupUse(ranks, group_name(ranks), operators) for ranks, operators in found.items()]
+    groups += _shifted(groups, network.devices, network.stages)
+    return GroupTable(tuple(sorted(groups, key=lambda each: (len(each.ranks), each.ranks))))
+
+
+def _predicted(report: Report) -> Iterator[tuple[str, Ranks, int]]:
+    for item in report.operators:
+        for each in item.collectives:
+            if len(each.ranks) > 1:
+                yield each.op, tuple(sorted(each.ranks)), each.count
+    for edge in report.redistributions:
+        for step in edge.operators or ():
+            if len(step.ranks) > 1:
+                yield step.op, tuple(sorted(step.ranks)), 1
+    for item in report.parameters:
+        for op, ranks in (
+            ("AllReduce", item.mirror_ranks),
+            ("AllGather", item.gather_ranks),
+            ("ReduceScatter", item.scatter_ranks),
+        ):
+            if ranks is not None and len(ranks) > 1:
+                yield op, tuple(sorted(ranks)), 1
 
 
 def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[GroupUse]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from irtool.planning.assignment import best_assignment
 from irtool.planning.holdings import Box, Holding, Holdings, overlap, uncovered, volume
@@ -173,6 +174,50 @@ def lost_slices(old: Holdings, lost: Iterable[int]) -> tuple[LostSlice, ...]:
             for ranks in item.replica_sets
             if gone.issuperset(ranks)
         ]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivingSlice:
+    """A slice that lost ranks held and survivors hold too: it comes back without a disk."""
+
+    parameter: str
+    lost: tuple[int, ...]
+    survivors: tuple[int, ...]
+    bytes: int
+
+
+def surviving_slices(old: Holdings, lost: Iterable[int]) -> tuple[SurvivingSlice, ...]:
+    """Slices some but not all of whose holders are lost."""
+    gone = set(lost)
+    found: list[SurvivingSlice] = []
+    for item in old.items:
+        for ranks in item.replica_sets:
+            left = tuple(rank for rank in ranks if rank not in gone)
+            if left and len(left) < len(ranks):
+                missing = tuple(rank for rank in ranks if rank in gone)
+                size = item.bytes_of(item.boxes[ranks[0]])
+                found.append(SurvivingSlice(item.name, missing, left, size))
+    return tuple(found)
+
+
+def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
+    """Ranks that MindSpore itself would restore from each other (TFT), which is coarser.
+
+    It intersects the replicas of all parameters of a rank, and gives up (the rank alone) as soon
+    as two of them are not nested, as MindSpore 2.7 does it. Ranks of which nothing is known are
+    left out.
+    """
+    found: dict[tuple[int, ...], None] = {}
+    sets: dict[int, list[set[int]]] = {}
+    for item in old.items:
+        for ranks in item.replica_sets:
+            for rank in ranks:
+                sets.setdefault(rank, []).append(set(ranks))
+    for rank, each in sorted(sets.items()):
+        each.sort(key=len)
+        nested = all(small <= large for small, large in pairwise(each))
+        found[tuple(sorted(each[0])) if nested else (rank,)] = None
     return tuple(found)
 
 

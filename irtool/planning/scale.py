@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
+from itertools import combinations, islice, product
+from math import gcd, prod
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
@@ -27,8 +27,8 @@ _MOST_TRIED = 4000
 class ScaledPlan:
     """A plan for another number of devices.
 
-    ``changed`` are operators with another strategy; ``kept`` operators that have no strategy of
-    their own; ``failed`` those for which no legal strategy of this form was found.
+    ``changed`` are operators with another strategy; ``failed`` those for which no legal one was
+    found. Output strategies are not kept: those of the new input strategies follow.
     """
 
     dump: Dump
@@ -43,13 +43,12 @@ def scaled_plan(begin: Dump, report: Report, context: ParallelContext) -> Scaled
     Args:
         begin: the dump that the old strategies stand in.
         report: what ``check`` says of it with the old number of devices.
-        context: the new one.
+        context: the new one, its rank in the stage that the dump is of.
     """
     strategies: dict[Node, Strategy] = {}
-    outs: dict[Node, Strategy] = {}
     changed: dict[Node, tuple[Strategy, Strategy]] = {}
     failed: list[Node] = []
-    known: dict[object, tuple[Strategy, Strategy | None] | None] = {}
+    known: dict[object, Strategy | None] = {}
     for item in report.operators:
         if item.strategy is None or item.node.in_strategy is None:
             continue
@@ -61,39 +60,30 @@ def scaled_plan(begin: Dump, report: Report, context: ParallelContext) -> Scaled
         if found is None:
             failed.append(item.node)
             continue
-        strategies[item.node] = found[0]
-        if found[1] is not None:
-            outs[item.node] = found[1]
-        if found[0] != item.strategy:
-            changed[item.node] = (item.strategy, found[0])
-    return ScaledPlan(with_strategies(begin, strategies, outs), context, changed, tuple(failed))
+        strategies[item.node] = found
+        if found != item.strategy:
+            changed[item.node] = (item.strategy, found)
+    return ScaledPlan(with_strategies(begin, strategies), context, changed, tuple(failed))
 
 
-def _scaled(
-    item: OperatorReport, old: ParallelContext, new: ParallelContext
-) -> tuple[Strategy, Strategy | None] | None:
+def _scaled(item: OperatorReport, old: ParallelContext, new: ParallelContext) -> Strategy | None:
     """The nearest legal strategy with the same share of the devices; None if there is none."""
     strategy = item.strategy or ()
     call = item.call.call
-    judged = replace(new, rank=0).for_operators(dynamic=call.is_dynamic)
+    judged = new.for_operators(dynamic=call.is_dynamic)
     used = _used(item, old)
     target = max(1, used * new.stage_size // old.stage_size)
+    legal: list[tuple[int, Strategy]] = []
     for candidate in _candidates(strategy, old.stage_size, new.stage_size):
-        found = judge(call, candidate, judged, out_strategy=None)
+        found = judge(call, candidate, judged)
         if found.verdict != "legal":
             continue
-        if prod(_axes(found.device_matrix, found.repeats)) == target:
-            return candidate, None
-    # Where the share cannot be kept, anything legal of this form is better than nothing.
-    for candidate in _candidates(strategy, old.stage_size, new.stage_size):
-        if judge(call, candidate, judged).verdict == "legal":
-            return candidate, None
-    return None
-
-
-def _axes(matrix: tuple[int, ...], repeats: int) -> tuple[int, ...]:
-    """The device matrix without the devices that only repeat."""
-    return (prod(matrix) // max(1, repeats),)
+        used = prod(found.device_matrix) // max(1, found.repeats)
+        if used == target:
+            return candidate
+        legal.append((used, candidate))
+    # Where the share cannot be kept, the legal strategy that uses the most devices is next best.
+    return max(legal, key=lambda each: each[0])[1] if legal else None
 
 
 def _used(item: OperatorReport, context: ParallelContext) -> int:
@@ -103,34 +93,52 @@ def _used(item: OperatorReport, context: ParallelContext) -> int:
 def _candidates(strategy: Strategy, old: int, new: int) -> Iterator[Strategy]:
     """Strategies whose numbers are those of the old one, divided or multiplied.
 
-    First come those that change the first dimensions; the old strategy itself comes first of all
-    where the number of devices grew, since it is legal with repeated calculation.
+    The old strategy itself comes first; then those that change one dimension (of all inputs
+    together), those in front before others, then two, and so on. Last comes calculation that every
+    device repeats.
     """
     flat = [number for row in strategy for number in row]
-    options = [_options(number, old, new) for number in flat]
-    axes = [axis for row in strategy for axis in range(len(row))]
-    ranked = sorted(product(*options), key=lambda each: _distance(flat, each, axes))
-    for numbers in ranked[:_MOST_TRIED]:
-        rows: list[tuple[int, ...]] = []
-        at = 0
-        for row in strategy:
-            rows.append(tuple(numbers[at : at + len(row)]))
-            at += len(row)
-        yield tuple(rows)
+    places = [axis for row in strategy for axis in range(len(row))]
+    seen: set[tuple[int, ...]] = set()
+    for numbers in islice(_numbers(flat, places, old, new), _MOST_TRIED):
+        rows = _rows(numbers, strategy)
+        if numbers not in seen and all(new % prod(row) == 0 for row in rows):
+            seen.add(numbers)
+            yield rows
+    yield tuple((1,) * len(row) for row in strategy)
 
 
-def _options(number: int, old: int, new: int) -> list[int]:
-    """What a number of a strategy may become: its divisors, or its multiples."""
-    if new < old:
-        return [divisor for divisor in range(number, 0, -1) if number % divisor == 0]
-    factor = max(1, new // old)
-    return [number * each for each in range(1, factor + 1) if factor % each == 0]
+def _numbers(flat: list[int], places: list[int], old: int, new: int) -> Iterator[tuple[int, ...]]:
+    factors = _factors(old, new)
+    options = [[n * up // down for up, down in factors if n * up % down == 0] for n in flat]
+    axes = sorted(set(places))
+    for count in range(len(axes) + 1):
+        for chosen in combinations(axes, count):
+            for up, down in factors:
+                yield tuple(
+                    n * up // down if axis in chosen and n * up % down == 0 else n
+                    for n, axis in zip(flat, places, strict=True)
+                )
+        for chosen in combinations(axes, count):
+            yield from product(
+                *(
+                    each if axis in chosen else [n]
+                    for n, axis, each in zip(flat, places, options, strict=True)
+                )
+            )
 
 
-def _distance(
-    old: list[int], new: tuple[int, ...], axes: list[int]
-) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Fewer dimensions that change first, then those in front, over all inputs together."""
-    changed = [place for place, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
-    dimensions = tuple(sorted({axes[place] for place in changed}))
-    return len(dimensions), dimensions, tuple(changed)
+def _factors(old: int, new: int) -> list[tuple[int, int]]:
+    """By what a number may be multiplied and divided: parts of the ratio, the smallest first."""
+    common = gcd(old, new)
+    ups, downs = _divisors(new // common), _divisors(old // common)
+    return sorted(product(ups, downs), key=lambda pair: pair[0] * pair[1])
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def _rows(numbers: tuple[int, ...], strategy: Strategy) -> Strategy:
+    rest = iter(numbers)
+    return tuple(tuple(islice(rest, len(row))) for row in strategy)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from irtool.planning.growth import Growth
 from irtool.planning.recovery import Recovery
+from irtool.planning.recovery_groups import GroupChanges
 from irtool.planning.recovery_time import Assumptions, RecoveryTime
-from irtool.planning.reshard import WeakPoint
+from irtool.planning.reshard import SurvivingSlice, WeakPoint
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page
 from irtool.render.tables import (
@@ -52,14 +53,18 @@ def recovery_document(view: RecoveryView) -> Document:
         return _with_notes(document, view)
     if found.broken:
         document.add(_groups_table(view))
+    if found.surviving:
+        document.add(_survivors_table(view))
     if found.lost:
         document.add(_lost_table(view))
     if found.growth is not None:
         document.add(_growth_table(found.growth, view.limit))
-    if found.moves is not None:
-        document.add(_moves_table(view))
-    if found.plan is not None and found.plan.changed:
+    document.add(_moves_table(view))
+    if found.changed and found.plans:
         document.add(_changes_table(view))
+    changes = found.group_changes
+    if changes is not None and (changes.added or changes.removed):
+        document.add(_group_changes_table(changes, view.limit))
     document.add(_times_table(view))
     return _with_notes(document, view)
 
@@ -83,7 +88,7 @@ def answer_text(view: RecoveryView) -> str:
     target = f"go on with {plural(found.target, 'device')}"
     if found.lost:
         return f"{target} from a checkpoint: {plural(len(found.lost), 'slice')} have no holder left"
-    moved = found.moves.peer_bytes if found.moves is not None else 0
+    moved = found.moves.peer_bytes
     return f"{target}: everything survives, {bytes_text(moved)} move between devices"
 
 
@@ -105,16 +110,29 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
         facts.append(("equal graphs", f"{len(view.classes)} to compile: ranks {classes}"))
     if view.cache:
         facts.append(("compile cache", view.cache))
-    if found.groups is not None:
-        rebuilt = len(found.broken)
-        facts.append(
-            ("groups", f"{rebuilt:,} of {len(found.groups.groups):,} hold a lost rank")
-            if request.lost
-            else ("groups", f"{len(found.groups.groups):,}")
-        )
-    if found.report is not None:
-        word = {True: "accepted", False: "refused", None: "not known"}[found.report.accepted]
+    all_groups = len(found.groups.groups)
+    text = f"{all_groups:,}"
+    if request.lost:
+        text = f"{len(found.broken):,} of {all_groups:,} hold a lost rank"
+        untouched = found.groups.untouched_ranks(request.lost, found.survivors)
+        if untouched:
+            text += f"; of ranks {ranks_text(untouched)} only the world's does"
+    facts.append(("groups", text))
+    facts.append(("replicas for TFT", _common_text(found)))
+    if found.replanned:
+        word = {True: "accepted", False: "refused", None: "not known"}[found.accepted]
         facts.append(("new plan", f"{word} by MindSpore; {found.changed:,} operators change"))
+    if found.group_changes is not None:
+        kept, added, removed = (
+            len(each)
+            for each in (
+                found.group_changes.kept,
+                found.group_changes.added,
+                found.group_changes.removed,
+            )
+        )
+        text = f"{kept:,} with the same ranks, {added:,} new, {removed:,} no longer there"
+        facts.append(("groups of the plan", text))
     return facts
 
 
@@ -149,6 +167,55 @@ def _groups_table(view: RecoveryView) -> Table:
     ]
     left_out = max(0, len(broken) - shown)
     return Table("Groups to build anew", columns, rows, left_out, "group")
+
+
+def _common_text(found: Recovery) -> str:
+    """MindSpore's own, coarser answer to who can restore whom."""
+    sets = found.common_replicas
+    least = min(map(len, sets), default=0)
+    if least < 2:
+        return "none: no two ranks hold the same of everything, so it restores from disk"
+    listed = ", ".join(f"[{ranks_text(ranks)}]" for ranks in sets[:6])
+    return f"ranks that hold the same of everything: {listed}{' …' if len(sets) > 6 else ''}"
+
+
+def _group_changes_table(changes: GroupChanges, limit: int | None) -> Table:
+    groups = [
+        *((group, "new") for group in changes.added),
+        *((group, "no longer there") for group in changes.removed),
+    ]
+    shown = len(groups) if limit == 0 else limit or _USUAL
+    columns = (text_column("ranks"), number_column("size"), text_column("group"), text_column(""))
+    rows: list[list[str | int | None]] = [
+        [ranks_text(group.ranks), len(group.ranks), group.name, what]
+        for group, what in groups[:shown]
+    ]
+    title = "Groups that change (as predicted for both plans)"
+    return Table(title, columns, rows, max(0, len(groups) - shown), "group")
+
+
+def _survivors_table(view: RecoveryView) -> Table:
+    """What lost ranks held, and who still holds it: one row for the same holders."""
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[SurvivingSlice]] = {}
+    for each in view.recovery.surviving:
+        found.setdefault((each.lost, each.survivors), []).append(each)
+    shown = len(found) if view.limit == 0 else view.limit or _USUAL
+    columns = (
+        text_column("lost with"), text_column("survives on"), number_column("parameters"),
+        number_column("bytes"), text_column("for example"),
+    )  # fmt: skip
+    rows: list[list[str | int | None]] = [
+        [
+            ranks_text(lost),
+            ranks_text(survivors),
+            len(slices),
+            bytes_text(sum(each.bytes for each in slices)),
+            slices[0].parameter,
+        ]
+        for (lost, survivors), slices in list(found.items())[:shown]
+    ]
+    title = "Slices of lost ranks that peers hold (no disk needed)"
+    return Table(title, columns, rows, max(0, len(found) - shown), "set")
 
 
 def _lost_table(view: RecoveryView) -> Table:
@@ -187,7 +254,7 @@ def _growth_table(growth: Growth, limit: int | None) -> Table:
 def _moves_table(view: RecoveryView) -> Table:
     moves = view.recovery.moves
     rows: list[list[str | int | None]] = []
-    listed = moves.moves if moves is not None else ()
+    listed = moves.moves
     shown = len(listed) if view.limit == 0 else view.limit or _USUAL
     for move in listed[:shown]:
         device = "new device" if move.device is None else f"was rank {move.device}"
@@ -200,22 +267,20 @@ def _moves_table(view: RecoveryView) -> Table:
         number_column("same server"), number_column("other servers"),
         number_column("from storage"),
     )  # fmt: skip
-    title = "Restore"
-    if moves is not None:
-        best = "best mapping" if moves.is_best else "mapping in order"
-        title = (
-            f"Restore, {best}: {bytes_text(moves.peer_bytes)} from peers "
-            f"({bytes_text(moves.identity_bytes)} in order), {bytes_text(moves.lost_bytes)} lost"
-        )
+    best = "best mapping" if moves.is_best else "mapping in order"
+    title = (
+        f"Restore, {best}: {bytes_text(moves.peer_bytes)} from peers "
+        f"({bytes_text(moves.identity_bytes)} in order), {bytes_text(moves.lost_bytes)} lost"
+    )
     return Table(title, columns, rows, max(0, len(listed) - shown), "rank")
 
 
 def _changes_table(view: RecoveryView) -> Table:
-    plan = view.recovery.plan
     counts: dict[tuple[str, str, str], int] = {}
-    for node, (before, after) in (plan.changed if plan is not None else {}).items():
-        key = (node.op, str(before), str(after))
-        counts[key] = counts.get(key, 0) + 1
+    for plan in view.recovery.plans.values():
+        for node, (before, after) in plan.changed.items():
+            key = (node.op, str(before), str(after))
+            counts[key] = counts.get(key, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     shown = len(ordered) if view.limit == 0 else view.limit or _USUAL
     columns = (
@@ -291,7 +356,7 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
         "added": found.request.added,
         "target": found.target,
         "legal": list(found.legal),
-        "accepted": found.report.accepted if found.report is not None else None,
+        "accepted": found.accepted,
         "groups_rebuilt": [
             {
                 "group": group.name,
@@ -305,10 +370,21 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
             {"parameter": each.parameter, "ranks": list(each.ranks), "bytes": each.bytes}
             for each in found.lost
         ],
-        "bytes_moved": moves.peer_bytes if moves is not None else None,
-        "bytes_moved_inside_servers": moves.inside_bytes if moves is not None else None,
-        "bytes_moved_in_order": moves.identity_bytes if moves is not None else None,
-        "bytes_from_storage": moves.lost_bytes if moves is not None else None,
+        "slices_surviving": [
+            {
+                "parameter": each.parameter,
+                "lost": list(each.lost),
+                "survivors": list(each.survivors),
+                "bytes": each.bytes,
+            }
+            for each in found.surviving
+        ],
+        "common_replicas": [list(ranks) for ranks in found.common_replicas],
+        "groups_changed": _changes_object(found.group_changes),
+        "bytes_moved": moves.peer_bytes,
+        "bytes_moved_inside_servers": moves.inside_bytes,
+        "bytes_moved_in_order": moves.identity_bytes,
+        "bytes_from_storage": moves.lost_bytes,
         "moves": [
             {
                 "rank": move.rank,
@@ -318,7 +394,7 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
                 "inside_server": move.inside,
                 "storage": move.lost,
             }
-            for move in (moves.moves if moves is not None else ())
+            for move in moves.moves
         ],
         "replicas": [
             {"parameter": item.name, "sets": [list(ranks) for ranks in item.replica_sets]}
@@ -338,6 +414,19 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
             "assumptions": assumptions_text(view.assumptions),
         },
         "notes": [*found.notes, *view.notes],
+    }
+
+
+def _changes_object(changes: GroupChanges | None) -> dict[str, object] | None:
+    if changes is None:
+        return None
+    return {
+        word: [{"group": group.name, "ranks": list(group.ranks)} for group in groups]
+        for word, groups in (
+            ("kept", changes.kept),
+            ("added", changes.added),
+            ("removed", changes.removed),
+        )
     }
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.tensors.join import Joined
-from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
+from irtool.compare.tensors.measure import Measure, Scheduler, Sides, complete, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.pairing import OpPair, Slots, pair_operators, pair_tensors
+from irtool.compare.tensors.pairing import OpPair, pair_operators, pair_tensors
 from irtool.compare.tensors.verdict import Judge, Judged, first_fault
 from irtool.ir.node import Node
 
@@ -107,7 +107,7 @@ def compare_tensors(
         measures,
         [op for op in left.ops if op.index not in taken[0]],
         [op for op in right.ops if op.index not in taken[1]],
-        first=_first(judged, left, right, pairs, slots),
+        first=_first(judged, left, right, pairs),
     )
 
 
@@ -127,7 +127,34 @@ def _first(
     left: TensorRun,
     right: TensorRun,
     pairs: Sequence[OpPair],
-    slots: Sequence[Slots],
 ) -> Judged | None:
-    del left, right, pairs, slots
-    return first_fault(judged)
+    """The first fault, with the operators that made an input that comes from nowhere."""
+    found = first_fault(judged)
+    if found is None or not found.entered or found.parameter or found.output is None:
+        return found
+    taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
+    found.maker_left = _maker(left, found.pair.left, found.output[0], taken[0])
+    found.maker_right = _maker(right, found.pair.right, found.output[1], taken[1])
+    return found
+
+
+def _maker(run: TensorRun, reader: Op, place: int, taken: set[int]) -> Op | None:
+    """The unpaired operator that put out what another one reads; None if that has a partner.
+
+    Told by the value: the norm of a tensor is as good as its name.  Views, which the dump may not
+    show, do not change it.
+    """
+    columns = run.columns
+    norm, size = columns.norm[place], math.prod(columns.shapes[place])
+    free: Op | None = None
+    for op in run.ops[: reader.index]:
+        if op.index in taken:
+            continue
+        for at in op.outputs:
+            if math.prod(columns.shapes[at]) != size:
+                continue
+            if math.isnan(columns.norm[at]):
+                complete(columns, at, False)
+            if math.isclose(columns.norm[at], norm, rel_tol=1e-6):
+                free = op
+    return free

@@ -120,7 +120,7 @@ def complete(columns: Columns, place: int, with_sketch: bool) -> None:
     import numpy as np
 
     has_figures = not math.isnan(columns.most[place]) and not math.isnan(columns.norm[place])
-    if has_figures and (place in columns.sketches or not with_sketch):
+    if (has_figures and (place in columns.sketches or not with_sketch)) or not columns.files[place]:
         return
     try:
         array = read_array(columns.files[place], columns.dtypes[place])

@@ -203,9 +203,10 @@ class _Pairs:
     def _loose_key(self, which: int, op: Op) -> Hashable:
         """The same without what a fault may change: another operator of the same family."""
         shapes = self.runs[which].columns.shapes
-        results = tuple(math.prod(shapes[at]) for at in op.outputs[:1])
+        places = (*op.inputs[:1], *op.outputs[:1])
+        sizes = tuple(math.prod(shapes[at]) for at in places)
         kind = family(op.type)
-        return (op.type.lower() if kind == "unknown" else kind, results)
+        return (op.type.lower() if kind in ("unknown", "view") else kind, sizes)
 
 
 def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> str | None:

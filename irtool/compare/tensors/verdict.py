@@ -64,6 +64,9 @@ class Judged:
         why: in words.
         wrong: the side that does not put out what its own inputs give, where that was computed.
         broken: NaN or infinity comes from here.
+        parameter: the input that is accused is a parameter of the network.
+        maker_left, maker_right: operators that made the input that is accused, where the other
+            side has no partner for them: an operator that was added, removed or replaced.
     """
 
     pair: OpPair
@@ -80,6 +83,8 @@ class Judged:
     wrong: str = ""
     broken: str = ""
     parameter: bool = False
+    maker_left: Op | None = None
+    maker_right: Op | None = None
 
 
 @dataclass(slots=True)
@@ -160,7 +165,12 @@ class Judge:
             if math.isnan(measure.error):
                 notes.append(measure.note or "no figures")
                 continue
-            if not is_float(left.dtypes[places[0]]) or left.dtypes[places[0]] == "Bool":
+            if not is_float(left.dtypes[places[0]]):
+                if not measure.equal and measure.error and self._are_equal(inputs):
+                    found.verdict = "introduces error"
+                    found.why = "from equal inputs it gives other whole numbers"
+                    found.z, found.error_out, found.output = math.inf, measure.error, places
+                    return
                 continue
             budget, floor = self._budget(found.pair, places, measure, inputs, hidden)
             least = min(measure.left, measure.right)
@@ -183,6 +193,9 @@ class Judge:
         found.z, found.budget, found.output, measure = best
         found.error_out = measure.error
         self._decide(found, measure)
+
+    def _are_equal(self, inputs: Sequence[tuple[tuple[int, int], Measure]]) -> bool:
+        return all(m.equal for _, m in inputs) and (bool(inputs) or self.worst == 0.0)
 
     def _decide(self, found: Judged, measure: Measure) -> None:
         limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
@@ -354,18 +367,25 @@ class Judge:
                 found.parameter = True
                 self._accuse(found, places, measure)
                 return True
-            if self._is_residue(places[0]) or op.phase == "optimizer":
+            if self._is_residue(places[0]):
                 continue
             factor = ENTERS if measure.exact else ENTERS_FIGURES
             if measure.error > factor * max(self.worst, 4 * unit):
                 if measure.error <= factor * 4 * self._true_unit(found, places):
                     continue
+                if self._has_no_effect(found, unit, factor):
+                    continue  # a sum does not care which of its terms comes first
                 found.entered = (
                     f"{left.labels[places[0]]} is further apart than anything before it"
                 )
                 self._accuse(found, places, measure)
                 return True
         return False
+
+    def _has_no_effect(self, found: Judged, unit: float, factor: float) -> bool:
+        errors = [self.measures[p].error for p in found.slots.outputs if p in self.measures]
+        limit = max(factor * self.worst, 8 * unit)
+        return bool(errors) and all(error <= limit for error in errors)
 
     def _true_unit(self, found: Judged, places: tuple[int, int]) -> float:
         """The coarsest precision that a tensor has been through, whatever it is kept in now."""

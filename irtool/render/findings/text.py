@@ -26,6 +26,7 @@ _NEED_TEXTS = {
     "devices": "without the number of devices",
     "ranks": "without the dumps of other ranks",
     "machine": "without a machine (--machine)",
+    "environment": "without the environment variables of the run ([context.environment])",
 }
 
 

@@ -177,7 +177,7 @@ def test_the_rule_on_device_lists_can_be_lifted(samples: Path) -> None:
 OVERRIDDEN = """\
 subgraph @main() {
   %0(x) = PrimFunc_MatMul(%para1_x, %para2_w, Bool(0), Bool(0)) {instance name: mm} \
-primitive_attrs: {out_strategy: ((4, 2)), in_strategy: ((4, 1), (1, 2))} \\
+primitive_attrs: {out_strategy: ((4, 2)), in_strategy: ((4, 1), (1, 2))} \
 {in_strategy: ((8, 1), (1, 1))}
       : (<Tensor[Float32], (16, 32)>, <Ref[Tensor[Float32]], (32, 64), ref_key=w>, \
 <Bool, NoShape>, <Bool, NoShape>) -> (<Tensor[Float32], (16, 64)>)

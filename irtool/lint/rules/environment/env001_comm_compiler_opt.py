@@ -31,6 +31,7 @@ class CommCompilerOpt(DumpRule):
     hint = "unset it; cell reuse (lazy_inline) is what shortens compilation now"
     bad = "MS_COMM_COMPILER_OPT=-1 with MindSpore 2.7"
     good = "MS_COMM_COMPILER_OPT unset"
+    needs = ("environment",)
     dumps = ("validate", "end", "begin", "auto_begin", "other")
 
     def check(self, facts: DumpFacts) -> Iterator[Hit]:

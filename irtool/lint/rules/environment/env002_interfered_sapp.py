@@ -30,7 +30,7 @@ class InterferedSapp(DumpRule):
         'MS_INTERFERED_SAPP=1, parallel_mode="auto_parallel", search_mode="recursive_programming"'
     )
     dumps = ("begin", "validate", "end", "auto_begin", "other")
-    needs = ("devices",)
+    needs = ("environment", "devices")
 
     def check(self, facts: DumpFacts) -> Iterator[Hit]:
         value = environment(facts.compilation).get(VARIABLE)

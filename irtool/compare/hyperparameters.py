@@ -1,0 +1,279 @@
+"""Hyperparameters of two runs side by side, as graphs, dumps, logs and contexts really have them.
+
+What a run was told differently is looked at before any tensor is accused: a learning rate that
+differs makes every later tensor differ, and no operator is at fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.losses.series import LossRun
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.ir.types import Shape
+from irtool.ir.values import TensorLiteral, python_value
+
+Values = dict[str, dict[str, str]]
+"""Name → value as text → where it was seen."""
+
+_MINDSPORE_OPTIMIZERS: Mapping[str, Mapping[int, str]] = {
+    "AdamWeightDecay": {
+        3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon", 7: "weight decay"
+    },
+    "AdamW": {
+        4: "learning rate", 5: "beta1", 6: "beta2", 7: "weight decay", 8: "optimizer epsilon"
+    },
+    "Adam": {5: "learning rate", 6: "beta1", 7: "beta2", 8: "optimizer epsilon"},
+    "FusedAdam": {3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon"},
+    "Lamb": {3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon",
+             7: "weight decay"},
+    "ApplyMomentum": {2: "learning rate", 4: "momentum"},
+    "Momentum": {2: "learning rate", 4: "momentum"},
+    "SGD": {2: "learning rate", 4: "momentum"},
+}  # fmt: skip
+"""Places of an optimizer's scalars among its inputs."""
+
+_ATTRIBUTES = {
+    "keep_prob": "dropout keep probability", "drop_prob": "dropout", "p": "dropout",
+    "weight_decay": "weight decay", "momentum": "momentum", "loss_scale": "loss scale",
+}  # fmt: skip
+_LOGGED = {
+    "learning_rate": "learning rate (first logged)", "loss_scale": "loss scale (first logged)",
+    "global_batch_size": "global batch (logged)",
+}  # fmt: skip
+_CONTEXT = {
+    "gradients_mean": "gradients", "device_num": "devices", "pipeline_stages": "pipeline stages",
+    "global_batch_size": "global batch", "loss_scale": "loss scale",
+    "enable_parallel_optimizer": "optimizer parallel", "micro_batch": "micro batches",
+    "gradient_fp32_sync": "gradients summed in Float32",
+}  # fmt: skip
+_ORDER = (
+    "learning rate", "step size", "weight decay", "decay factor", "beta1", "beta2",
+    "optimizer epsilon", "momentum", "dropout", "loss scale", "global batch", "batch", "devices",
+    "gradients", "label smoothing", "norm epsilon", "initial weights",
+)  # fmt: skip
+_SAME = 2e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One hyperparameter.
+
+    ``same`` is None where only one side says something, or what is known is no proof.
+    """
+
+    name: str
+    left: str
+    right: str
+    same: bool | None
+    where: str = ""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What one side has that tells hyperparameters; any part may be missing."""
+
+    dump: Dump | None = None
+    tensors: TensorRun | None = None
+    losses: LossRun | None = None
+    context: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def hyperparameters(
+    left: Evidence, right: Evidence, weights: tuple[bool | None, str] = (None, "")
+) -> list[Row]:
+    """All that either side tells, the usual order first.
+
+    Args:
+        left: one side.
+        right: the other.
+        weights: whether the initial weights are equal, and in words.
+    """
+    sides = [_values(each) for each in (left, right)]
+    rows: list[Row] = []
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        ours, theirs = sides[0].get(name, {}), sides[1].get(name, {})
+        same = _same(list(ours), list(theirs)) if ours and theirs else None
+        where = next(iter((*ours.values(), *theirs.values())), "")
+        rows.append(Row(name, _text(ours), _text(theirs), same, where))
+    if weights[1]:
+        rows.append(Row("initial weights", weights[1], weights[1], weights[0]))
+    return sorted(rows, key=_rank)
+
+
+def _rank(row: Row) -> tuple[int, str]:
+    place = next((n for n, name in enumerate(_ORDER) if row.name.startswith(name)), len(_ORDER))
+    return place, row.name
+
+
+def _text(values: Mapping[str, str]) -> str:
+    shown = list(values)[:4]
+    return ", ".join(shown) + (" …" if len(values) > 4 else "") if values else "(not known)"
+
+
+def _same(left: Sequence[str], right: Sequence[str]) -> bool:
+    if set(left) == set(right):
+        return True
+    try:
+        ours, theirs = sorted(map(float, left)), sorted(map(float, right))
+    except ValueError:
+        return False
+    return len(ours) == len(theirs) and all(
+        math.isclose(a, b, rel_tol=_SAME, abs_tol=1e-12) for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def _values(evidence: Evidence) -> Values:
+    found: Values = {}
+
+    def say(name: str, value: object, where: str) -> None:
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        found.setdefault(name, {}).setdefault(text, where)
+
+    if evidence.tensors is not None:
+        for name, value, where in _of_tensors(evidence.tensors):
+            say(name, value, where)
+    if evidence.dump is not None:
+        for name, value, where in _of_graph(evidence.dump):
+            if name not in found or where.startswith("@"):
+                say(name, value, where.lstrip("@"))
+    if evidence.losses is not None:
+        for key, series in evidence.losses.others.items():
+            if key in _LOGGED and series.values:
+                first = series.values[series.steps[0]]
+                say(_LOGGED[key], first, evidence.losses.path)
+    for key, name in _CONTEXT.items():
+        if key in evidence.context:
+            value = evidence.context[key]
+            if key == "gradients_mean":
+                value = "mean" if value else "sum"
+            say(name, value, "context")
+    return found
+
+
+# -- tensor dumps --------------------------------------------------------------------------------
+
+
+def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
+    for op in run.ops:
+        places = _MINDSPORE_OPTIMIZERS.get(op.type)
+        if places is not None:
+            for place, name in places.items():
+                value = _scalar(run, op, place)
+                if value is not None:
+                    yield name, value, op.name
+        elif op.phase == "optimizer" and op.call:
+            yield from _of_torch_optimizer(op)
+        elif "dropout" in op.type.lower():
+            value = op.attributes.get("input.p", op.attributes.get("input.1"))
+            if isinstance(value, float):
+                yield "dropout", value, op.name
+        elif op.type == "cross_entropy" and "input.label_smoothing" in op.attributes:
+            yield "label smoothing", op.attributes["input.label_smoothing"], op.name
+    batch = _batch(run)
+    if batch is not None:
+        yield "batch of a rank", batch, "first input"
+
+
+def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
+    label = f"input.{place}"
+    value = op.attributes.get(label)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    columns = run.columns
+    for at in op.inputs:
+        if columns.labels[at] == label and math.prod(columns.shapes[at]) == 1:
+            if columns.files[at]:
+                from irtool.compare.tensors.payload import BadPayload, read_array
+
+                try:
+                    return float(read_array(columns.files[at]).reshape(-1)[0])
+                except BadPayload:
+                    return None
+            return None if math.isnan(columns.most[at]) else columns.most[at]
+    return None
+
+
+def _of_torch_optimizer(op: Op) -> Iterator[tuple[str, object, str]]:
+    """AdamW as its calls show it: ``p·(1 - lr·wd)``, ``lerp(m, g, 1 - beta1)``, ``v·beta2``,
+    ``sqrt(v) + eps``, ``p - step·m/…``."""  # noqa: D205, D415 - the formulas are one sentence
+    first = op.attributes.get("input.1")
+    number = float(first) if isinstance(first, float) else None
+    if op.type == "lerp_":
+        weight = op.attributes.get("input.2")
+        if isinstance(weight, float):
+            yield "beta1", 1 - weight, op.name
+    elif op.type == "mul_" and number is not None:
+        # Both the decay of the parameter and that of the second moment are one of these.
+        yield ("decay factor or beta2"), number, op.name
+    elif op.type == "add_" and number is not None:
+        yield "optimizer epsilon", number, op.name
+    elif op.type == "addcdiv_":
+        value = op.attributes.get("input.value", op.attributes.get("input.3"))
+        if isinstance(value, float):
+            yield "step size (rate, bias corrected)", -value, op.name
+
+
+def _batch(run: TensorRun) -> int | None:
+    """The first dimension of the first whole-number input: token ids, labels."""
+    for op in run.ops[:50]:
+        for at in op.inputs:
+            shape = run.columns.shapes[at]
+            if len(shape) >= 2 and not is_float(run.columns.dtypes[at]):
+                return shape[0]
+    return None
+
+
+# -- graphs --------------------------------------------------------------------------------------
+
+
+def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
+    for graph in dump.graphs:
+        for node in graph.nodes:
+            places = _MINDSPORE_OPTIMIZERS.get(node.op)
+            if places is not None:
+                for place, name in places.items():
+                    value = _constant(node, place)
+                    if value is not None:
+                        yield name, value, f"{node.id} {node.op}"
+            elif "Dropout" in node.op and "Grad" not in node.op and "GenMask" not in node.op:
+                for key in ("keep_prob", "drop_prob", "p"):
+                    value = node.attribute(key)
+                    if isinstance(value, float | int):
+                        yield _ATTRIBUTES[key], float(value), f"{node.id} {node.op}"
+            elif node.op.startswith("_Mirror"):
+                mean = node.attribute("mean_flag")
+                if mean is not None:
+                    yield "@gradients"[1:], "mean" if mean else "sum", f"@{node.id} {node.op}"
+            elif "LayerNorm" in node.op or "RmsNorm" in node.op:
+                if not node.is_backward:
+                    value = node.attribute("epsilon")
+                    if isinstance(value, float | int):
+                        yield "norm epsilon", float(value), f"{node.id} {node.op}"
+    for item in dump.parameters:
+        if item.type is None or item.type.ref_key or not isinstance(item.type.shape, Shape):
+            continue
+        dimensions = item.type.shape.dimensions
+        if len(dimensions) >= 2:
+            yield "batch of a rank", dimensions[0], item.name
+            break
+
+
+def _constant(node: Node, place: int) -> float | None:
+    inputs = node.inputs
+    if place >= len(inputs):
+        return None
+    source = inputs[place]
+    if isinstance(source, TensorLiteral):
+        values = source.values
+        return float(values[0]) if values and len(values) == 1 else None
+    if isinstance(source, Node | GraphParameter):
+        return None
+    value = python_value(source)  # type: ignore[arg-type]  # whatever is no node is a value
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,125 @@
+"""Without tensors nobody can be convicted: what in two graphs could make their numbers differ.
+
+Ranked by how much error each can bring by what is known of rounding, and the dump settings that
+would decide it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irtool.compare.graph_diff import Edit, GraphDiff
+from irtool.compare.tensors.dtypes import roundoff
+from irtool.compare.tensors.semantics import family
+from irtool.ir.node import Node
+
+_FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
+_LAYOUT = ("format", "dst_type")
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """An edit that may explain a difference; ``error`` is the relative one it can bring."""
+
+    edit: Edit
+    why: str
+    error: float
+    times: int
+
+
+def suspects(diff: GraphDiff) -> list[Suspect]:
+    """Edits that can change numbers, the heaviest first; equal edits of layers once."""
+    found: list[Suspect] = []
+    for pattern in diff.patterns:
+        edit = pattern.first
+        judged = _judged(edit)
+        if judged is not None:
+            found.append(Suspect(edit, judged[0], judged[1], len(pattern.edits)))
+    return sorted(found, key=lambda item: (-item.error, item.edit.order))
+
+
+def _judged(edit: Edit) -> tuple[str, float] | None:
+    """Why an edit is suspicious and the error it can bring; None if it is not."""
+    node = edit.node
+    unit = _coarsest((*edit.left, *edit.right))
+    kind = edit.kind
+    if kind == "attribute changed":
+        if any(word in edit.detail.partition(":")[0] for word in _LAYOUT):
+            return None
+        return f"{node.op} computes with another {edit.detail}", 1.0
+    if kind == "constant changed":
+        return f"{node.op} computes with another constant: {edit.detail}", 1.0
+    if kind in ("added", "removed", "replaced", "input changed", "shape changed"):
+        if family(node.op) in ("view", "cast", "collective"):
+            return None
+        return f"{kind}: {edit.detail}", 0.5
+    if kind in ("collective inserted", "collective removed"):
+        if unit < 2.0**-20:
+            return None
+        return f"{node.op} adds up in half precision", 0.5 * math.sqrt(_ranks(node)) * unit
+    if kind in ("reduction split", "reduction joined", "reduction reordered"):
+        terms = 64.0
+        return f"{kind}: the sum has another order", 0.4 * math.sqrt(terms) * max(unit, 2.0**-24)
+    if kind in ("cast inserted", "cast removed", "dtype changed") and not edit.follows:
+        return f"{kind}: {edit.detail}", max(unit, 2.0**-24)
+    if kind in ("fused", "split"):
+        fused = any(any(word in each.op for word in _FUSED) for each in (*edit.left, *edit.right))
+        return f"{kind}: {edit.detail}", (8.0 if fused else 4.0) * max(unit, 2.0**-24)
+    return None
+
+
+def _ranks(node: Node) -> int:
+    size = node.attribute("rank_size") or node.attribute("dev_num")
+    return size if isinstance(size, int) and size > 0 else 8
+
+
+def _coarsest(nodes: Sequence[Node]) -> float:
+    """The unit roundoff of the coarsest type that these nodes put out or take in."""
+    units = [0.0]
+    for node in nodes:
+        for kind in (node.output_type, *node.input_types):
+            if kind is not None:
+                units.append(roundoff(kind.short().partition("[")[0]))
+    return max(units)
+
+
+def mindspore_dump_settings(found: Sequence[Suspect], folder: str = "/absolute/path") -> str:
+    """What MINDSPORE_DUMP_CONFIG has to name to decide between suspects: their inputs and outputs."""
+    kernels = [
+        name
+        for item in found[:40]
+        for node in (*item.edit.left, *item.edit.right)
+        if (name := node.full_name)
+    ]
+    settings = {
+        "common_dump_settings": {
+            "op_debug_mode": 0,
+            "dump_mode": 1 if kernels else 0,
+            "path": folder,
+            "net_name": "Net",
+            "iteration": "0",
+            "saved_data": "tensor",
+            "input_output": 0,
+            "kernels": list(dict.fromkeys(kernels)),
+            "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }
+    return json.dumps(settings, indent=2)
+
+
+def msprobe_settings(folder: str = "/absolute/path") -> str:
+    """The config.json with which msprobe dumps the same step on either side."""
+    settings = {
+        "task": "statistics",
+        "dump_path": folder,
+        "rank": [],
+        "step": [0],
+        "level": "mix",
+        "async_dump": False,
+        "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},
+    }
+    return json.dumps(settings, indent=2)

@@ -1,0 +1,214 @@
+"""What is told of the first fault beyond its verdict: histograms, neighbours, what to try next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.model import Op
+from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.verdict import Judged
+from irtool.ir.node import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS = ("0", "1", "2 to 4", "5 to 16", "17 to 256", "more", "sign flips", "NaN or infinite")
+"""Units in the last place that elements are apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many elements are how many units in the last place apart, and where the error sits.
+
+    ``bias`` is the mean difference over the root mean square of the difference: near 0 for
+    rounding, near 1 where everything is shifted to one side.
+    """
+
+    dtype: str
+    counts: tuple[int, ...]
+    bias: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A node near an accused one."""
+
+    role: str
+    node: str
+    op: str
+    line: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is told of one accused operator."""
+
+    judged: Judged
+    histogram: Histogram | None
+    left_neighbours: tuple[Neighbour, ...]
+    right_neighbours: tuple[Neighbour, ...]
+    advice: tuple[str, ...] = field(default=())
+
+    @property
+    def left(self) -> Op:
+        """The operator of the left dump that is named."""
+        return self.judged.maker_left or self.judged.pair.left
+
+    @property
+    def right(self) -> Op:
+        """The operator of the right dump that is named."""
+        return self.judged.maker_right or self.judged.pair.right
+
+
+def case_of(comparison: TensorComparison, judged: Judged) -> Case:
+    """Look closer at one accused operator."""
+    return Case(
+        judged,
+        _histogram(comparison, judged),
+        _neighbours((judged.maker_left or judged.pair.left).node),
+        _neighbours((judged.maker_right or judged.pair.right).node),
+        advice(judged),
+    )
+
+
+def why_text(judged: Judged) -> str:
+    """Why an operator is accused, in one sentence."""
+    parts: list[str] = []
+    if judged.entered:
+        parts.append(judged.entered)
+        for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
+            if maker is not None:
+                parts.append(f"the {side} one is made by {maker.name}, which has no partner")
+    elif judged.why and judged.verdict == "introduces error":
+        parts.append(judged.why)
+    if judged.attributes:
+        parts.append("; ".join(str(change) for change in judged.attributes[:4]))
+    if not judged.entered and math.isfinite(judged.z):
+        parts.append(
+            f"error {judged.error_in:.2g} in, {judged.error_out:.2g} out, "
+            f"{judged.budget:.2g} explained ({judged.z:.3g} times that)"
+        )
+    elif judged.entered and math.isfinite(judged.error_out):
+        parts.append(f"{judged.error_out:.2g} apart, {judged.error_in:.2g} before")
+    return "; ".join(parts)
+
+
+def advice(judged: Judged) -> tuple[str, ...]:
+    """What to try next."""
+    op = judged.pair.left
+    if judged.parameter:
+        return ("load the same checkpoint on both sides, and check how it is laid out",)
+    if judged.maker_left is not None or judged.maker_right is not None:
+        return ("look at the operators that only one side has, just before this one",)
+    if judged.entered:
+        return (
+            "dump the operations between this one and the one before it (level mix or L1), or "
+            "compare the source lines that lead to this input",
+        )
+    if judged.broken:
+        return ("look for a division by zero, a log or an overflow of half precision here",)
+    if judged.attributes:
+        return ("give both sides the same arguments, and compare again",)
+    kind = family(op.type)
+    found = {
+        "matmul": "run this product in Float32 on both sides; check the accumulator's precision "
+        "(high-precision mode, HF32 or TF32 switches)",
+        "norm": "compare epsilon and the axes that are normalised over",
+        "softmax": "compare the axis, the mask and the scale before it",
+        "collective": "compare the group, the order of ranks and the type on the wire",
+        "elementwise": "compare the variant (exact or approximate) of this function",
+        "optimizer": "compare learning rate, weight decay, betas, epsilon and gradient scaling",
+        "attention": "replace the fused kernel by its parts and compare again",
+        "loss": "compare reduction, ignored labels and smoothing",
+    }.get(kind, "run this operator alone, with the inputs of the dump, on both devices")
+    side = f"the {judged.wrong} side is the one that is off; " if judged.wrong else ""
+    return (side + found,)
+
+
+def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None:
+    if judged.output is None:
+        return None
+    a, b = judged.output
+    left, right = comparison.left.columns, comparison.right.columns
+    if not left.files[a] or not right.files[b]:
+        return None
+    try:
+        ours = read_array(left.files[a], left.dtypes[a])
+        theirs = read_array(right.files[b], right.dtypes[b])
+    except BadPayload:
+        return None
+    if ours.dtype.kind != "f" or theirs.dtype.kind != "f" or ours.size != theirs.size:
+        return None
+    coarse = left.dtypes[a] if ours.dtype.itemsize <= theirs.dtype.itemsize else right.dtypes[b]
+    if "BFloat16" in (left.dtypes[a], right.dtypes[b]):
+        coarse = "BFloat16"
+    return Histogram(coarse, *histogram(ours.ravel(), theirs.ravel(), coarse))
+
+
+def histogram(
+    left: NDArray[Any], right: NDArray[Any], dtype: str
+) -> tuple[tuple[int, ...], float]:
+    """Elements by units in the last place, and the bias of the difference."""
+    import numpy as np
+
+    good = np.isfinite(left) & np.isfinite(right)
+    a, b = left[good], right[good]
+    distance = np.abs(_ordinals(a, dtype) - _ordinals(b, dtype))
+    flips = (np.signbit(a) != np.signbit(b)) & (a != 0) & (b != 0)
+    plain = distance[~flips]
+    edges = [0, 1, 4, 16, 256]
+    counts: list[int] = []
+    below = -1
+    for edge in edges:
+        counts.append(int(((plain > below) & (plain <= edge)).sum()))
+        below = edge
+    counts += [int((plain > 256).sum()), int(flips.sum()), int(left.size - good.sum())]
+    delta = b.astype(np.float64) - a.astype(np.float64)
+    spread = math.sqrt(float(np.mean(delta * delta))) if delta.size else 0.0
+    bias = float(delta.mean()) / spread if spread else 0.0
+    return tuple(counts), bias
+
+
+def _ordinals(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Places of numbers among all that a type has, so that neighbours differ by one."""
+    import numpy as np
+
+    if dtype == "Float16":
+        bits = values.astype(np.float16).view(np.int16).astype(np.int64)
+        return np.where(bits < 0, -(bits & 0x7FFF), bits)
+    bits = values.astype(np.float32).view(np.int32).astype(np.int64)
+    if dtype == "BFloat16":
+        bits = np.where(bits < 0, bits & 0x7FFFFFFF, bits) >> 16
+        signs = np.signbit(values)
+        return np.where(signs, -bits, bits)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+def _neighbours(node: Node | None) -> tuple[Neighbour, ...]:
+    """The node, what it reads and what reads it."""
+    if node is None:
+        return ()
+    found = [_neighbour("itself", node)]
+    found += [_neighbour("reads", each) for each in node.inputs if isinstance(each, Node)]
+    found += [_neighbour("read by", each) for each in list(node.users)[:6]]
+    return tuple(found)
+
+
+def _neighbour(role: str, node: Node) -> Neighbour:
+    kind = node.output_type.short() if node.output_type is not None else ""
+    return Neighbour(role, node.id, node.op, node.line, kind)
+
+
+def lone_operators(ops: Sequence[Op]) -> list[tuple[str, int, str]]:
+    """Operators without a partner by type: how many, and the first one's name."""
+    found: dict[str, list[Op]] = {}
+    for op in ops:
+        found.setdefault(op.type, []).append(op)
+    rows = [(kind, len(members), members[0].name) for kind, members in found.items()]
+    return sorted(rows, key=lambda row: -row[1])

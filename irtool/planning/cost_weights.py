@@ -1,0 +1,101 @@
+"""What a weight costs under a layout: its gradient's collectives, its update, and its memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from irtool.cluster.machine import Machine
+from irtool.planning.costs import (
+    Communication,
+    gradient_communications,
+    seconds_of,
+    update_seconds,
+)
+from irtool.planning.plan_structure import Parameter, Structure
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.layout import replicas
+from irtool.sharding.network.weights import shared_state
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCost:
+    """A weight's part of a step.
+
+    ``weights``, ``gradients`` and ``states`` are bytes that one device holds of it.
+    """
+
+    mirrors: tuple[Communication, ...]
+    shared: tuple[Communication, ...]
+    update: float
+    weights: int
+    gradients: int
+    states: int
+
+    @property
+    def seconds(self) -> float:
+        """All of it, one after the other."""
+        return self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Weight, gradient and optimizer states."""
+        return self.weights + self.gradients + self.states
+
+
+def weight_cost(
+    structure: Structure, parameter: Parameter, judgement: Judgement | None, machine: Machine
+) -> WeightCost:
+    """The cost of a weight under a judgement of the operator that decides how it lies."""
+    owner = parameter.owner
+    weight = parameter.weight
+    layout = owner.of(judgement) if owner is not None else None
+    base = weight.shape
+    if layout is not None:
+        base = layout.slice_shape
+        if owner is not None and judgement is not None and owner.side == "input":
+            base = judgement.input_slices[owner.index]
+    held = replace(weight, layout=layout, slice=base, base=base, mirror_ranks=None)
+    held = shared_state(held, structure.context, structure.operators)
+    gather = held.gather_ranks
+    mirror = held.mirror_ranks if gather is not None else None
+    if gather is None and layout is not None:
+        operators = structure.operators
+        mirror = replicas(layout, operators.devices, operators.own_rank)
+        at = parameter.mirror
+        if at is not None and judgement is not None and at.node is not None:
+            same = owner is not None and at.node is owner.node and at.index < len(judgement.mirrors)
+            mirror = judgement.mirrors[at.index] if same else mirror
+    return priced_weight(
+        prod(base) * parameter.element,
+        prod(held.slice or ()) * parameter.element,
+        prod(held.slice or ()) * parameter.states,
+        mirror if parameter.trained else None,
+        gather,
+        machine,
+        trained=parameter.trained,
+    )
+
+
+def priced_weight(
+    base: int,
+    stored: int,
+    states: int,
+    mirror: tuple[int, ...] | None,
+    gather: tuple[int, ...] | None,
+    machine: Machine,
+    *,
+    trained: bool,
+) -> WeightCost:
+    """The cost of a weight of which everything is known; sizes in bytes of one device."""
+    mirrors, shared = gradient_communications(base, mirror, gather, machine)
+    if not trained:
+        shared = [item for item in shared if item.phase == "forward"]
+    return WeightCost(
+        tuple(mirrors),
+        tuple(shared),
+        update_seconds(stored, states, machine) if trained else 0.0,
+        stored,
+        stored if trained else 0,
+        states,
+    )

@@ -1,0 +1,183 @@
+"""What ``irtool diff RUN_A RUN_B`` tells: the answer, then what it rests on."""
+
+from __future__ import annotations
+
+from irtool.compare.runs import RunComparison
+from irtool.compare.suspects import mindspore_dump_settings, msprobe_settings
+from irtool.compare.tensors.report import Case
+from irtool.render.diff import DiffView, diff_document, node_place, place_text
+from irtool.render.losses import answer_text as loss_answer
+from irtool.render.losses import losses_document
+from irtool.render.page.document import document_sections
+from irtool.render.page.page import Answer, Page, TextSection
+from irtool.render.tables import (
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Table,
+    number_column,
+    text_column,
+)
+from irtool.render.tensors import (
+    case_facts,
+    facts,
+    judged_table,
+    lone_table,
+    neighbours_table,
+    noted,
+    origins_note,
+    verdicts_text,
+)
+from irtool.render.text import plural, shortened
+
+
+def answer(found: RunComparison, case: Case | None) -> list[str]:
+    """The answer, the most important sentence first."""
+    lines: list[str] = []
+    rows = found.told_differently
+    if rows:
+        texts = "; ".join(f"{row.name}: {row.left} | {row.right}" for row in rows[:4])
+        lines.append(f"the runs were told different things: {texts}")
+    if case is not None:
+        place = f" at {case.left.source}" if case.left.source else ""
+        unit = found.shown.name if found.shown is not None else ""
+        where = f" ({unit})" if unit else ""
+        name = case.left.name
+        if case.judged.maker_left is None and case.judged.maker_right is not None:
+            name = f"{case.right.name} (only in the right run)"
+        lines.append(f"error begins at {name}{place}{where}")
+    elif found.units:
+        lines.append(_healthy(found))
+    if found.losses is not None:
+        lines.append(f"losses: {loss_answer(found.losses)}")
+    if not found.units and found.graphs is not None:
+        if found.graphs.is_identical:
+            lines.append("the graphs are identical")
+        elif found.suspects:
+            first = found.suspects[0]
+            lines.append(
+                f"{plural(len(found.suspects), 'suspect')} in the graphs, no tensors to decide: "
+                f"{first.why}"
+            )
+        else:
+            lines.append("the graphs differ in nothing that could change numbers")
+    return lines or ["nothing could be compared"]
+
+
+def _healthy(found: RunComparison) -> str:
+    if all(unit.equal for unit in found.units):
+        return "all tensors are equal"
+    changed = sum(unit.counts.get("attribute differs", 0) for unit in found.units)
+    lower = sum(unit.counts.get("lower precision, explained", 0) for unit in found.units)
+    if changed:
+        return (
+            f"no operator introduces error, but {plural(changed, 'operator')} got other arguments"
+        )
+    if lower:
+        return f"no operator introduces error: {lower:,} compute in lower precision, as explained"
+    judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in found.units)
+    if not judged:
+        return "no tensor could be judged"
+    return "no operator introduces error of its own"
+
+
+def runs_document(found: RunComparison, case: Case | None, limit: int | None) -> Document:
+    """The report for people."""
+    lines = answer(found, case)
+    document = Document([Heading(lines[0])])
+    document.add(*(Note(line) for line in lines[1:]))
+    if found.missing:
+        document.add(Facts([("not compared", text) for text in found.missing]))
+    if found.hyperparameters:
+        document.add(_hyperparameters(found))
+    if case is not None:
+        document.add(Heading("The first operator that introduces error"), case_facts(case))
+        neighbours = neighbours_table(case)
+        if neighbours is not None:
+            document.add(neighbours)
+    _add_tensors(document, found, limit)
+    if found.suspects:
+        _add_suspects(document, found, limit)
+    if found.losses is not None:
+        document.add(Heading("Losses"), *losses_document(found.losses).blocks)
+    if found.graphs is not None and not found.graphs.is_identical:
+        graph = diff_document(DiffView(found.graphs, found.graphs.patterns, limit))
+        document.add(Heading("Graphs"), *graph.blocks)
+    return document
+
+
+def _hyperparameters(found: RunComparison) -> Table:
+    marks = {True: "same", False: "DIFFERS", None: "?"}
+    rows: list[list[str | int | None]] = [
+        [row.name, row.left, row.right, marks[row.same], shortened(row.where, 70)]
+        for row in found.hyperparameters
+    ]
+    columns = tuple(map(text_column, ("hyperparameter", "left", "right", "", "seen in")))
+    return Table("Hyperparameters", columns, rows)
+
+
+def _add_tensors(document: Document, found: RunComparison, limit: int | None) -> None:
+    shown = found.shown
+    if shown is None:
+        return
+    title = f"Tensors, {shown.name}" if shown.name else "Tensors"
+    if shown.comparison is None:
+        document.add(Heading(title), Facts([("verdicts", verdicts_text(dict(shown.counts)))]))
+        return
+    comparison = shown.comparison
+    document.add(Heading(title), Facts(facts(comparison)))
+    origin = origins_note(comparison)
+    if origin is not None:
+        document.add(origin)
+    others = noted(comparison)
+    if others:
+        document.add(judged_table("Also worth a look", others, limit))
+    lone = lone_table(comparison)
+    if lone is not None:
+        document.add(lone)
+    if len(found.units) > 1:
+        rows: list[list[str | int | None]] = [
+            [unit.name, unit.pairs, verdicts_text(dict(unit.counts)),
+             unit.first.pair.left.name if unit.first else "-"]
+            for unit in found.units
+        ]  # fmt: skip
+        columns = (text_column("unit"), number_column("pairs"), text_column("verdicts"),
+                   text_column("first that introduces error"))  # fmt: skip
+        document.add(Table("All steps and ranks", columns, rows))
+
+
+def _add_suspects(document: Document, found: RunComparison, limit: int | None) -> None:
+    shown = len(found.suspects) if limit == 0 else limit or 15
+    rows: list[list[str | int | None]] = [
+        [
+            f"{item.error:.1g}",
+            item.times,
+            shortened(item.why, 100),
+            node_place(item.edit.node),
+            place_text(item.edit.node),
+        ]
+        for item in found.suspects[:shown]
+    ]
+    columns = (number_column("may bring"), number_column("times"), text_column("suspect"),
+               text_column("node"), text_column("source"))  # fmt: skip
+    left_out = max(0, len(found.suspects) - shown)
+    document.add(Table("Suspects (not culprits: only tensors decide)", columns, rows, left_out,
+                       "suspect"))  # fmt: skip
+    document.add(
+        Heading("To decide, dump the first step on MindSpore's side (MINDSPORE_DUMP_CONFIG)"),
+        *(Note(line) for line in mindspore_dump_settings(found.suspects).splitlines()),
+        Heading("and on PyTorch's side (config.json of msprobe)"),
+        *(Note(line) for line in msprobe_settings().splitlines()),
+    )
+
+
+def runs_page(found: RunComparison, case: Case | None) -> Page:
+    """The same as a page."""
+    lines = answer(found, case)
+    document = runs_document(found, case, 0)
+    tone = "bad" if found.is_suspicious else "good"
+    body = Document([block for block in document.blocks[len(lines) :]])
+    sections = list(document_sections(body))
+    title = f"{found.left.path} ↔ {found.right.path}"
+    return Page(title, Answer(lines[0], tone, lines[1:]), sections or [TextSection("", [])])
