@@ -1,4 +1,4 @@
-"""Two training steps of a small transformer in MindSpore on the CPU, dumped, with a fault or without.
+"""A training step of a small transformer in MindSpore, dumped, with a fault or without.
 
     python benchmarks/tensors_faults_mindspore.py OUT VARIANT...
 
@@ -187,7 +187,9 @@ def main(out: str, variant: str) -> None:
     for _ in range(1):
         ids = rng.integers(0, V, (B, T + 1)).astype(np.int32)
         labels = ids[:, :-1] if variant == "labels" else ids[:, 1:]
-        losses.append(float(step(Tensor(ids[:, :-1].copy()), Tensor(labels.reshape(-1).copy())).asnumpy()))
+        losses.append(
+            float(step(Tensor(ids[:, :-1].copy()), Tensor(labels.reshape(-1).copy())).asnumpy())
+        )
     with open(f"{path}/loss.json", "w") as stream:
         json.dump(losses, stream)
     print(variant, losses, flush=True)

@@ -78,7 +78,13 @@ class Block(nn.Module):
     def forward(self, x):
         is_ = self.variant.__eq__
         attended = self.attention(self.ln1(x))
-        x = attended if is_("no_residual") else attended + x if variant_all == "commuted" else x + attended
+        x = (
+            attended
+            if is_("no_residual")
+            else attended + x
+            if variant_all == "commuted"
+            else x + attended
+        )
         h = self.ln2(x)
         if is_("no_bias"):
             h = F.linear(h, self.up.weight)
@@ -97,7 +103,9 @@ class Block(nn.Module):
             h = Half.apply(h, w) + self.down.bias
         elif variant_all == "split_k":
             half = w.shape[1] // 2
-            h = F.linear(h[..., :half], w[:, :half], self.down.bias) + F.linear(h[..., half:], w[:, half:])
+            h = F.linear(h[..., :half], w[:, :half], self.down.bias) + F.linear(
+                h[..., half:], w[:, half:]
+            )
         elif variant_all == "double":
             h = F.linear(h.double(), w.double(), self.down.bias.double()).float()
         else:
@@ -162,8 +170,15 @@ def main(out: str, variant: str) -> None:
     x, y = ids[:, :-1], ids[:, 1:].reshape(-1)
     if variant == "labels":
         y = ids[:, :-1].reshape(-1)
-    config = {"task": "tensor", "dump_path": path, "rank": [], "step": [], "level": "L1",
-              "async_dump": False, "tensor": {"scope": [], "list": [], "data_mode": ["all"]}}
+    config = {
+        "task": "tensor",
+        "dump_path": path,
+        "rank": [],
+        "step": [],
+        "level": "L1",
+        "async_dump": False,
+        "tensor": {"scope": [], "list": [], "data_mode": ["all"]},
+    }
     with open(os.path.join(path, "config.json"), "w") as stream:
         json.dump(config, stream)
     lr, wd = (2e-3 if variant == "lr" else 1e-3), (0.0 if variant == "decay" else 0.1)

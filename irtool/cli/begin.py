@@ -168,12 +168,12 @@ def context_of(
     folders = os.path.dirname(os.path.abspath(file.path)).split(os.sep)
     rank = folder_rank(tuple(folders))
     try:
-        resolved = resolve(arguments, configuration, file.path, rank)
+        resolved = resolve(arguments, configuration, file.path, rank, run=file.run)
     except Failure as failure:
         seen = _devices_beside(file.path) if failure.code == NO_DEVICES else None
         if seen is None:
             raise
-        resolved = resolve(arguments, configuration, file.path, rank, seen)
+        resolved = resolve(arguments, configuration, file.path, rank, seen, file.run)
     context = resolved.context
     if rank is not None and rank // context.stage_size != context.stage:
         stage = rank // context.stage_size

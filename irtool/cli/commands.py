@@ -17,6 +17,12 @@ COMMANDS: dict[str, CommandEntry] = {
     "check": CommandEntry(
         "irtool.cli.check", "Is each strategy legal; what will be sliced and communicated?"
     ),
+    "cost": CommandEntry(
+        "irtool.cli.cost", "Where does a step go: arithmetic, communication, redistribution?"
+    ),
+    "plan": CommandEntry(
+        "irtool.cli.plan", "Which strategies would be better, and how far from the best?"
+    ),
     "diff": CommandEntry("irtool.cli.diff", "Two dumps or runs: what differs, and where first?"),
     "memory": CommandEntry(
         "irtool.cli.memory", "What does a device hold, when most, and what would make that less?"

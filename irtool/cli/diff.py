@@ -101,6 +101,13 @@ def command(
     settings or losses differ; tensors that only carry error are none of these.
     """
     asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file), output_file)
+    for_runs = RunOptions(
+        format.value, asked.output, limit, rank, graph, step, map_file, jobs, scheduler
+    )
+    if digest:
+        if len(paths) != 1 or passes or ranks or loss:
+            raise Failure("--digest takes one run", hint="irtool diff --digest RUN -o FILE")
+        return write_digest(paths[0], for_runs, output_file)
     _check_paths(paths, passes, ranks, loss)
     if format is Format.model_explorer and (passes or ranks or loss):
         raise Failure("model-explorer shows two graphs", hint="irtool diff left.ir right.ir")
@@ -114,7 +121,7 @@ def command(
         return _tell_passes(asked, paths[0])
     if ranks:
         return _tell_ranks(asked, paths[0])
-    if is_for_runs(paths):
+    if format is not Format.model_explorer and where is None and is_for_runs(paths):
         return tell_runs(paths, for_runs)
     left, right = (_dump(asked, path) for path in _same_pass(paths, asked))
     status = _tell(asked, diff_graphs(left, right))

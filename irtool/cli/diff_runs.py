@@ -69,9 +69,7 @@ def tell_runs(paths: list[str], options: RunOptions) -> int:
     sides = [_side(path, options) for path in paths]
     schedule, close = _schedule(options)
     try:
-        settings = Settings(
-            _names(options.map_file), schedule, options.rank, options.step, note
-        )
+        settings = Settings(_names(options.map_file), schedule, options.rank, options.step, note)
         found = compare_runs(sides[0], sides[1], settings)
     finally:
         close()
@@ -183,7 +181,8 @@ def _json_names(text: str, path: str) -> Mapping[str, str]:
     except ValueError as error:
         raise Failure(f"the map is not JSON: {error}", path) from None
     if not isinstance(document, dict) or not all(
-        isinstance(value, str) for value in document.values()  # pyright: ignore[reportUnknownVariableType]  # JSON
+        isinstance(value, str)
+        for value in document.values()  # pyright: ignore[reportUnknownVariableType]  # JSON
     ):
         raise Failure("the map is no object of texts", path, hint='{"left name": "right name"}')
     return document  # pyright: ignore[reportUnknownVariableType]  # checked just above

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,11 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.configuration import read_configuration
-from irtool.cli.inputs import STDIN_NAME, inputs_for, pass_name, read_input
+from irtool.cli.gate_inputs import of_ranks, pairs_for, read_pair
 from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, note, report_problems
-from irtool.ir.dump import Dump
+from irtool.cli.report import Failure
 from irtool.ir.finding import SEVERITIES, Finding, Findings
-from irtool.ir.run import InputFile
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.gate import GateFacts, GateRule, run_gate
 from irtool.lint.rule import Rule
@@ -30,9 +27,6 @@ from irtool.render.findings.places import relative
 from irtool.render.findings.sarif import sarif_pieces
 from irtool.render.findings.text import TextStyle, text_pieces
 from irtool.render.tables import colours_wanted
-from irtool.syntax.run import load_run
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.source import DumpError
 
 SCHEMA = "irtool.gate/1"
 FAMILY = "GAT"
@@ -93,19 +87,20 @@ def command(
     rules = [rule for rule in asked.rules if isinstance(rule, GateRule)]
     if not rules:
         raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
-    files = _file(old, rank, graph), _file(new, rank, graph)
-    names = [pass_name(file) for file in files]
-    if names[0] != names[1] and None not in names:
-        note(f"{names[0]} is compared with {names[1]}: what passes did in between counts as change")
-    left, right = (_dump(file) for file in files)
-    found = run_gate(GateFacts(left, right), rules, _failed)
+    pairs = pairs_for(old, new, rank, graph)
+    found: list[Finding] = []
+    damaged = False
+    for pair in pairs:
+        left, right = read_pair(pair)
+        damaged = damaged or bool(left.problems or right.problems)
+        found += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
     made = fingerprinted(found, lambda each: relative(each.file))
     output = Output(output_file)
-    _write(_report(made, rules, asked), format, output)
+    _write(_report(made, rules, asked, 2 * len(pairs)), format, output)
     output.close()
     grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
     worse = any(finding.severity in grave for finding in made)
-    return 1 if worse or left.problems or right.problems else 0
+    return 1 if worse or damaged else 0
 
 
 def _thresholds(given: object, options: Sequence[str]) -> object:
@@ -132,50 +127,20 @@ def _thresholds(given: object, options: Sequence[str]) -> object:
     return tables
 
 
-def _dump(file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    report_problems(dump.problems)
-    if not any(each.nodes for each in dump.graphs):
-        name = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there are no nodes to compare", name)
-    return dump
-
-
-def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
-    """The file itself, or the dump of a run folder that tells most."""
-    if os.path.isdir(path):
-        try:
-            main = load_run(path).compilation(graph, rank).main
-        except DumpError as error:
-            raise Failure(error.message, path, hint=error.hint) from None
-        except LookupError as error:
-            raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
-        note(f"compares {main.path}")
-        return InputFile(main.path, main.rank, None, main.name)
-    files, problems = inputs_for([path], rank, graph)
-    if not files:
-        problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
-    if len(files) > 1:
-        raise Failure(f"{len(files)} files match, and one is compared", path)
-    return files[0]
-
-
 def _failed(rule: Rule, error: Exception) -> Finding:
     message = f"{rule.code} failed: {type(error).__name__}: {error}"
     return Finding(RuleFailed.code, "warning", message, "", hint=RuleFailed.hint, key=rule.code)
 
 
-def _report(found: Sequence[Finding], rules: Sequence[GateRule], asked: Asked) -> Findings:
+def _report(
+    found: Sequence[Finding], rules: Sequence[GateRule], asked: Asked, files: int
+) -> Findings:
     spoke = {finding.code for finding in found}
     return Findings(
         items=tuple(found),
         rules=tuple(asked.known[code].text() for code in sorted(spoke) if code in asked.known),
-        files=2,
-        compilations=2,
+        files=files,
+        compilations=1,
         checked=tuple(sorted(rule.code for rule in rules)),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Annotated
 
@@ -23,12 +25,15 @@ from irtool.cli.lint_report import (
     status_of,
     write,
 )
-from irtool.cli.lint_settings import settings_for
+from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report, report_problems
 from irtool.ir.finding import Findings
 from irtool.lint.cache import Cache, cache_folder
+from irtool.lint.registry import OFF_FAMILIES
+from irtool.lint.rule import family_of
+from irtool.lint.settings import expanded
 from irtool.render.findings.formats import View
 from irtool.render.findings.text import TextStyle, summary_text
 from irtool.render.tables import colours_wanted
@@ -123,6 +128,7 @@ def _lint(
         fail_on=fail_on,
         source_map=source_map or (),
     )
+    asked = _of_one_dump(asked, [*(select or ()), *(extend_select or ())])
     if update_baseline and asked.settings.baseline is None:
         raise Failure("--update-baseline needs a file", hint="--baseline irtool-baseline.json")
     _check_context(context, configuration)
@@ -160,6 +166,23 @@ def _lint(
 
 
 command = context_command("lint", _lint)
+
+
+def _of_one_dump(asked: Asked, given: Sequence[str]) -> Asked:
+    """Without the rules that compare two dumps, which settings may name for ``irtool gate``.
+
+    Raises:
+        Failure: the command line names one of them.
+    """
+    for part in filter(None, (each.strip() for text in given for each in text.split(","))):
+        if all(_compares(code) for code in expanded([part], asked.known, "select")):
+            hint = "irtool gate OLD NEW looks for it"
+            raise Failure(f"{part} compares two dumps", "--select", hint=hint, code=BAD_SETTING)
+    return replace(asked, rules=tuple(rule for rule in asked.rules if not _compares(rule.code)))
+
+
+def _compares(code: str) -> bool:
+    return family_of(code) in OFF_FAMILIES
 
 
 def _width(output: Output) -> int:

@@ -25,6 +25,7 @@ from irtool.ir.finding import Finding, Silenced
 from irtool.ir.problem import Problem
 from irtool.lint.cache import Cache
 from irtool.lint.rule import RunRule
+from irtool.render.text import plural
 
 
 class Linting:
@@ -39,6 +40,7 @@ class Linting:
         self.findings: list[Finding] = []
         self.read_files = 0
         self._silenced: list[Silenced] = []
+        self._totals: dict[str, int] = {}
         self._runs: list[RunUnit] = []
 
     @property
@@ -54,7 +56,8 @@ class Linting:
         self.problems += problems
         units, left_out = units_of(files, all_passes)
         if left_out:
-            note(f"left out {left_out:,} dumps of other passes; --all-passes looks at them too")
+            what = plural(left_out, "dump")
+            note(f"left out {what} of other passes; --all-passes looks at them too")
         arguments, configuration = self.plan.arguments, self.plan.configuration
         known = [with_context(unit, arguments, configuration) for unit in units]
         self._runs = run_units(known)
@@ -69,6 +72,8 @@ class Linting:
         if not self._runs:
             alone = [Silenced(rule.code, "ranks", "") for rule in run_rules]
             self._silenced += alone * len(self.units)
+        else:
+            self._totals = dict.fromkeys((rule.code for rule in run_rules), len(self._runs))
         plan_key = self.plan.key()
         keys = [unit_key(plan_key, task) for task in tasks]
         results: dict[int, Worked | Outcome[Worked]] = {}
@@ -116,7 +121,7 @@ class Linting:
 
     def silenced(self) -> tuple[Silenced, ...]:
         """Rules that could not look, each with how many compilations that holds for."""
-        return gathered(self._silenced, len(self.units))
+        return gathered(self._silenced, len(self.units), self._totals)
 
 
 def _of_ranks(finding: Finding, unit: Unit) -> Finding:

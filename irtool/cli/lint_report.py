@@ -12,7 +12,13 @@ from irtool.cli.lint_units import Unit
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
-from irtool.lint.baseline import BaselineError, apply_baseline, read_baseline, write_baseline
+from irtool.lint.baseline import (
+    BaselineError,
+    Known,
+    apply_baseline,
+    read_baseline,
+    write_baseline,
+)
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.sources import SourceFiles
 from irtool.lint.suppression import Suppressions, apply_ignores
@@ -66,14 +72,19 @@ def _local(finding: Finding, sources: SourceFiles) -> Finding:
 def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
     """Write all findings that nothing else answers for; how many.
 
+    What the file knows of rules that were not run stays in it.
+
     Raises:
-        Failure: the file cannot be written.
+        Failure: the file cannot be written, or is something else than a baseline.
     """
     path = asked.settings.baseline or ""
     kept = [finding for finding in findings if not finding.suppressed]
+    others: list[Known] = []
+    if os.path.exists(path) and os.path.getsize(path):
+        others = [entry for entry in _read(path) if entry.code not in asked.codes]
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(write_baseline(kept))
+            file.write(write_baseline(kept, others))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise Failure(f"cannot write the baseline: {reason}", path) from None
@@ -94,12 +105,15 @@ def against_baseline(
     if not os.path.exists(path):
         hint = f"write it with --baseline {path} --update-baseline"
         raise Failure("there is no such baseline", path, hint=hint, code=BAD_SETTING)
+    return apply_baseline(findings, _read(path), asked.codes)
+
+
+def _read(path: str) -> Sequence[Known]:
     try:
-        known = read_baseline(read_text(path))
+        return read_baseline(read_text(path))
     except BaselineError as error:
-        hint = "write it anew with --update-baseline"
+        hint = "name another file, or delete it and write it anew with --update-baseline"
         raise Failure(f"no baseline: {error}", path, hint=hint, code=BAD_SETTING) from None
-    return apply_baseline(findings, known, asked.codes)
 
 
 # -- the report --------------------------------------------------------------------------------

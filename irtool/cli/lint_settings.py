@@ -112,6 +112,8 @@ def settings_for(
 def _option(place: str, configuration: Configuration) -> str:
     """Where a code stands that does not exist: in the file if it has the key, else an option."""
     key = place.partition(".")[0]
+    if not configuration.path:
+        return "--threshold" if key == "thresholds" else f"--{place}"
     if key in configuration.lint or key.replace("-", "_") in configuration.lint:
         return f"{configuration.path}: lint.{place}"
     return f"--{place}"

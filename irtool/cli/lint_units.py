@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, resolve, told
+from irtool.cli.context import NO_DEVICES, ContextArguments, resolve, told
 from irtool.cli.inputs import STDIN_NAME, pass_name
 from irtool.cli.report import Failure
 from irtool.ir.run import InputFile
@@ -149,8 +149,9 @@ def with_context(
     try:
         found = resolve(arguments, configuration, beside, unit.rank, seen, unit.run)
     except Failure as failure:
-        values = told(arguments, configuration, beside, unit.run)
-        return replace(unit, context=values, why_no_context=_reason(failure))
+        if failure.code != NO_DEVICES:
+            return replace(unit, why_no_context=_reason(failure))
+        return replace(unit, context=told(arguments, configuration, beside, unit.run))
     return replace(unit, parallel=found.context, context=found.values, why_no_context="")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -245,12 +245,18 @@ def text_of(path: str) -> str:
         return path
 
 
-def gathered(silenced: Sequence[Silenced], total: int) -> tuple[Silenced, ...]:
-    """How often each rule lacked what, out of so many compilations."""
+def gathered(
+    silenced: Sequence[Silenced], total: int, totals: Mapping[str, int]
+) -> tuple[Silenced, ...]:
+    """How often each rule lacked what, out of so many compilations.
+
+    ``totals`` are for rules over ranks, which look at the same compilation of all ranks at once.
+    """
     counts: dict[tuple[str, str], list[Silenced]] = {}
     for each in silenced:
         counts.setdefault((each.code, each.need), []).append(each)
-    return tuple(
-        replace(same[0], count=min(len(same), total), total=total)
-        for _, same in sorted(counts.items())
-    )
+    made: list[Silenced] = []
+    for (code, _), same in sorted(counts.items()):
+        of = totals.get(code, total)
+        made.append(replace(same[0], count=min(len(same), of), total=of))
+    return tuple(made)

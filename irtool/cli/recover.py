@@ -87,6 +87,7 @@ def _recover(
         typer.Option(metavar="NAME=NUMBER", help="For the time: step_seconds=2.5."),
     ] = None,
     limit: options.Limit = None,
+    allow_unknown: options.AllowUnknown = False,
     graph: options.GraphNumber = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -96,7 +97,8 @@ def _recover(
     """Devices or layers came or went: what changes, and what has to move?
 
     Without an option: the smallest losses that peers cannot repair. Exit status: 0 all survives;
-    1 slices are lost, or MindSpore would refuse the new plan; 2 there is no way on.
+    1 slices are lost, MindSpore would refuse the new plan, or a part is unknown; 2 there is no way
+    on.
     """
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
@@ -128,8 +130,9 @@ def _recover(
     cache = _cache_text(found, begins, later["new_begin"] or later["grown_begin"])
     view = RecoveryView(found, path, assumptions, classes, cache, limit, notes)
     _write(view, format, Output(output_file))
-    refused = found.replanned and found.accepted is not True
-    return 1 if found.lost or refused else 0
+    refused = found.replanned and found.new.accepted is False
+    unknown = bool(found.old.unknown or found.old.missing or found.new.accepted is None)
+    return 1 if found.lost or refused or (unknown and not allow_unknown) else 0
 
 
 command = context_command("recover", _recover)

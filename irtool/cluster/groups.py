@@ -98,7 +98,8 @@ class GroupReport(Shown):
         disagreements: where members of a group differ, the first place of each group.
         transfers: Sends with their Receives, and those left over.
         missing: ranks that take part and left no dump.
-        devices: how many there are, as far as anything tells.
+        devices: how many there are, as far as anything tells; at least so many if not
+            ``is_exact``.
     """
 
     rows: tuple[Row, ...]
@@ -113,6 +114,7 @@ class GroupReport(Shown):
     devices: int
     ranks: tuple[int, ...]
     machine: Machine
+    is_exact: bool
 
 
 def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
@@ -145,6 +147,7 @@ def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
         cluster.devices,
         tuple(cluster.ranks),
         machine,
+        cluster.exact,
     )
 
 

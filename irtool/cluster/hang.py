@@ -50,7 +50,8 @@ class HangReport(Shown):
         conditional: communications behind control flow, taken to run once.
         counts: how many communications were played, by rank.
         unfit: transfers whose ends differ in type or shape.
-        devices: how many there are, as far as anything tells.
+        devices: how many there are, as far as anything tells; at least so many if not
+            ``is_exact``.
     """
 
     hangs: bool
@@ -68,6 +69,7 @@ class HangReport(Shown):
     conditional: int
     counts: dict[int, int]
     devices: int
+    is_exact: bool
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -121,6 +123,7 @@ def play(cluster: Cluster) -> HangReport:
         ),
         {rank: len(one.parties) for rank, one in cluster.ranks.items()},
         cluster.devices,
+        cluster.exact,
     )
 
 

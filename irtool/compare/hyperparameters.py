@@ -169,7 +169,8 @@ def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
                 if value is not None:
                     yield name, value, op.name
         elif op.phase == "optimizer" and op.call:
-            yield from _of_torch_optimizer(op)
+            after = run.ops[op.index + 1].type if op.index + 1 < len(run.ops) else ""
+            yield from _of_torch_optimizer(op, after)
         elif "dropout" in op.type.lower():
             value = op.attributes.get("input.p", op.attributes.get("input.1"))
             if isinstance(value, float):
@@ -200,9 +201,11 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
     return None
 
 
-def _of_torch_optimizer(op: Op) -> Iterator[tuple[str, object, str]]:
-    """AdamW as its calls show it: ``p·(1 - lr·wd)``, ``lerp(m, g, 1 - beta1)``, ``v·beta2``,
-    ``sqrt(v) + eps``, ``p - step·m/…``."""  # noqa: D205, D415 - the formulas are one sentence
+def _of_torch_optimizer(op: Op, after: str) -> Iterator[tuple[str, object, str]]:
+    """AdamW as its calls show it.
+
+    ``p·(1 - lr·wd)``, ``lerp(m, g, 1 - beta1)``, ``v·beta2``, ``sqrt(v) + eps``, ``p - step·m/…``.
+    """
     first = op.attributes.get("input.1")
     number = float(first) if isinstance(first, float) else None
     if op.type == "lerp_":
@@ -210,8 +213,10 @@ def _of_torch_optimizer(op: Op) -> Iterator[tuple[str, object, str]]:
         if isinstance(weight, float):
             yield "beta1", 1 - weight, op.name
     elif op.type == "mul_" and number is not None:
-        # Both the decay of the parameter and that of the second moment are one of these.
-        yield ("decay factor or beta2"), number, op.name
+        if after == "addcmul_":
+            yield "beta2", number, op.name
+        elif after == "lerp_":
+            yield "decay factor (1 - rate · decay)", number, op.name
     elif op.type == "add_" and number is not None:
         yield "optimizer epsilon", number, op.name
     elif op.type == "addcdiv_":
@@ -250,12 +255,11 @@ def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
             elif node.op.startswith("_Mirror"):
                 mean = node.attribute("mean_flag")
                 if mean is not None:
-                    yield "@gradients"[1:], "mean" if mean else "sum", f"@{node.id} {node.op}"
-            elif "LayerNorm" in node.op or "RmsNorm" in node.op:
-                if not node.is_backward:
-                    value = node.attribute("epsilon")
-                    if isinstance(value, float | int):
-                        yield "norm epsilon", float(value), f"{node.id} {node.op}"
+                    yield "gradients", "mean" if mean else "sum", f"@{node.id} {node.op}"
+            elif node.op in ("LayerNorm", "RmsNorm"):
+                value = node.attribute("epsilon")
+                if isinstance(value, float | int):
+                    yield "norm epsilon", float(value), f"{node.id} {node.op}"
     for item in dump.parameters:
         if item.type is None or item.type.ref_key or not isinstance(item.type.shape, Shape):
             continue

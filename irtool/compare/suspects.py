@@ -78,16 +78,13 @@ def _ranks(node: Node) -> int:
 
 def _coarsest(nodes: Sequence[Node]) -> float:
     """The unit roundoff of the coarsest type that these nodes put out or take in."""
-    units = [0.0]
-    for node in nodes:
-        for kind in (node.output_type, *node.input_types):
-            if kind is not None:
-                units.append(roundoff(kind.short().partition("[")[0]))
+    kinds = [kind for node in nodes for kind in (node.output_type, *node.input_types) if kind]
+    units = [0.0, *(roundoff(kind.short().partition("[")[0]) for kind in kinds)]
     return max(units)
 
 
 def mindspore_dump_settings(found: Sequence[Suspect], folder: str = "/absolute/path") -> str:
-    """What MINDSPORE_DUMP_CONFIG has to name to decide between suspects: their inputs and outputs."""
+    """What MINDSPORE_DUMP_CONFIG has to name to decide between suspects."""
     kernels = [
         name
         for item in found[:40]

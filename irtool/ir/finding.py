@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from irtool.ir.display import Shown
 from irtool.ir.problem import Severity
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -145,7 +146,7 @@ class Silenced:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Shown):
     """All findings of one call, with what the reports say around them.
 
     ``suppressed`` are those that comments, the configuration or the baseline answer for;

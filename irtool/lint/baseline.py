@@ -52,22 +52,24 @@ def _known(item: object) -> Known:
     raise BaselineError("holds an entry without fingerprint and code")
 
 
-def write_baseline(findings: Iterable[Finding]) -> str:
-    """A baseline of these findings: an entry a line, in an order that makes small differences."""
-    entries = sorted(
-        (
-            {
-                "code": finding.code,
-                "fingerprint": finding.fingerprint,
-                "what": f"{finding.scope or finding.key or finding.op or ''}: {finding.message}",
-            }
-            for finding in findings
-        ),
-        key=lambda entry: (entry["code"], entry["what"], entry["fingerprint"]),
+def write_baseline(findings: Iterable[Finding], others: Iterable[Known] = ()) -> str:
+    """A baseline of these findings: an entry a line, in an order that makes small differences.
+
+    ``others`` are entries that stay as they are.
+    """
+    entries = [*map(_entry, findings), *others]
+    entries.sort(key=lambda entry: (entry.code, entry.what, entry.fingerprint))
+    lines = ",\n  ".join(
+        json.dumps({"code": each.code, "fingerprint": each.fingerprint, "what": each.what})
+        for each in entries
     )
-    lines = ",\n  ".join(json.dumps(entry) for entry in entries)
     inner = f"\n  {lines}\n " if lines else ""
     return f'{{"schema": "{SCHEMA}",\n "findings": [{inner}]}}\n'
+
+
+def _entry(finding: Finding) -> Known:
+    what = f"{finding.scope or finding.key or finding.op or ''}: {finding.message}"
+    return Known(finding.fingerprint, finding.code, what)
 
 
 def apply_baseline(

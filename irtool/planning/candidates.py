@@ -107,31 +107,30 @@ def _rows(call: OperatorCall, context: Context) -> tuple[Shape, ...] | None:
     return None
 
 
-def _axes(
-    call: OperatorCall, rows: Sequence[Shape], context: Context
-) -> list[tuple[Place, ...]]:
+def _axes(call: OperatorCall, rows: Sequence[Shape], context: Context) -> list[tuple[Place, ...]]:
     """Places whose numbers may be raised together; each place stands in one axis at most."""
-    factor = _smallest_factor(context.stage_size)
-    places = [
-        (row, at)
-        for row, shape in enumerate(rows)
-        for at, size in enumerate(shape)
-        if size < 0 or (size % factor == 0 and size > 1)
-    ]
     taken: set[Place] = set()
     found: list[tuple[Place, ...]] = []
-    for place in places:
-        if place in taken:
-            continue
-        for together in _together(place, places, rows):
-            if taken & set(together):
+    # Groups of some sizes may be refused, so that an axis shows only under another factor.
+    for factor in _trial_factors(context.stage_size):
+        places = [
+            (row, at)
+            for row, shape in enumerate(rows)
+            for at, size in enumerate(shape)
+            if size != 1 and _divides(factor, size) and (row, at) not in taken
+        ]
+        for place in places:
+            if place in taken:
                 continue
-            strategy = _strategy(rows, [together], [factor])
-            if judge(call, strategy, context).verdict == "legal":
-                found.append(together)
-                taken |= set(together)
-                break
-    return found
+            for together in _together(place, places, rows):
+                if taken & set(together):
+                    continue
+                strategy = _strategy(rows, [together], [factor])
+                if judge(call, strategy, context).verdict == "legal":
+                    found.append(together)
+                    taken |= set(together)
+                    break
+    return sorted(found)
 
 
 def _together(
@@ -182,8 +181,9 @@ def _divisors(devices: int) -> list[int]:
     return [n for n in range(1, devices + 1) if devices % n == 0]
 
 
-def _smallest_factor(devices: int) -> int:
-    return next((n for n in range(2, devices + 1) if devices % n == 0), 1)
+def _trial_factors(devices: int) -> list[int]:
+    """Splits by which axes are found out: the prime factors of the number of devices."""
+    return [n for n in _divisors(devices) if n > 1 and len(_divisors(n)) == 2]
 
 
 def _strategy(

@@ -186,16 +186,22 @@ def _bound(
         local = size / 2.0 ** (_count(mask_kept) + _count(new))
     inner = machine.levels[0]
     node = inner.devices or 1 << 62
-    mesh = (node - 1) if inner.topology == "mesh" else 1
-    fast = max([inner.bandwidth * mesh, *(level.bandwidth for level in machine.levels[1:])])
     near_mask = (1 << max(0, (node & -node).bit_length() - 1)) - 1
     near, far = _count(moved & near_mask), _count(moved & ~near_mask)
-    seconds = local * (1 - 2.0 ** -(near + far)) / fast
-    if not enable_alltoall and len(machine.levels) > 1 and node & (node - 1) == 0:
-        slow = max(level.bandwidth for level in machine.levels[1:])
-        seconds = np.maximum(seconds, local / 2.0**near * (1 - 2.0**-far) / slow)
+    if enable_alltoall or node & (node - 1):
+        mesh = (node - 1) if inner.topology == "mesh" else 1
+        fast = max([inner.bandwidth * mesh, *(level.bandwidth for level in machine.levels[1:])])
+        seconds = local * (1 - 2.0 ** -(near + far)) / fast
+    else:
+        # Whatever is gathered first, the other is gathered on at least what there was before.
+        links = 2.0**near - 1 if inner.topology == "mesh" else np.ones(near.shape)
+        within = inner.bandwidth * np.maximum(links, 1.0)
+        seconds = local / 2.0**far * (1 - 2.0**-near) / within
+        for level in machine.levels[1:2]:
+            slow = max(each.bandwidth for each in machine.levels[1:])
+            seconds += local / 2.0**near * (1 - 2.0**-far) / slow + far * level.latency
     least = min(level.start + level.latency for level in machine.levels)
-    seconds = np.where(moved > 0, seconds + least, 0.0)
+    seconds = np.where(moved > 0, np.maximum(seconds, least), 0.0)
     return seconds * (2 if want.gradient else 1)
 
 
@@ -219,7 +225,10 @@ def _bits(layout: TensorLayout, shape: Shape) -> list[list[int]] | None:
         bits: list[int] = []
         for axis in axes_of(layout.device_matrix, entry):
             stride = prod(layout.device_matrix[axis + 1 :])
-            high, low = (stride * layout.device_matrix[axis]).bit_length() - 1, stride.bit_length() - 1
+            high, low = (
+                (stride * layout.device_matrix[axis]).bit_length() - 1,
+                stride.bit_length() - 1,
+            )
             bits += range(high - 1, low - 1, -1)
         per_dimension.append(bits)
     refined: list[list[int]] = []

@@ -63,9 +63,24 @@ class LinkTable:
         """Whether the price of a pair of candidates is known."""
         return bool(self.exact[self.source_of[first], self.target_of[second]])
 
-    def refine(self, chains: Chains, first: int, second: int) -> None:
-        """Ask for the exact price of one pair of candidates."""
+    def refine(self, chains: Chains, first: int, second: int, also: int = 0) -> None:
+        """Ask for the exact price of one pair of candidates.
+
+        ``also``: of how many others, at most, that share one end and promise to be cheaper.
+        """
         a, b = int(self.source_of[first]), int(self.target_of[second])
+        self._ask(chains, a, b)
+        if not also:
+            return
+        price = self.prices[a, b]
+        rows = [at for at in np.argsort(self.prices[:, b])[:also] if self.prices[at, b] < price]
+        columns = [at for at in np.argsort(self.prices[a])[:also] if self.prices[a, at] < price]
+        for at in rows:
+            self._ask(chains, int(at), b)
+        for at in columns:
+            self._ask(chains, a, int(at))
+
+    def _ask(self, chains: Chains, a: int, b: int) -> None:
         if not self.exact[a, b]:
             self.prices[a, b] = chains.seconds(self.sources[a], self.targets[b], self.want)
             self.exact[a, b] = True
@@ -123,9 +138,7 @@ class Model:
         """The candidates of some choices."""
         return {
             node: candidates.items[choice]
-            for node, candidates, choice in zip(
-                self.nodes, self.candidates, choices, strict=True
-            )
+            for node, candidates, choice in zip(self.nodes, self.candidates, choices, strict=True)
         }
 
     def memory_of(self, choices: Sequence[int]) -> float:
@@ -195,13 +208,11 @@ class _Builder:
         for link in structure.links:
             ends = [ref.node for ref in (link.source, link.target)]
             known = [place[node] for node in ends if node is not None and node in place]
-            if len(set(known)) == 2:  # noqa: PLR2004 - both ends are decided, apart
+            if len(set(known)) == 2:
                 table = self._table(link, candidates[known[0]], candidates[known[1]])
                 links.append(PricedLink(link, known[0], known[1], table))
             elif known:
-                unary[known[0]] = unary[known[0]] + self._alone(
-                    link, candidates[known[0]], chains
-                )
+                unary[known[0]] = unary[known[0]] + self._alone(link, candidates[known[0]], chains)
             else:
                 constant += _price(chains, link, None, None)
         return Model(
@@ -318,9 +329,7 @@ class _Builder:
             [_price(chains, link, item.judgement, item.judgement) for item in candidates.items]
         )
 
-    def _equal(
-        self, place: Mapping[Node, int], candidates: Sequence[Candidates]
-    ) -> list[Table]:
+    def _equal(self, place: Mapping[Node, int], candidates: Sequence[Candidates]) -> list[Table]:
         """All users of a weight want it in one layout."""
         found: list[Table] = []
         for parameter in self.structure.parameters:
@@ -412,9 +421,7 @@ def _distinct(ref: Ref, candidates: Candidates) -> tuple[list[TensorLayout], Int
     return list(layouts), np.array(places, dtype=np.int64)
 
 
-def _price(
-    chains: Chains, link: Link, first: Judgement | None, second: Judgement | None
-) -> float:
+def _price(chains: Chains, link: Link, first: Judgement | None, second: Judgement | None) -> float:
     source, target = link.source.of(first), link.target.of(second)
     if source is None or target is None:
         return inf

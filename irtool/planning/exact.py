@@ -115,9 +115,7 @@ def solve(
     return Solution(choices, value_of(choices, unary, pairs), bound)
 
 
-def value_of(
-    choices: Sequence[int], unary: Sequence[Floats], pairs: Sequence[Table]
-) -> float:
+def value_of(choices: Sequence[int], unary: Sequence[Floats], pairs: Sequence[Table]) -> float:
     """The sum of all tables for given choices."""
     total = sum(float(values[choices[variable]]) for variable, values in enumerate(unary))
     for table in pairs:

@@ -30,9 +30,10 @@ class GrownParameter:
 class Growth:
     """What adding layers means.
 
-    ``diffs`` compare the graphs stage by stage. ``unchanged`` operators keep their strategy, ``resharded`` have another one, ``added`` are new,
-    ``removed`` are gone; ``dropped`` parameters exist no more.  ``border`` are operators of the old
-    network that feed new ones or read them: the layouts that a plan of the new part must keep.
+    ``diffs`` compare the graphs stage by stage. ``unchanged`` operators keep their strategy,
+    ``resharded`` have another one, ``added`` are new, ``removed`` are gone; ``dropped`` parameters
+    exist no more.  ``border`` are operators of the old network that feed new ones or read them: the
+    layouts that a plan of the new part must keep.
     """
 
     diffs: tuple[GraphDiff, ...]

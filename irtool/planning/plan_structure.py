@@ -216,9 +216,7 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator
                 yield link
 
 
-def _link(
-    analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]
-) -> Link | None:
+def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]) -> Link | None:
     consumer = analysis.judged.get(edge.consumer)
     source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
     if consumer is None or source is None:
@@ -239,9 +237,7 @@ def _link(
 # -- parameters ----------------------------------------------------------------------------------
 
 
-def _parameters(
-    analysis: Analysis, symbols: _Symbols, found: list[Weight]
-) -> Iterator[Parameter]:
+def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> Iterator[Parameter]:
     """Weights that operators use, with their states."""
     users: dict[int, list[Ref]] = {}
     for node, judged in analysis.judged.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.planning.device_counts import device_count_problem, legal_counts
 from irtool.planning.growth import Growth, grown
@@ -54,7 +55,7 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Recovery:
+class Recovery(Shown):
     """The answer.
 
     Attributes:

@@ -8,7 +8,7 @@ most operators.  So data parallelism shrinks before tensor parallelism does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import gcd, prod
 
@@ -16,11 +16,14 @@ from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
 from irtool.sharding.judge import judge
+from irtool.sharding.judgement import Judgement
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import OperatorReport, Report
 from irtool.sharding.operator import Strategy
 
-_MOST_TRIED = 4000
+_MOST_TRIED = 400
+"""Strategies of one operator that are judged; beyond, the best so far is taken."""
+_MOST_LOOKED_AT = 8000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,27 +70,34 @@ def scaled_plan(begin: Dump, report: Report, context: ParallelContext) -> Scaled
 
 
 def _scaled(item: OperatorReport, old: ParallelContext, new: ParallelContext) -> Strategy | None:
-    """The nearest legal strategy with the same share of the devices; None if there is none."""
-    strategy = item.strategy or ()
+    """The nearest legal strategy with the same share of the devices; None if there is none.
+
+    Where the share cannot be kept, it is the one that uses most of them.
+    """
     call = item.call.call
     judged = new.for_operators(dynamic=call.is_dynamic)
-    used = _used(item, old)
-    target = max(1, used * new.stage_size // old.stage_size)
-    legal: list[tuple[int, Strategy]] = []
-    for candidate in _candidates(strategy, old.stage_size, new.stage_size):
+    target = max(1, _used(item.judgement) * new.stage_size // old.stage_size)
+    best: tuple[tuple[bool, int], Strategy] | None = None
+    for candidate in _candidates(item.strategy or (), old.stage_size, new.stage_size):
         found = judge(call, candidate, judged)
         if found.verdict != "legal":
             continue
-        used = prod(found.device_matrix) // max(1, found.repeats)
-        if used == target:
+        rank = (_axes(found) == _axes(item.judgement), _used(found))
+        if rank == (True, target):
             return candidate
-        legal.append((used, candidate))
-    # Where the share cannot be kept, the legal strategy that uses the most devices is next best.
-    return max(legal, key=lambda each: each[0])[1] if legal else None
+        if best is None or rank > best[0]:
+            best = rank, candidate
+    return best[1] if best is not None else None
 
 
-def _used(item: OperatorReport, context: ParallelContext) -> int:
-    return max(1, context.stage_size // max(1, item.judgement.repeats))
+def _used(judgement: Judgement) -> int:
+    """Devices that do different work."""
+    return max(1, prod(judgement.device_matrix) // max(1, judgement.repeats))
+
+
+def _axes(judgement: Judgement) -> int:
+    """Axes of the device matrix, the one of repeated calculation left out: the strategy's form."""
+    return len(judgement.device_matrix) - (judgement.repeats > 1)
 
 
 def _candidates(strategy: Strategy, old: int, new: int) -> Iterator[Strategy]:
@@ -100,11 +110,13 @@ def _candidates(strategy: Strategy, old: int, new: int) -> Iterator[Strategy]:
     flat = [number for row in strategy for number in row]
     places = [axis for row in strategy for axis in range(len(row))]
     seen: set[tuple[int, ...]] = set()
-    for numbers in islice(_numbers(flat, places, old, new), _MOST_TRIED):
+    for numbers in islice(_numbers(flat, places, old, new), _MOST_LOOKED_AT):
         rows = _rows(numbers, strategy)
         if numbers not in seen and all(new % prod(row) == 0 for row in rows):
             seen.add(numbers)
             yield rows
+            if len(seen) == _MOST_TRIED:
+                break
     yield tuple((1,) * len(row) for row in strategy)
 
 

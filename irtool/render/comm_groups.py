@@ -10,6 +10,7 @@ from irtool.cluster.matching import Transfer
 from irtool.ir.node import Node
 from irtool.render.comm_pieces import (
     MOST_ROWS,
+    devices_text,
     disagreement_object,
     disagreements_table,
     machine_text,
@@ -89,7 +90,7 @@ def wrong_transfers(report: GroupReport) -> list[Transfer]:
 def facts(view: GroupsView) -> list[tuple[str, str]]:
     """What one has to know besides: ranks, machine, transfers, what is missing."""
     report = view.report
-    ranks = f"{ranks_text(report.ranks)} of {count_text(report.devices)}"
+    ranks = f"{ranks_text(report.ranks)} of {devices_text(report.devices, report.is_exact)}"
     distinct = len({row.rank for row in report.rows})
     if len(report.ranks) > max(distinct, 1):
         ranks += f"; {distinct} distinct, equal ones shown once"
@@ -249,6 +250,7 @@ def groups_pieces(view: GroupsView) -> Iterator[str]:
         "schema": SCHEMA,
         "path": view.path,
         "devices": report.devices,
+        "devices_exact": report.is_exact,
         "ranks": list(report.ranks),
         "missing_ranks": list(report.missing),
         "machine": report.machine.name,

@@ -9,6 +9,7 @@ from irtool.cluster.hang import HangReport, unknown_parts
 from irtool.cluster.hang_play import Wait
 from irtool.cluster.matching import FATAL
 from irtool.render.comm_pieces import (
+    devices_text,
     disagreement_object,
     disagreements_table,
     missing_text,
@@ -77,7 +78,7 @@ def answer(report: HangReport) -> str:
 
 def _facts(report: HangReport) -> list[tuple[str, str]]:
     facts = [
-        ("ranks", f"{ranks_text(report.ranks)} of {count_text(report.devices)}"),
+        ("ranks", f"{ranks_text(report.ranks)} of {devices_text(report.devices, report.is_exact)}"),
         ("played", f"{plural(report.played, 'communication')} in launch order"),
     ]
     if report.stuck:
@@ -175,6 +176,7 @@ def hang_pieces(view: HangView) -> Iterator[str]:
         "closed": report.closed if report.cycle else None,
         "answer": answer(report),
         "devices": report.devices,
+        "devices_exact": report.is_exact,
         "ranks": list(report.ranks),
         "missing_ranks": list(report.missing_ranks),
         "played": report.played,

@@ -10,7 +10,7 @@ from irtool.cluster.sources import user_location
 from irtool.ir.node import Node
 from irtool.render.json import json_list, json_text
 from irtool.render.tables import Table, number_column, text_column
-from irtool.render.text import ranks_text
+from irtool.render.text import count_text, ranks_text
 
 MOST_ROWS = 20
 
@@ -178,3 +178,8 @@ def _transfer_row(item: Transfer) -> tuple[str | int | None, ...]:
 def missing_text(missing: Sequence[int], total: int) -> str:
     """``of 8 ranks there are no dumps of 6: 1-3,5-7``."""
     return f"of {total:,} ranks there are no dumps of {len(missing):,}: {ranks_text(missing)}"
+
+
+def devices_text(devices: int, is_exact: bool) -> str:
+    """How many devices there are: ``8``, or ``at least 7`` where only ranks in groups tell."""
+    return count_text(devices) if is_exact else f"at least {count_text(devices)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.compare.graph_diff import GraphDiff
-from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.render.model_explorer.graph import (
     Object,
@@ -20,15 +19,19 @@ def diff_explorer(diff: GraphDiff) -> tuple[Object, Object]:
     """The file with both graphs, and the mapping for Model Explorer's two panes.
 
     Nodes that replace each other (split, fused) are mapped as well, several to one; what stays in
-    no pair is shown as deleted on the left or new on the right.
+    no pair is shown as deleted on the left or new on the right.  Loads, monads and tuples, which
+    only hand on values or order, are matched with nothing and so are not in the graphs.
     """
     pairs: list[tuple[Sequence[Node], Sequence[Node]]] = [
         ((pair.left,), (pair.right,)) for pair in diff.pairs
     ]
     pairs += [(edit.left, edit.right) for edit in diff.edits if len(edit.left) != len(edit.right)]
     sides = [
-        material(dump.whole(), everything=True, title=_label(dump, side))
-        for dump, side in ((diff.left, "left"), (diff.right, "right"))
+        material(dump.whole(), must_show=alone, title=f"{side}: {dump.path}")
+        for dump, alone, side in (
+            (diff.left, diff.only_left, "left"),
+            (diff.right, diff.only_right, "right"),
+        )
     ]
     graphs = [
         model_explorer_graph(side, name)
@@ -36,7 +39,3 @@ def diff_explorer(diff: GraphDiff) -> tuple[Object, Object]:
     ]
     label = f"{diff.left.path} ↔ {diff.right.path}"
     return graph_collection(label, graphs), sync_navigation(*sides, pairs)
-
-
-def _label(dump: Dump, side: str) -> str:
-    return f"{side}: {dump.path}"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from irtool.compare.graph_diff import Edit
+from irtool.compare.graph_diff import Edit, GraphDiff
 from irtool.ir.node import Node
 from irtool.render.diff import DiffView, answer_text, diff_document, node_place, place_text
 from irtool.render.page.document import document_sections
-from irtool.render.page.page import Answer, Column, Page, TableSection, TextSection
+from irtool.render.page.graph_data import graph_data
+from irtool.render.page.page import (
+    Answer,
+    Column,
+    GraphSection,
+    Page,
+    Section,
+    TableSection,
+    TextSection,
+)
+from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.tables import Document, Heading
 from irtool.syntax.printer import print_statement
 
@@ -25,15 +35,28 @@ def diff_page(view: DiffView) -> Page:
         details += [text for text in (place_text(first.left or first.right),) if text]
     document = diff_document(DiffView(diff, view.patterns, view.limit or 0))
     edits = [edit for pattern in view.patterns for edit in pattern.edits]
-    sections = list(document_sections(document))
+    sections: list[Section] = list(document_sections(document))
     if edits:
         sections.append(_side_by_side(edits[:_MOST_LINES]))
     if len(edits) > _MOST_LINES:
         sections.append(
             TextSection("", [f"{len(edits) - _MOST_LINES:,} more edits: --format json has all"])
         )
+    sections.append(_graphs(diff))
     title = f"{diff.left.path} ↔ {diff.right.path}"
     return Page(title, Answer(answer_text(diff), tone, details), sections)
+
+
+def _graphs(diff: GraphDiff) -> GraphSection:
+    """Both graphs side by side, with what is on one side only and what changed marked."""
+    marks = {node: Mark(None, "removed", "removed") for node in diff.only_left}
+    marks |= {node: Mark(None, "added", "added") for node in diff.only_right}
+    for pair in diff.changed:
+        mark = Mark(None, "changed", ", ".join(map(str, pair.what)))
+        marks |= {pair.left: mark, pair.right: mark}
+    overlay = Overlay("diff", "differences", marks=marks)
+    sides = [("left", diff.left), ("right", diff.right)]
+    return GraphSection("Both graphs", graph_data(sides, None, [overlay]))
 
 
 def _side_by_side(edits: list[Edit]) -> TableSection:

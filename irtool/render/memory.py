@@ -74,7 +74,8 @@ def memory_document(view: MemoryView) -> Document:
     document.add(*_table(alive_table(worst.memory), view.rows))
     plan = worst.plan
     if plan is not None:
-        document.add(*_table(savings_table(plan), view.rows))
+        if plan.savings:
+            document.add(*_table(savings_table(plan), view.rows))
         document.add(*combination_blocks(view, plan))
         if plan.unshardable:
             document.add(*_table(unshardable_table(plan), view.rows))

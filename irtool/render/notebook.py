@@ -48,6 +48,9 @@ DOCUMENTS: dict[str, str] = {
     "irtool.cluster.pipeline.Pipeline": "irtool.render.notebook_reports:pipeline",
     "irtool.cluster.reuse.ReuseReport": "irtool.render.notebook_reports:reuse",
     "irtool.compare.graph_diff.GraphDiff": "irtool.render.notebook_reports:diff",
+    "irtool.compare.losses.comparison.LossComparison": "irtool.render.losses:losses_document",
+    "irtool.ir.finding.Findings": "irtool.render.notebook_reports:findings",
+    "irtool.planning.recovery.Recovery": "irtool.render.notebook_reports:recovery",
     "irtool.sharding.network.report.Report": "irtool.render.notebook_reports:check",
 }
 """By type, the function that makes its document: imported when the first such result is shown."""

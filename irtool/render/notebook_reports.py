@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.render.tables import Document, Heading, Note
+from irtool.render.tables import Column, Document, Heading, Note, Table
 
 if TYPE_CHECKING:
     from irtool.cluster.groups import GroupReport
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from irtool.cluster.pipeline import Pipeline
     from irtool.cluster.reuse import ReuseReport
     from irtool.compare.graph_diff import GraphDiff
+    from irtool.ir.finding import Findings
+    from irtool.planning.recovery import Recovery
     from irtool.sharding.network.report import Report
 
 
@@ -74,3 +76,27 @@ def diff(result: GraphDiff) -> Document:
     from irtool.render.diff import DiffView, diff_document
 
     return diff_document(DiffView(result, result.patterns))
+
+
+def findings(result: Findings) -> Document:
+    """What ``lint`` found."""
+    from irtool.render.findings.places import by_severity
+    from irtool.render.findings.text import summary_text
+
+    first, *rest = summary_text(result).splitlines()
+    columns = [Column("severity"), Column("code"), Column("at"), Column("message"), Column("fix")]
+    rows = [
+        (item.severity, item.code, f"{item.file}:{item.line}", item.message, item.fix or "")
+        for item in by_severity(result.items)
+    ]
+    document = Document([Heading(first), *(Note(text) for text in rest)])
+    document.add(*([Table("", columns, rows, 0, "finding")] if rows else []))
+    return document
+
+
+def recovery(result: Recovery) -> Document:
+    """What changes and moves when devices or layers came or went."""
+    from irtool.planning.recovery_time import Assumptions
+    from irtool.render.recovery import RecoveryView, recovery_document
+
+    return recovery_document(RecoveryView(result, "recovery", Assumptions()))

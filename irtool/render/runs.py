@@ -177,7 +177,7 @@ def runs_page(found: RunComparison, case: Case | None) -> Page:
     lines = answer(found, case)
     document = runs_document(found, case, 0)
     tone = "bad" if found.is_suspicious else "good"
-    body = Document([block for block in document.blocks[len(lines) :]])
+    body = Document(document.blocks[len(lines) :])
     sections = list(document_sections(body))
     title = f"{found.left.path} ↔ {found.right.path}"
     return Page(title, Answer(lines[0], tone, lines[1:]), sections or [TextSection("", [])])

@@ -21,7 +21,8 @@ def runs_object(found: RunComparison, case: Case | None) -> dict[str, object]:
     """The whole answer."""
     shown = found.shown
     comparison = shown.comparison if shown is not None else None
-    return {
+    graphs = diff_object(found.graphs, found.graphs.patterns) if found.graphs is not None else None
+    whole: dict[str, object] = {
         "schema": SCHEMA,
         "left": found.left.path,
         "right": found.right.path,
@@ -49,9 +50,7 @@ def runs_object(found: RunComparison, case: Case | None) -> dict[str, object]:
         ],
         "tensors": [_unit(unit) for unit in found.units],
         "losses": losses_object(found.losses) if found.losses is not None else None,
-        "graphs": diff_object(found.graphs, found.graphs.patterns)
-        if found.graphs is not None
-        else None,
+        "graphs": graphs,
         "suspects": [
             {"why": item.why, "may_bring": item.error, "times": item.times,
              "kind": item.edit.kind, "node": node_object(item.edit.node)}
@@ -60,6 +59,11 @@ def runs_object(found: RunComparison, case: Case | None) -> dict[str, object]:
         "not_compared": found.missing,
         "complaints": [*found.left.complaints, *found.right.complaints],
     }  # fmt: skip
+    if graphs is not None and not found.units:
+        # Without tensors the lists are those of the graphs; nobody is accused by graphs alone.
+        for key in ("matched", "only_left", "only_right", "changed"):
+            whole[key] = graphs[key]
+    return whole
 
 
 def _first(found: RunComparison, case: Case | None) -> dict[str, object] | None:
@@ -171,8 +175,7 @@ def _unit(unit: UnitResult) -> dict[str, object]:
 
 def _partners(fingerprints: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
     return {
-        phase: {"found": have, "distinct": total}
-        for phase, (have, total) in fingerprints.items()
+        phase: {"found": have, "distinct": total} for phase, (have, total) in fingerprints.items()
     }
 
 

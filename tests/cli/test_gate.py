@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,7 @@ def test_run_folders(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
         (["nowhere.ir", "{golden}"], "no such file"),
         (["{golden}", "{golden}", "--threshold", "GAT001"], "is not CODE.NAME=NUMBER"),
         (["{golden}", "{golden}", "--threshold", "GAT001.mots_more=1"], "most_more"),
+        (["{golden}", "{golden}", "--threshold", "GAT001.mots_more=1"], "--threshold: error"),
         (["{golden}", "{golden}", "--select", "GAT999"], "GAT999"),
         (["{golden}", "{golden}", "--select", "COM"], "no rule of the gate"),
     ],
@@ -162,3 +164,29 @@ def test_mistakes_are_explained(
     assert status == 2
     assert words in err
     assert "Traceback" not in err
+
+
+def test_all_ranks_of_two_runs_are_compared(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    old, new = samples / "pipeline_2_stages", tmp_path / "new"
+    shutil.copytree(old, new)
+    assert codes(capsys, old, new) == []
+    worse = new / "rank_2/20_validate_0080.ir"
+    worse.write_text(worse.read_text("utf-8").replace("PrimFunc_ReLU(", "PrimFunc_AllReduce("))
+    report = json.loads(gate(capsys, old, new, "--format", "json")[1])
+    assert [(each["code"], each["ranks"]) for each in report["findings"]] == [("GAT001", [2])]
+    assert report["counts"]["files"] == 6  # ranks 0 and 1 are equal
+    assert codes(capsys, old, new, "--rank", "0") == []
+    shutil.rmtree(new / "rank_0")
+    assert "left out ranks 0: in one of the runs only" in gate(capsys, old, new)[2]
+
+
+def test_dumps_of_different_passes_are_not_compared(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    folder = samples / "mlp_semi_auto"
+    begin = shutil.copy(folder / "step_parallel_begin_0018.ir", tmp_path / "new.ir")
+    status, _, err = gate(capsys, folder / "20_validate_0080.ir", begin)
+    assert status == 2
+    assert "validate cannot be compared with" in err

@@ -170,6 +170,61 @@ def test_a_comment_in_the_source_answers(here: Path, capsys: pytest.CaptureFixtu
     assert "1 suppressed by comments" in out
 
 
+def test_a_baseline_keeps_what_it_knows_of_other_rules(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    update = (REJECTED, "--baseline", "known.json", "--update-baseline")
+    run(capsys, *update)
+    run(capsys, *update, "--select", "COM")
+    assert run(capsys, REJECTED, "--baseline", "known.json")[0] == 0
+
+
+def test_a_file_that_is_no_baseline_is_not_overwritten(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "net.py").write_text("x = 1\n")
+    status, _, err = run(capsys, REJECTED, "--baseline", "net.py", "--update-baseline")
+    assert (status, (here / "net.py").read_text()) == (2, "x = 1\n")
+    assert "no baseline" in err
+
+
+@pytest.mark.parametrize("devices", ["", "device_num = 8"])
+def test_the_environment_is_told_by_the_settings(
+    here: Path, capsys: pytest.CaptureFixture[str], devices: str
+) -> None:
+    (here / "mlp_rejected/case.json").unlink()
+    table = "[context.environment]\nMS_COMM_COMPILER_OPT = -1\nMS_INTERFERED_SAPP = 1\n"
+    (here / "irtool.toml").write_text(f"[context]\n{devices}\n{table}")
+    told = [each["code"] for each in found(capsys, REJECTED, "--select", "ENV")]
+    # Without the devices, the mode is not known either.
+    assert told == (["ENV001", "ENV002"] if devices else ["ENV001"])
+
+
+def test_the_environment_is_a_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "irtool.toml").write_text("[context]\nenvironment = 3\n")
+    status, _, err = run(capsys, REJECTED)
+    assert status == 2
+    assert "irtool.toml: error[CTX002]: environment must be a table" in err
+
+
+def test_the_context_of_a_run_folder_counts_for_its_ranks(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run(capsys, str(samples / "pipeline_4_stages"), "--format", "json")[1]
+    report = json.loads(out)
+    assert "devices" not in {each["need"] for each in report["silent"]}
+    assert {each["code"] for each in report["findings"]} == {"PIP002"}
+
+
+@pytest.mark.parametrize("code", ["GAT", "GAT001", "more-collectives"])
+def test_rules_of_the_gate_are_not_for_lint(
+    here: Path, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
+    status, _, err = run(capsys, REJECTED, "--select", code)
+    assert status == 2
+    assert "irtool gate OLD NEW" in err
+
+
 def nobody_works(*arguments: object, **options: object) -> None:
     raise AssertionError("linted again")
 

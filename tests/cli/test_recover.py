@@ -36,6 +36,35 @@ def test_a_lost_rank(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert "by shifting" in out
 
 
+def test_a_pipeline_reads_the_dumps_of_all_stages(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / "pipeline_run", "--lost", 2, "--format", "json")
+    found = json.loads(out)
+    sets = {each["parameter"]: each["sets"] for each in found["replicas"]}
+    assert sets["layers.0.up"] == [[0, 2], [1, 3]]
+    assert sets["layers.1.up"] == [[4, 6], [5, 7]]
+    assert found["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert found["common_replicas"] == found["weak_points"]
+    survivors = {each["parameter"]: each["survivors"] for each in found["slices_surviving"]}
+    assert survivors["layers.0.up"] == [0]
+    assert "layers.1.up" not in survivors
+    assert {move["device"] // 4 for move in found["moves"][:2]} == {0}
+    assert {move["device"] // 4 for move in found["moves"][2:]} == {1}
+
+
+def test_a_stage_without_a_begin_dump_is_told(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    begin = samples / "pipeline_run/rank_4/step_parallel_begin_0018.ir"
+    status, out, _ = run(capsys, begin)
+    assert "no begin dump of stage 0" in out
+    assert "4,6" in out
+    assert "0,2" not in out
+    assert status == 1
+    assert run(capsys, begin, "--allow-unknown")[0] == 0
+
+
 def test_lost_slices_give_status_1(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     status, out, _ = run(capsys, folder, "--lost", "1,5", "--format", "json")
     found = json.loads(out)
@@ -63,7 +92,7 @@ def test_the_same_graph_keeps_its_compile_cache(
 ) -> None:
     before = samples / "mlp_grown/before"
     _, out, _ = run(capsys, before, "--grown", before)
-    assert "compile cache  still valid" in out
+    assert "still valid: the graph is the same" in out
 
 
 def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

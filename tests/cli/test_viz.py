@@ -160,3 +160,12 @@ def test_problems_in_the_dump_are_status_1(run: Run, tmp_path: Path) -> None:
     ran = run(str(broken), "-f", "dot")
     assert ran.status == 1
     assert ran.output.startswith("digraph")
+
+
+@needs_dot
+def test_chosen_nodes_of_several_lanes_can_be_drawn(run: Run, tmp_path: Path) -> None:
+    """Texts on lines that dot does not rank by are what it fails on."""
+    file = tmp_path / "reductions.svg"
+    ran = run(GPT, "--where", 'op == "AllReduce"', "-o", str(file))
+    assert (ran.status, ran.errors) == (0, "")
+    assert "AllReduce" in file.read_text(encoding="utf-8")

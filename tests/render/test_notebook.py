@@ -14,8 +14,12 @@ import pytest
 import irtool
 from irtool.cluster.memory import memory
 from irtool.compare.graph_diff import diff_graphs
+from irtool.compare.losses.comparison import compare_losses
+from irtool.compare.losses.read import read_loss
 from irtool.ir.display import Shown, view_of
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding, Findings
+from irtool.planning.recovery import Request, recover
 from irtool.render import notebook
 from irtool.render.notebook import DOCUMENTS, document_html
 from irtool.render.tables import Column, Document, Facts, Heading, Note, Table, number_column
@@ -88,6 +92,25 @@ def test_a_difference_shows_what_happened(dump: Dump, samples: Path) -> None:
 
 def test_memory_shows_its_peak(dump: Dump) -> None:
     assert "peak" in html(memory(dump))
+
+
+def test_loss_curves_show_whether_they_differ(samples: Path) -> None:
+    curves = [
+        read_loss(str(samples / "loss" / f"{name}.csv")) for name in ("reference", "bfloat16")
+    ]
+    assert "loss" in html(compare_losses(*curves))
+
+
+def test_a_recovery_shows_what_is_lost(samples: Path) -> None:
+    begin = irtool.load(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
+    context = ParallelContext(devices=8, mode="semi_auto_parallel")
+    assert "replica" in html(recover({0: begin}, context, Request(lost=(3,))))
+
+
+def test_findings_show_what_and_where() -> None:
+    text = html(Findings((Finding("STR001", "error", EVIL, "a.ir", 7),), files=1))
+    assert "STR001" in text
+    assert "a.ir:7" in text
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

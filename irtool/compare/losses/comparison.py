@@ -15,6 +15,7 @@ from statistics import fmean, median
 from typing import Literal, TypeAlias
 
 from irtool.compare.losses.series import LossRun, Series
+from irtool.ir.display import Shown
 
 Verdict: TypeAlias = Literal["identical", "noise", "drift", "different from the first step"]
 
@@ -23,6 +24,8 @@ FIRST_STEP = 1e-3
 bfloat16 makes of a healthy network (3e-5 to 1e-4)."""
 DRIFT_T = 4.0
 """Mean over standard error from which a signed difference is no chance."""
+FEWEST = 8
+"""Steps below which differences that go to one side are no drift: chance does that."""
 FLOOR_FACTOR = 10.0
 """A mean difference below this many times the noise floor is not called a drift."""
 CHANGE_FACTOR = 10.0
@@ -48,7 +51,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class LossComparison:
+class LossComparison(Shown):
     """What came of comparing two curves; errors are relative to the left one.
 
     Attributes:
@@ -313,7 +316,7 @@ def _verdict(
     if first > FIRST_STEP:
         return "different from the first step"
     for found in (drift, after):
-        if found is None or abs(found.t) <= DRIFT_T:
+        if found is None or abs(found.t) <= DRIFT_T or len(deltas) < FEWEST:
             continue
         if abs(found.mean) > FLOOR_FACTOR * floor:
             return "drift"

@@ -39,9 +39,7 @@ class TensorComparison:
     joined_left: Joined | None = None
     joined_right: Joined | None = None
     first: Judged | None = None
-    fingerprints: Mapping[str, tuple[int, int]] = field(
-        default_factory=dict[str, tuple[int, int]]
-    )
+    fingerprints: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
     def counts(self) -> dict[str, int]:

@@ -37,7 +37,7 @@ _NUMPY = {
 
 @lru_cache(maxsize=1024)
 def dtype_name(text: str) -> str:
-    """MindSpore's spelling of an element type: ``Float32`` for ``torch.float32``, ``<f4``, ``FLOAT``."""
+    """MindSpore's spelling of a type: ``Float32`` for ``torch.float32``, ``<f4``, ``FLOAT``."""
     word = text.rpartition(".")[2].strip().lstrip("<>=|").lower()
     word = word.removeprefix("dt_").removesuffix("storage")
     return _SPELLINGS.get(word, text.rpartition(".")[2])

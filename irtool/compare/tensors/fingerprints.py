@@ -27,7 +27,9 @@ def partners(left: TensorRun, right: TensorRun) -> Mapping[str, tuple[int, int]]
         tally = counts.setdefault(phase, [0, 0])
         tally[1] += 1
         tolerance = max(TOLERANCE, 8 * unit)
-        tally[0] += any(_close(figures, other, tolerance) for other in theirs.get((phase, size), ()))
+        tally[0] += any(
+            _close(figures, other, tolerance) for other in theirs.get((phase, size), ())
+        )
     return {phase: (found, total) for phase, (found, total) in counts.items()}
 
 

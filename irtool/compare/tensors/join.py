@@ -261,7 +261,9 @@ def graph_files(folder: str) -> list[str]:
         place = os.path.dirname(place)
         graphs = os.path.join(place, "graphs")
         if os.path.isdir(graphs):
-            names = [name for name in os.listdir(graphs) if name.endswith((".ir", ".ir.gz", ".ir.xz"))]
+            names = [
+                name for name in os.listdir(graphs) if name.endswith((".ir", ".ir.gz", ".ir.xz"))
+            ]
             return [os.path.join(graphs, name) for name in sorted(names, key=_number)]
     return []
 

@@ -1,7 +1,7 @@
-"""MindSpore's own tensor dump: a tree of npy files, statistic.csv, the order of execution.
+r"""MindSpore's own tensor dump: a tree of npy files, statistic.csv, the order of execution.
 
 A file is called ``{operator}.{full name}.{task}.{stream}.{microseconds}.{input|output}.{index}.
-{format}.{type}.npy``; in the full name each of ``/ \\ .`` and space became ``_``.
+{format}.{type}.npy``; in the full name each of ``/ \ .`` and space became ``_``.
 """
 
 from __future__ import annotations

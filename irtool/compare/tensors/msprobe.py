@@ -111,7 +111,7 @@ class _Reader:
         return "statistics"
 
     def entry(self, name: str, entry: Mapping[str, Any]) -> None:
-        kind, type_, phase, owner, call, is_module = _parsed(name)
+        _, type_, phase, owner, call, is_module = _parsed(name)
         attributes: dict[str, object] = {}
         inputs: list[int] = []
         outputs: list[int] = []
@@ -191,11 +191,11 @@ class _Reader:
 
 def _is_nan(value: Any) -> bool:
     """Whether a figure is stated and is NaN (null says that it is not stated)."""
-    return value != value or value.__class__ is str and value.lower() == "nan"
+    return value != value or (value.__class__ is str and value.lower() == "nan")
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or isinstance(value, int | float):
+    if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
         try:

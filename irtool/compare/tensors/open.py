@@ -1,4 +1,4 @@
-"""What a path holds of tensors: run folders, msprobe's folders, digests, plain folders and files."""
+"""What a path holds of tensors: run folders, msprobe's, digests, plain folders and files."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.model import Columns, Op, TensorRun
@@ -77,7 +78,7 @@ class _Pairs:
         self.left: dict[int, tuple[int, How]] = {}
         self.right: dict[int, int] = {}
         cross = left.framework != right.framework and bool(left.framework and right.framework)
-        self.cross = cross or left.kind == "msprobe" and right.kind != "msprobe"
+        self.cross = cross or (left.kind == "msprobe" and right.kind != "msprobe")
         self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
 
     def pair(self, a: int, b: int, how: How) -> None:
@@ -180,7 +181,7 @@ class _Pairs:
             if op.index in self.left and self.left[op.index][0] in place
         ]
         bounds = [(-1, -1), *_rising(anchors), (len(ours), len(theirs))]
-        for (a, b), (c, d) in zip(bounds, bounds[1:], strict=False):
+        for (a, b), (c, d) in pairwise(bounds):
             left = [op for op in ours[a + 1 : c] if op.index not in self.left]
             right = [op for op in theirs[b + 1 : d] if op.index not in self.right]
             if left and right:

@@ -151,9 +151,7 @@ def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None
     return Histogram(coarse, *histogram(ours.ravel(), theirs.ravel(), coarse))
 
 
-def histogram(
-    left: NDArray[Any], right: NDArray[Any], dtype: str
-) -> tuple[tuple[int, ...], float]:
+def histogram(left: NDArray[Any], right: NDArray[Any], dtype: str) -> tuple[tuple[int, ...], float]:
     """Elements by units in the last place, and the bias of the difference."""
     import numpy as np
 

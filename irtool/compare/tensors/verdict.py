@@ -260,7 +260,11 @@ class Judge:
             carried = max(errors, default=0.0) * chi
         stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
         lossy = 4.0 if opaque and op.is_module else 1.0
-        if opaque and op.is_module and (op.phase == "backward" or pair.left.owner in self.composite):
+        if (
+            opaque
+            and op.is_module
+            and (op.phase == "backward" or pair.left.owner in self.composite)
+        ):
             carried = max(carried, 4.0 * self.worst)  # parts of it have run, and are judged
         budget = 1.42 * carried + lossy * (
             chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
@@ -342,9 +346,7 @@ class Judge:
             (p, self.measures[p]) for p in places if p in self.measures and is_float(dtypes[p[0]])
         ]
 
-    def _enters(
-        self, found: Judged, inputs: Sequence[tuple[tuple[int, int], Measure]]
-    ) -> bool:
+    def _enters(self, found: Judged, inputs: Sequence[tuple[tuple[int, int], Measure]]) -> bool:
         """Whether an input is further apart than all that came before could explain."""
         left, right = self.left.columns, self.right.columns
         op = found.pair.left
@@ -375,9 +377,7 @@ class Judge:
                     continue
                 if self._has_no_effect(found, unit, factor):
                     continue  # a sum does not care which of its terms comes first
-                found.entered = (
-                    f"{left.labels[places[0]]} is further apart than anything before it"
-                )
+                found.entered = f"{left.labels[places[0]]} is further apart than anything before it"
                 self._accuse(found, places, measure)
                 return True
         return False
@@ -613,5 +613,3 @@ def _tensor_text(columns: Columns, place: int) -> str:
 def first_fault(judged: Sequence[Judged]) -> Judged | None:
     """The first operator that introduces error, in the order of execution."""
     return next((item for item in judged if item.verdict == "introduces error"), None)
-
-

@@ -86,7 +86,7 @@ def sync_navigation(
         left: material of the left graph.
         right: material of the right graph.
         pairs: nodes of the left dump with those of the right one; what is in no pair is shown as
-            deleted (left) or new (right).
+            deleted (left) or new (right).  Parameters and inputs belong together by name.
     """
     sides = [_keys_by_node(material) for material in (left, right)]
     entries: list[Object] = []
@@ -97,6 +97,12 @@ def sync_navigation(
         ]
         if ids[0] and ids[1]:
             entries.append({"leftNodeIds": ids[0], "rightNodeIds": ids[1]})
+    ours, theirs = (_keys_by_parameter(material) for material in (left, right))
+    entries += [
+        {"leftNodeIds": keys, "rightNodeIds": theirs[name]}
+        for name, keys in ours.items()
+        if name in theirs
+    ]
     return {
         "type": "sync_navigation",
         "mappingEntries": entries,
@@ -111,6 +117,14 @@ def _keys_by_node(material: Material) -> dict[Node, list[str]]:
     for leaf, key in leaf_keys(material).items():
         if leaf.node is not None:
             found[leaf.node].append(key)
+    return found
+
+
+def _keys_by_parameter(material: Material) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for leaf, key in leaf_keys(material).items():
+        if leaf.node is None:
+            found[leaf.name].append(key)
     return found
 
 

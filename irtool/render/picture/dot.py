@@ -122,6 +122,8 @@ class _Writer:
         self.picture = picture
         self.aligned = alignment != "none"
         self.tie_length = "0" if alignment == "level" else "1"
+        # Texts on lines that don't rank are another thing on which dot fails now and then.
+        self.texts_across = alignment == "level"
         self.overlays = {overlay.topic: overlay for overlay in overlays}
         self.colours: Colouring = colouring(picture, overlays)
         self.boxes = {box.id: box for box in picture.boxes}
@@ -140,7 +142,7 @@ class _Writer:
         across = sum(
             not same_lane(self.boxes[edge.tail], self.boxes[edge.head])
             for edge in picture.edges
-            if edge.kind == "data"
+            if edge.kind in ("data", "order")
         )
         self.crowded = len(picture.boxes) > CROWDED or across > MOST_ACROSS
 
@@ -333,9 +335,17 @@ class _Writer:
         """In a crowded picture, lines between lanes would cover everything else."""
         if is_tie(edge) and (self.crowded or not self.aligned):
             return True
-        if not self.crowded or edge.kind in ("transfer", "call") or edge.note:
+        if not self.crowded or edge.kind in ("transfer", "call"):
+            return False
+        if edge.note and edge.kind == "data":
             return False
         return not same_lane(tail, head)
+
+    def _speaks_across(self, edge: Edge) -> bool:
+        """Whether a line between lanes has a text: what is inserted, sent or called there."""
+        if not self.texts_across or edge.kind == "order":
+            return False
+        return edge.kind != "data" or bool(edge.note)
 
     def _line(self, edge: Edge, tail: Box, head: Box) -> dict[str, str]:
         if is_tie(edge):
@@ -346,9 +356,9 @@ class _Writer:
         look = {"color": _LINE_COLOURS[edge.kind]}
         within = same_lane(tail, head)
         if not self.plain_edges:
-            label = edge_label(edge, tail) if within or edge.kind != "data" or edge.note else ""
-            if label:
-                look["label"] = label
+            if within or self._speaks_across(edge):
+                label = edge_label(edge, tail)
+                look |= {"label": label} if label else {}
             look["tooltip"] = plain(edge_tooltip(edge, tail, head))
         if edge.kind == "data" and not within:
             look |= {"color": "#BBBBBB", "fontcolor": "#999999", "penwidth": "0.7"}

@@ -30,6 +30,12 @@ def test_comm_compiler_opt_that_is_not_set(samples: Path, environment: object) -
     assert not found.findings
 
 
+@pytest.mark.parametrize("code", ["ENV001", "ENV002"])
+def test_an_environment_that_nobody_told(samples: Path, code: str) -> None:
+    silenced = lint(rule(code), facts(samples / "gpt/20_validate_0080.ir")).silenced
+    assert [each.need for each in silenced] == ["environment"]
+
+
 def test_comm_compiler_opt_in_its_time() -> None:
     old = dump_of("%0([CNode]1) = ReLU(%para1_x) {}").replace("# ", "#")
     told = lint(rule("ENV001"), facts(old, environment={"MS_COMM_COMPILER_OPT": "-1"}))

@@ -92,7 +92,7 @@ def test_a_dimension_with_fewer_elements_than_parts() -> None:
     text = matmul(0, "%para1_x", "((8192, 1), (1, 1))")
     found = the_one(lint(rule("STR004"), network(text, device_num=8192 // 2)))
     assert found.message == (
-        "MatMul: dimension 0 of input 1 has 4096 elements and is split into 8192"
+        "MatMul: dimension 0 of input 0 has 4096 elements and is split into 8192"
     )
     assert found.severity == "error"
 

@@ -38,11 +38,9 @@ class Oversplit(ReportRule):
 
 
 def oversplit(item: OperatorReport) -> tuple[int, int, int, int] | None:
-    """Input (from 1), dimension (from 0), its size and its parts, where there are too few."""
+    """Input and dimension (both from 0), its size and its parts, where there are too few."""
     tensors = item.call.call.tensors
-    for number, (tensor, splits) in enumerate(
-        zip(tensors, item.strategy or (), strict=False), start=1
-    ):
+    for number, (tensor, splits) in enumerate(zip(tensors, item.strategy or (), strict=False)):
         for axis, (size, parts) in enumerate(zip(tensor.shape or (), splits, strict=False)):
             if 0 < size < parts:
                 return number, axis, size, parts

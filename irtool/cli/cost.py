@@ -1,0 +1,157 @@
+"""``irtool cost``: where does a step go, and what would make it shorter?"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.begin import context_of, find_begin
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.inputs import STDIN_NAME, read_input
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, report_problems
+from irtool.cluster.machine import (
+    BUILT_IN,
+    Machine,
+    MachineError,
+    built_in,
+    default_machine,
+    machine_from,
+    tomllib,
+)
+from irtool.ir.dump import Dump
+from irtool.ir.run import InputFile
+from irtool.render.json import json_text
+from irtool.render.page.page import render_page
+from irtool.sharding.check import check
+from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+def _cost(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
+                       show_default=False),
+    ],
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="table is for people.")
+    ] = Format.table,
+    machine: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
+    ] = "",
+    limit: options.Limit = None,
+    graph: options.GraphNumber = None,
+    allow_unknown: options.AllowUnknown = False,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:  # fmt: skip
+    """Where does a step go: arithmetic, communication by cause, redistribution, the optimizer?
+
+    Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
+    """
+    _need_numpy()
+    from irtool.planning.cost_report import step_cost
+    from irtool.planning.plan_structure import structure_of
+    from irtool.render.cost import CostView, cost_document, cost_object, cost_page
+
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    file = find_begin(path, context.rank, graph)
+    dump = read_begin(file)
+    resolved = context_of(file, context, configuration)
+    chosen = machine_named(machine, resolved.context.target)
+    report = check(dump, resolved.context)
+    if not report.operators:
+        reason = report.findings[0].message if report.findings else "nothing here has a strategy"
+        raise Failure(f"nothing can be priced: {reason}", file.path)
+    found = step_cost(structure_of(dump, resolved.context), report, chosen)
+    view = CostView(found, report, file.path, limit)
+    output = Output(output_file)
+    if format is Format.json:
+        output.write(json_text(cost_object(view)) + "\n")
+    elif format is Format.html:
+        output.write(render_page(cost_page(view)))
+    else:
+        output.show(cost_document(view))
+    output.close()
+    incomplete = bool(found.unknown) or report.accepted is None
+    refused = report.accepted is False
+    return 1 if dump.problems or refused or (incomplete and not allow_unknown) else 0
+
+
+command = context_command("cost", _cost)
+
+
+def _need_numpy() -> None:
+    try:
+        import numpy  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise Failure("prices need numpy", hint="pip install 'irtool[plan]'") from None
+
+
+def read_begin(file: InputFile) -> Dump:
+    """A dump with statements in it; its problems go to stderr.
+
+    Raises:
+        Failure: it can't be read, or is empty.
+    """
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    report_problems(dump.problems)
+    if not any(True for _ in dump.nodes()):
+        place = STDIN_NAME if file.path == STDIN else file.path
+        raise Failure("there is no statement in this dump", place, code="SYN000")
+    return dump
+
+
+def machine_named(name: str, target: str) -> Machine:
+    """A built-in machine, one from a TOML file, or that of the target.
+
+    Raises:
+        Failure: there is none of that name, or the file makes no sense.
+    """
+    if not name:
+        return default_machine(target)
+    if name in BUILT_IN:
+        return built_in(name)
+    if not os.path.isfile(name):
+        raise Failure(f"there is no machine {name}", "--machine", hint=", ".join(BUILT_IN))
+    try:
+        with open(name, "rb") as stream:
+            return machine_from(tomllib.load(stream))
+    except (OSError, tomllib.TOMLDecodeError, MachineError) as error:
+        raise Failure(str(error), name) from None
+
+
+def byte_count(text: str, option: str) -> int:
+    """``30GiB``, ``30G`` and ``800MB`` as bytes.
+
+    Raises:
+        Failure: it is no size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise Failure(f"{text} is no size", option, hint=f"{option} 30GiB")
+    unit = 1024 if match[3] or not text.lower().rstrip().endswith("b") else 1000
+    return int(float(match[1]) * unit ** " kmgt".index(match[2].lower() or " "))

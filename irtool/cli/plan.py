@@ -1,0 +1,249 @@
+"""``irtool plan``: which strategies would be better, and how far from the best?"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.begin import context_of, find_begin
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.cost import byte_count, machine_named, read_begin
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.render.json import json_text
+from irtool.render.page.page import render_page
+from irtool.sharding.operator import Strategy
+from irtool.syntax.printer import dumps
+from irtool.syntax.query import QueryError, query
+
+if TYPE_CHECKING:
+    from irtool.planning.plan import Plan
+
+
+class Format(str, Enum):
+    """Output formats."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    ir = "ir"
+    strategy = "strategy"
+    shard = "shard"
+
+
+class Keys(str, Enum):
+    """Which of MindSpore's strategy files."""
+
+    operators = "operators"
+    parameters = "parameters"
+
+
+class Algorithm(str, Enum):
+    """How to search."""
+
+    exact = "exact"
+    recursive = "recursive"
+    propagation = "propagation"
+
+
+def _plan(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
+                       show_default=False),
+    ],
+    format: Annotated[
+        Format, typer.Option("--format", "-f", help="ir, strategy and shard are the plan itself.")
+    ] = Format.table,
+    algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact,
+    to: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")
+    ] = None,
+    machine: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
+    ] = "",
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUERY=STRATEGY", help="Operators that must have a strategy."),
+    ] = None,
+    keep_configured: Annotated[
+        bool, typer.Option("--keep-configured", help="What users sharded stays as it is.")
+    ] = False,
+    region: Annotated[
+        str | None, typer.Option(metavar="QUERY", help="Plan these operators, freeze all others.")
+    ] = None,
+    keys: Annotated[
+        Keys, typer.Option(help="With --format strategy: which of MindSpore's files.")
+    ] = Keys.operators,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="SAVED.json", help="A strategy file of MindSpore's to check keys by."),
+    ] = None,
+    limit: options.Limit = None,
+    graph: options.GraphNumber = None,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:  # fmt: skip
+    """Which strategy would be better, and how far from the best can it be?
+
+    Exit status: 0 the dump's strategies are as good; 1 there is something better, or the dump has
+    no complete plan; 2 there is no plan. With --format ir, strategy and shard always 0 or 2.
+    """
+    if algorithm is not Algorithm.exact:
+        raise Failure(
+            f"{algorithm.value} search is not there yet", "--algorithm", hint="--algorithm exact"
+        )
+    _need_numpy()
+    from irtool.planning.plan import CannotPlan, plan
+    from irtool.render.plan import PlanView, plan_document, plan_object, plan_page
+
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    file = find_begin(path, context.rank, graph)
+    dump = read_begin(file)
+    resolved = context_of(file, context, configuration)
+    chosen = machine_named(machine, resolved.context.target)
+    try:
+        found = plan(
+            dump,
+            resolved.context,
+            chosen,
+            devices=to,
+            pinned=_pins(dump, pin or []),
+            keep_configured=keep_configured,
+            region=_region(dump, region),
+            memory_limit=None if memory is None else byte_count(memory, "--memory"),
+        )
+    except CannotPlan as error:
+        raise Failure(str(error), path) from None
+    for text in found.notes:
+        note(text)
+    output = Output(output_file)
+    view = PlanView(found, file.path, limit)
+    if format is Format.json:
+        output.write(json_text(plan_object(view)) + "\n")
+    elif format is Format.html:
+        output.write(render_page(plan_page(view)))
+    elif format is Format.table:
+        output.show(plan_document(view))
+    else:
+        for piece in _plan_itself(found, format, keys, names):
+            output.write(piece)
+        output.close()
+        return 0
+    output.close()
+    better = found.before is None or found.after.seconds < found.before.seconds * (1 - 1e-9)
+    return 1 if better else 0
+
+
+command = context_command("plan", _plan)
+
+
+def _plan_itself(found: Plan, format: Format, keys: Keys, names: str | None) -> list[str]:
+    """The plan in a form that MindSpore or a person takes."""
+    from irtool.planning.strategy_files import (
+        NotExpressible,
+        operator_file,
+        parameter_file,
+        shard_lines,
+    )
+
+    if format is Format.ir:
+        return [dumps(found.dump)]
+    if format is Format.shard:
+        return [f"{line}\n" for line in shard_lines(found)]
+    try:
+        if keys is Keys.operators:
+            return [json.dumps(operator_file(found, _names(names)), sort_keys=True) + "\n"]
+        file, left = parameter_file(found)
+    except NotExpressible as error:
+        hint = "--keys parameters, or --format shard"
+        raise Failure(str(error), "--format strategy", hint=hint) from None
+    if left:
+        note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
+    return [json.dumps(file, sort_keys=True) + "\n"]
+
+
+def _names(path: str | None) -> Mapping[str, object] | None:
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found: Any = json.load(stream)
+    except (OSError, ValueError) as error:
+        raise Failure(f"can't be read: {error}", path) from None
+    if not isinstance(found, dict):
+        raise Failure("is no strategy file: no JSON object", path)
+    return cast("Mapping[str, object]", found)
+
+
+def _need_numpy() -> None:
+    try:
+        import numpy  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise Failure("the search needs numpy", hint="pip install 'irtool[plan]'") from None
+
+
+# -- options -------------------------------------------------------------------------------------
+
+
+def _predicate(option: str, text: str) -> Callable[[Node], bool]:
+    try:
+        return query(text)
+    except QueryError as error:
+        raise Failure(
+            error.message, f"{option}:1:{error.column}", error.column, error.text, error.hint,
+            "QRY001",
+        ) from None  # fmt: skip
+
+
+def _region(dump: Dump, text: str | None) -> frozenset[Node] | None:
+    if text is None:
+        return None
+    found = frozenset(dump.nodes(where=_predicate("--region", text)))
+    if not found:
+        raise Failure("no node is like this", "--region")
+    return found
+
+
+def _pins(dump: Dump, given: list[str]) -> dict[Node, Strategy]:
+    """``QUERY=STRATEGY``: the strategy begins behind the last ``=`` that is followed by ``(``."""
+    found: dict[Node, Strategy] = {}
+    for text in given:
+        at = text.rfind("=(")
+        if at < 0:
+            hint = "--pin 'op == \"MatMul\"=((8, 1), (1, 1))'"
+            raise Failure(f"{text} holds no strategy", "--pin", hint=hint)
+        strategy = _strategy(text[at + 1 :])
+        nodes = list(dump.nodes(where=_predicate("--pin", text[:at])))
+        if not nodes:
+            raise Failure(f"no node is like {text[:at]}", "--pin")
+        found |= dict.fromkeys(nodes, strategy)
+    return found
+
+
+def _strategy(text: str) -> Strategy:
+    try:
+        value: Any = ast.literal_eval(text)
+        rows = tuple(tuple(row) for row in value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        rows = None
+    if rows is None or not all(
+        isinstance(n, int) and not isinstance(n, bool) and n > 0 for row in rows for n in row
+    ):
+        raise Failure(f"{text} is no strategy", "--pin", hint="a tuple of tuples: ((8, 1), (1, 1))")
+    return rows

@@ -1,0 +1,434 @@
+"""A strategy for every operator: the cheapest under the cost model, with a proof of how cheap.
+
+The search is exact: tables of all choices (``cost_tables``), their least sum (``exact``).  Prices
+of redistributions are lower bounds at first; those that the best choice uses are asked for, and the
+search goes on until it uses no other.  Then the choice is optimal under the exact prices, too:
+no other choice costs less even under prices that are too low.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf, isinf
+
+from irtool.cluster.machine import Machine
+from irtool.ir.display import Shown
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Graph
+from irtool.ir.items import Item
+from irtool.ir.node import Node
+from irtool.planning.annotate import with_strategies
+from irtool.planning.cost_report import StepCost, step_cost
+from irtool.planning.cost_tables import CannotPlan, Given, LinkTable, Model, model_of
+from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.exact import Floats, Memo, solve, value_of
+from irtool.planning.plan_structure import FIXED, Structure, structure_of
+from irtool.sharding.check import check
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+from irtool.sharding.operator import Strategy
+
+MOST_ROUNDS = 400
+"""Rounds of asking for exact prices; beyond, what is left is a bound."""
+ALSO_ASKED = 16
+"""Other pairs whose price is asked for together with that of a pair in use."""
+_PRICES = 24
+"""Steps of the search for the price of memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """What is planned for one operator.
+
+    ``node`` stands in the plan's dump. ``before`` is None where the dump had no strategy. ``why``:
+    why MindSpore's own strategy is all there is ("": there was a choice).
+    """
+
+    node: Node
+    before: Strategy | None
+    after: Strategy | None
+    out_before: Strategy | None
+    out_after: Strategy | None
+    pinned: bool
+    why: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it gets another strategy than it had."""
+        return (self.before, self.out_before) != (self.after, self.out_after)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Shown):
+    """A plan.
+
+    Attributes:
+        dump: the dump with the plan's strategies.
+        context: that the plan is for.
+        report: what ``check`` says of it.
+        operators: every operator that has a strategy, in MindSpore's order.
+        before: cost of what the dump had; None: it had no complete plan for these devices.
+        after: cost of the plan.
+        lower_bound: seconds that no plan under the same constraints can be below.
+        memory_limit: bytes, if there is a limit.
+        seconds: CPU time of tables and search.
+        rounds: how often the search was run.
+        notes: what the reader should know.
+    """
+
+    dump: Dump
+    context: ParallelContext
+    report: Report
+    operators: tuple[PlannedOperator, ...]
+    before: StepCost | None
+    after: StepCost
+    lower_bound: float
+    memory_limit: int | None
+    seconds: float
+    rounds: int
+    notes: tuple[str, ...]
+
+    @property
+    def gap(self) -> float:
+        """By what part of the bound the plan may be above the optimum."""
+        if self.lower_bound <= 0:
+            return 0.0
+        return max(0.0, self.after.seconds / self.lower_bound - 1)
+
+
+def plain_dump(dump: Dump) -> Dump:
+    """The dump without the strategies that stand behind statements."""
+
+    def item_of(item: Item | Graph) -> Item | Graph:
+        if not isinstance(item, Graph):
+            return item
+        items = tuple(
+            replace(each, strategy=None, graph=None) if isinstance(each, Node) else each
+            for each in item.items
+        )
+        return replace(item, items=items, dump=None)
+
+    return replace(dump, items=tuple(item_of(item) for item in dump.items))
+
+
+def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
+    """The context that a plan is checked and loaded under.
+
+    Raises:
+        CannotPlan: MindSpore does not take that many devices.
+    """
+    mode = context.mode if context.is_parallel else "semi_auto_parallel"
+    base = replace(context, rank=0, mode=mode, search="sharding_propagation")
+    problem = device_count_problem(devices, base)
+    if problem:
+        legal = list(legal_counts(devices, base))[:1]
+        more = next(
+            (n for n in range(devices + 1, 2 * devices + 9) if not device_count_problem(n, base)),
+            None,
+        )
+        near = " or ".join(str(n) for n in (*legal, *([more] if more else [])))
+        raise CannotPlan(f"{devices} devices: {problem}; {near} would do")
+    return replace(base, devices=devices)
+
+
+def plan(
+    dump: Dump,
+    context: ParallelContext,
+    machine: Machine,
+    *,
+    devices: int | None = None,
+    pinned: Mapping[Node, Strategy] | None = None,
+    keep_configured: bool = False,
+    region: frozenset[Node] | None = None,
+    memory_limit: int | None = None,
+) -> Plan:
+    """Find the cheapest legal strategies.
+
+    Args:
+        dump: a begin dump, with strategies or without.
+        context: what the dump was compiled under.
+        machine: what things cost.
+        devices: devices to plan for; None: those of the context.
+        pinned: strategies that must be, by node of the dump.
+        keep_configured: operators that users gave a strategy keep it.
+        region: nodes of the dump to plan; all others keep what they have.
+        memory_limit: bytes of one device.
+
+    Raises:
+        CannotPlan: there is no such plan; the message says what would have to change.
+    """
+    target = planned_context(context, devices or context.devices)
+    started = time.process_time()
+    plain = plain_dump(dump)
+    twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
+    structure = structure_of(plain, target)
+    if not structure.calls:
+        raise CannotPlan("no operator here takes a strategy")
+    current = _current(dump, twins, structure, context)
+    fixed = {twins[node]: (rows, None) for node, rows in (pinned or {}).items()}
+    for node in fixed:
+        if node not in structure.calls or primitive(node) in FIXED:
+            raise CannotPlan(f"{node.id} {node.op} (line {node.line}) takes no strategy")
+    if keep_configured:
+        fixed = {**_configured(structure), **fixed}
+    if region is not None:
+        fixed = {**_outside(structure, current, {twins[node] for node in region}), **fixed}
+    model = model_of(structure, machine, current, fixed)
+    found = _search(model, memory_limit)
+    elapsed = time.process_time() - started
+    return _told(model, found, current, memory_limit, elapsed)
+
+
+# -- what the dump says --------------------------------------------------------------------------
+
+
+def _current(
+    dump: Dump, twins: Mapping[Node, Node], structure: Structure, context: ParallelContext
+) -> dict[Node, Given]:
+    """Strategies that the dump has, by node of the plain dump."""
+    report = check(dump, context) if context.is_parallel else None
+    found: dict[Node, Given] = {}
+    for item in report.operators if report is not None else ():
+        node = twins.get(item.node)
+        if node in structure.calls and item.strategy and item.node.in_strategy is not None:
+            found[node] = (item.strategy, item.out_strategy)
+    return found
+
+
+def _configured(structure: Structure) -> dict[Node, Given]:
+    """Strategies that users gave: those of the primitives' attributes."""
+    return {
+        node: (judged.wanted.strategy, judged.wanted.out_strategy)
+        for node, judged in structure.calls.items()
+        if judged.wanted.strategy is not None and primitive(node) not in FIXED
+    }
+
+
+def _outside(
+    structure: Structure, current: Mapping[Node, Given], region: set[Node]
+) -> dict[Node, Given]:
+    missing = [
+        node
+        for node, judged in structure.calls.items()
+        if node not in region
+        and node not in current
+        and primitive(node) not in FIXED
+        and judged.call.call.tensors
+        and judged.judgement.kind == "rule"
+    ]
+    if missing:
+        first = missing[0]
+        raise CannotPlan(
+            f"outside of the region nothing may change, but {len(missing)} operators there have no "
+            f"strategy, the first in line {first.line}: {first.op}"
+        )
+    return {
+        node: given
+        for node, given in current.items()
+        if node not in region and primitive(node) not in FIXED
+    }
+
+
+# -- the search ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    choices: tuple[int, ...]
+    bound: float
+    rounds: int
+
+
+@dataclass(slots=True)
+class _Search:
+    model: Model
+    memo: Memo
+    rounds: int = 0
+
+    def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
+        """Choices with the least sum, the sum, and the bound; prices are exact at the end."""
+        model = self.model
+        sizes = [len(each) for each in model.candidates]
+        best: tuple[int, ...] | None = None
+        value, bound = inf, -inf
+        for _ in range(MOST_ROUNDS):
+            self.rounds += 1
+            solution = solve(sizes, unary, model.pairs(), self.memo)
+            bound = max(bound, solution.bound)
+            new = self.refine(solution.choices)
+            reached = value_of(solution.choices, unary, model.pairs())
+            if best is None or reached < value:
+                best, value = solution.choices, reached
+            if not new or value <= bound * (1 + 1e-9):
+                break
+        assert best is not None
+        return best, value, min(bound, value)
+
+    def refine(self, choices: tuple[int, ...]) -> bool:
+        """Ask for the prices that some choices use; whether there were any to ask for."""
+        model = self.model
+        asked: dict[int, LinkTable] = {}
+        for item in model.links:
+            ends = choices[item.source], choices[item.target]
+            if not item.table.is_exact(*ends):
+                item.table.refine(model.chains, *ends, also=ALSO_ASKED)
+                asked[id(item.table)] = item.table
+        for table in asked.values():
+            table.renew()
+        return bool(asked)
+
+
+def _search(model: Model, limit: int | None) -> _Found:
+    search = _Search(model, Memo())
+    choices, value, bound = search.best(model.unary)
+    if isinf(value) or isinf(model.constant):
+        raise CannotPlan(
+            "no choice of strategies fits together: the users of some weight, or the ends of some "
+            "edge, allow no common layout under what is pinned"
+        )
+    if limit is None or model.memory_of(choices) <= limit:
+        return _Found(choices, bound + model.constant, search.rounds)
+    return _within(search, limit, bound)
+
+
+def _within(search: _Search, limit: int, bound: float) -> _Found:
+    """The cheapest plan that fits: a price on memory, raised until it does (Lagrange).
+
+    With price ``p`` the least of ``seconds + p (memory - limit)`` is a lower bound for every plan
+    that fits; the best of these bounds, and the best plan that fits, are what is left.
+    """
+    model = search.model
+    least = model.memory_of([int(each.argmin()) for each in model.memory])
+    if least > limit:
+        raise CannotPlan(
+            f"no strategies fit into {limit:,} bytes a device: weights, gradients, states and "
+            f"results take {least:,.0f} bytes at least. More devices, optimizer parallel or "
+            "recomputation would be needed"
+        )
+    low, high = 0.0, _first_price(model, bound, limit)
+    best: tuple[int, ...] | None = None
+    cheapest = inf
+    for step in range(_PRICES):
+        price = high if best is None else (low + high) / 2
+        unary = tuple(
+            seconds + price * held for seconds, held in zip(model.unary, model.memory, strict=True)
+        )
+        choices, _, reached = search.best(unary)
+        bound = max(bound, reached - price * (limit - model.constant_memory))
+        if model.memory_of(choices) <= limit:
+            high = price
+            value = value_of(choices, model.unary, model.pairs())
+            if value < cheapest:
+                best, cheapest = choices, value
+        else:
+            low = price
+            if best is None:
+                high = price * 8
+        if best is not None and (cheapest <= bound * (1 + 1e-6) or step > _PRICES):
+            break
+    if best is None:
+        raise CannotPlan(f"no plan that fits into {limit:,} bytes a device was found")
+    return _Found(best, min(bound, cheapest) + model.constant, search.rounds)
+
+
+def _first_price(model: Model, seconds: float, limit: int) -> float:
+    return seconds / max(1.0, float(limit))
+
+
+# -- the answer ----------------------------------------------------------------------------------
+
+
+def _told(
+    model: Model,
+    found: _Found,
+    current: Mapping[Node, Given],
+    limit: int | None,
+    elapsed: float,
+) -> Plan:
+    structure = model.structure
+    strategies: dict[Node, Strategy] = {}
+    outs: dict[Node, Strategy] = {}
+    places: list[tuple[Node, int]] = []
+    for at, (node, item) in enumerate(model.chosen(found.choices).items()):
+        places.append((node, at))
+        if item.strategy is not None and primitive(node) not in FIXED:
+            strategies[node] = item.strategy
+            if item.out_strategy is not None:
+                outs[node] = item.out_strategy
+    planned = with_strategies(structure.dump, strategies, outs)
+    twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
+    report = check(planned, structure.context)
+    if report.accepted is False:
+        first = next(item for item in report.findings if item.severity == "error")
+        raise CannotPlan(
+            f"the plan would be refused, which is a fault of irtool: {first.op} in line "
+            f"{first.line}: {first.message}"
+        )
+    own = structure_of(planned, structure.context)
+    after = step_cost(own, report, model.machine)
+    operators = tuple(
+        PlannedOperator(
+            twins[node],
+            *(current.get(node, (None, None))[:1]),
+            model.candidates[at].items[found.choices[at]].strategy,
+            current.get(node, (None, None))[1],
+            model.candidates[at].items[found.choices[at]].out_strategy,
+            node in model.pinned,
+            model.candidates[at].why,
+        )
+        for node, at in places
+        if primitive(node) not in FIXED
+    )
+    return Plan(
+        planned,
+        structure.context,
+        report,
+        operators,
+        _before(model, current),
+        after,
+        found.bound,
+        limit,
+        elapsed,
+        found.rounds,
+        tuple(_notes(model, report)),
+    )
+
+
+def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
+    """The cost of what the dump had, for the same devices; None if it was not complete or legal."""
+    structure = model.structure
+    needed = [
+        node
+        for node, candidates in zip(model.nodes, model.candidates, strict=True)
+        if len(candidates) > 1 and primitive(node) not in FIXED
+    ]
+    if not needed or any(node not in current for node in needed):
+        return None
+    old = with_strategies(
+        structure.dump,
+        {node: given[0] for node, given in current.items() if primitive(node) not in FIXED},
+        {node: given[1] for node, given in current.items() if given[1] is not None},
+    )
+    report = check(old, structure.context)
+    if report.accepted is False:
+        return None
+    return step_cost(structure_of(old, structure.context), report, model.machine)
+
+
+def _notes(model: Model, report: Report) -> list[str]:
+    found: list[str] = []
+    whys: dict[str, int] = {}
+    for candidates in model.candidates:
+        if candidates.why:
+            whys[candidates.why] = whys.get(candidates.why, 0) + 1
+    found += [f"{why} ({count} times)" for why, count in whys.items()]
+    if report.accepted is None:
+        unknown = sum(item.code == "unknown" for item in report.findings)
+        found.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")
+    return found
+
+
+__all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context"]

@@ -1,0 +1,257 @@
+"""What ``irtool cost`` shows: shares of a step, the dearest operators and edges, what to pull."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.ir.node import Node
+from irtool.planning.cost_report import CostItem, StepCost
+from irtool.planning.costs import ASSUMPTIONS
+from irtool.render.page.document import document_sections
+from irtool.render.page.page import Answer, Page, Tone
+from irtool.render.tables import (
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Table,
+    number_column,
+    text_column,
+)
+from irtool.render.text import bytes_text, plural
+from irtool.sharding.network.report import Report
+
+SCHEMA = "irtool.cost/1"
+USUAL_ROWS = 10
+
+LEVERS = {
+    "compute": "plan: use more devices on it",
+    "operator collectives": "plan: split another dimension, or scatter the sum",
+    "redistribution": "plan: one layout on both sides",
+    "gradients": "plan: split the weight; comm fuse: fewer, larger sums",
+    "optimizer parallel": "comm fuse, or share states among fewer devices",
+    "optimizer": "optimizer parallel: each device updates a part",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CostView:
+    """A step's cost, and the report that it was made from."""
+
+    cost: StepCost
+    report: Report
+    path: str
+    limit: int | None = None
+
+
+def seconds_text(seconds: float) -> str:
+    """``1.25 ms``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"
+
+
+def share_text(part: float, whole: float) -> str:
+    """``37.5 %``."""
+    return f"{100 * part / whole:.1f} %" if whole > 0 else "?"
+
+
+def place_text(node: Node | None) -> str:
+    """Where a node comes from: the line of Python, or that of the dump."""
+    if node is None:
+        return ""
+    location = node.location
+    if location is None:
+        return f"line {node.line} of the dump"
+    code = (location.source or "").strip().strip("/").strip()
+    return f"{location.path}:{location.line}" + (f": {code}" if code else "")
+
+
+def lever_of(item: CostItem) -> str:
+    """What would make an item cheaper."""
+    cause = max(item.seconds, key=lambda each: item.seconds[each])
+    return LEVERS[cause]
+
+
+def cost_document(view: CostView) -> Document:
+    """The answer, shares, and the dearest parts."""
+    cost = view.cost
+    document = Document([Heading(f"{view.path}: {answer_text(view)}"), Facts(_facts(view))])
+    document.add(shares_table(cost), links_table(cost), dearest_table(view))
+    document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:5]))
+    document.add(*(Note(f"assumed: {text}") for text in (*ASSUMPTIONS, *_of_machine(cost))))
+    return document
+
+
+def _of_machine(cost: StepCost) -> list[str]:
+    return [f"{cost.machine.name}: {text}" for text in cost.machine.sources]
+
+
+def answer_text(view: CostView) -> str:
+    """``a step takes 12.3 ms: 60 % compute, …``."""
+    cost = view.cost
+    what = "a step" if cost.differentiates else "a forward pass (the dump takes no gradient)"
+    shares = sorted(cost.shares.items(), key=lambda each: -each[1])
+    named = ", ".join(
+        f"{share_text(seconds, cost.seconds)} {cause}" for cause, seconds in shares[:3] if seconds
+    )
+    text = f"{what} of {seconds_text(cost.seconds)}: {named}"
+    if view.report.accepted is False:
+        return f"MindSpore would refuse these strategies; {text}"
+    return text
+
+
+def _facts(view: CostView) -> list[tuple[str, str]]:
+    cost, memory = view.cost, view.cost.memory
+    work = cost.shares["compute"] * (2 / 3 if cost.differentiates else 0)
+    hidden = min(cost.shares["gradients"], work)
+    facts = [
+        ("devices", f"{view.report.devices}, seen from rank {view.report.context.rank}"),
+        ("machine", f"{cost.machine.name}; only ratios of times mean something"),
+        (
+            "memory",
+            f"{bytes_text(memory.total)} a device: {bytes_text(memory.weights)} weights, "
+            f"{bytes_text(memory.gradients)} gradients, {bytes_text(memory.states)} states, "
+            f"{bytes_text(memory.activations)} results kept",
+        ),
+    ]
+    if hidden:
+        facts.append(
+            (
+                "could be hidden",
+                f"{seconds_text(hidden)} of gradient sums behind the backward pass, at best",
+            )
+        )
+    return facts
+
+
+def shares_table(cost: StepCost) -> Table:
+    """Seconds by cause."""
+    rows = [
+        [cause, seconds_text(seconds), share_text(seconds, cost.seconds), LEVERS[cause]]
+        for cause, seconds in cost.shares.items()
+        if seconds
+    ]
+    columns = [
+        text_column("cause"), number_column("time"), number_column("share"), text_column("lever"),
+    ]  # fmt: skip
+    return Table("Where a step goes", columns, rows)
+
+
+def links_table(cost: StepCost) -> Table:
+    """Communication by collective and phase."""
+    times: dict[tuple[str, str, str], tuple[int, float, int]] = {}
+    for item in cost.items:
+        for each in item.communications:
+            key = (each.op, each.phase, cost.machine.level_of(each.ranks).name)
+            count, seconds, received = times.get(key, (0, 0.0, 0))
+            times[key] = (count + 1, seconds + each.seconds, received + each.received)
+    rows = [
+        [*key, count, seconds_text(seconds), bytes_text(received)]
+        for key, (count, seconds, received) in sorted(times.items(), key=lambda i: -i[1][1])
+    ]
+    columns = [
+        text_column("collective"), text_column("phase"), text_column("links"),
+        number_column("count"), number_column("time"), number_column("a device receives"),
+    ]  # fmt: skip
+    return Table("Communication", columns, rows)
+
+
+def dearest_table(view: CostView) -> Table:
+    """The operators, edges and weights that take longest."""
+    cost = view.cost
+    count = len(cost.items) if view.limit == 0 else view.limit or USUAL_ROWS
+    rows = [
+        [
+            item.node.id if item.node else "",
+            f"{item.kind} {item.name}",
+            seconds_text(item.total),
+            share_text(item.total, cost.seconds),
+            bytes_text(item.received),
+            place_text(item.node),
+            lever_of(item),
+        ]
+        for item in cost.dearest(count)
+    ]
+    columns = [
+        text_column("node"), text_column("what"), number_column("time"), number_column("share"),
+        number_column("received"), text_column("where"), text_column("lever"),
+    ]  # fmt: skip
+    left = max(0, len(cost.items) - count)
+    return Table(f"Dearest {plural(len(rows), 'part')}", columns, rows, left, "part")
+
+
+def cost_page(view: CostView) -> Page:
+    """An html page with everything."""
+    tone: Tone = "bad" if view.report.accepted is False else "plain"
+    document = cost_document(view)
+    return Page(
+        f"cost: {view.path}",
+        Answer(answer_text(view), tone),
+        document_sections(Document(document.blocks[1:])),
+    )
+
+
+def cost_object(view: CostView) -> dict[str, object]:
+    """The JSON object."""
+    cost = view.cost
+    return {
+        "schema": SCHEMA,
+        "path": view.path,
+        "algorithm": None,
+        "devices": view.report.devices,
+        "accepted": view.report.accepted,
+        "machine": cost.machine.name,
+        "cost": {
+            "before": cost.seconds,
+            "after": None,
+            "lower_bound": None,
+            "unit": "seconds a step",
+        },
+        "shares": dict(cost.shares),
+        "links": cost.by_link,
+        "communication": communication_object(cost),
+        "memory_bytes": memory_object(cost),
+        "operators": [item_object(item) for item in cost.items if item.kind == "operator"],
+        "edges": [item_object(item) for item in cost.items if item.kind == "edge"],
+        "weights": [item_object(item) for item in cost.items if item.kind == "weight"],
+        "unknown": list(cost.unknown),
+        "assumptions": [*ASSUMPTIONS, *_of_machine(cost)],
+    }
+
+
+def communication_object(cost: StepCost) -> list[dict[str, object]]:
+    """Bytes that a device receives, by collective and phase."""
+    return [
+        {"op": op, "phase": phase, "received_bytes": received}
+        for (op, phase), received in sorted(cost.received.items())
+    ]
+
+
+def memory_object(cost: StepCost) -> dict[str, int]:
+    """Bytes of a device by cause."""
+    memory = cost.memory
+    return {
+        "weights": memory.weights,
+        "gradients": memory.gradients,
+        "states": memory.states,
+        "activations": memory.activations,
+        "total": memory.total,
+    }
+
+
+def item_object(item: CostItem) -> dict[str, object]:
+    """One operator, edge or weight."""
+    node = item.node
+    return {
+        "node": node.id if node else None,
+        "op": item.name,
+        "line": node.line if node else None,
+        "from": item.producer.id if item.producer else None,
+        "strategy": item.strategy,
+        "seconds": dict(item.seconds),
+        "received_bytes": item.received,
+        "where": place_text(node),
+        "lever": lever_of(item),
+    }

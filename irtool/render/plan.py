@@ -1,0 +1,231 @@
+"""What ``irtool plan`` shows: what changes and why, cost before and after, and how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.planning.costs import ASSUMPTIONS, CAUSES
+from irtool.planning.plan import Plan, PlannedOperator
+from irtool.render.cost import (
+    communication_object,
+    memory_object,
+    place_text,
+    seconds_text,
+)
+from irtool.render.page.document import document_sections
+from irtool.render.page.page import Answer, Page, Tone
+from irtool.render.tables import (
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Table,
+    number_column,
+    text_column,
+)
+from irtool.render.text import bytes_text, plural
+from irtool.sharding.operator import Strategy
+
+SCHEMA = "irtool.plan/1"
+USUAL_ROWS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class PlanView:
+    """A plan to show; ``limit`` rows of what changes."""
+
+    plan: Plan
+    path: str
+    limit: int | None = None
+
+
+def plan_document(view: PlanView) -> Document:
+    """The answer, cost by cause, what changes."""
+    plan = view.plan
+    document = Document([Heading(f"{view.path}: {answer_text(plan)}"), Facts(_facts(plan))])
+    document.add(costs_table(plan), changes_table(view))
+    document.add(*(Note(f"note: {text}") for text in plan.notes))
+    document.add(*(Note(f"assumed: {text}") for text in ASSUMPTIONS))
+    return document
+
+
+def answer_text(plan: Plan) -> str:
+    """``10.2 ms a step instead of 15.1 ms (1.48 times): optimal under the model``."""
+    after = plan.after.seconds
+    text = f"{seconds_text(after)} a step"
+    if plan.before is not None:
+        before = plan.before.seconds
+        if before <= after * (1 + 1e-9):
+            text = f"{seconds_text(before)} a step can't be made shorter"
+        else:
+            text += f" instead of {seconds_text(before)}: {before / after:.2f} times shorter"
+    return f"{text}; {gap_text(plan)}"
+
+
+def gap_text(plan: Plan) -> str:
+    """How far from the best this may be."""
+    if plan.gap <= 1e-9:
+        return "the optimum of the model"
+    return f"at most {100 * plan.gap:.2f} % above the optimum of the model"
+
+
+def _facts(plan: Plan) -> list[tuple[str, str]]:
+    accepted = {True: "accepted", False: "refused", None: "not known in all parts"}
+    memory = plan.after.memory
+    limit = f" (limit {bytes_text(plan.memory_limit)})" if plan.memory_limit is not None else ""
+    changed = sum(item.changes for item in plan.operators)
+    facts = [
+        ("devices", str(plan.context.devices)),
+        ("machine", f"{plan.after.machine.name}; only ratios of times mean something"),
+        ("check", accepted[plan.report.accepted]),
+        ("lower bound", seconds_text(plan.lower_bound)),
+        ("memory", f"{bytes_text(memory.total)} a device{limit}"),
+        ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
+        ("search", f"{plan.seconds:.2f} s CPU, {plural(plan.rounds, 'round')}"),
+    ]
+    pinned = sum(item.pinned for item in plan.operators)
+    if pinned:
+        facts.insert(6, ("pinned", plural(pinned, "operator")))
+    return facts
+
+
+def costs_table(plan: Plan) -> Table:
+    """Seconds by cause, before and after; and bytes."""
+    before, after = plan.before, plan.after
+    rows: list[list[str | int | None]] = [
+        [
+            cause,
+            seconds_text(before.shares[cause]) if before else "?",
+            seconds_text(after.shares[cause]),
+        ]
+        for cause in CAUSES
+        if after.shares[cause] or (before and before.shares[cause])
+    ]
+    rows.append(
+        ["all", seconds_text(before.seconds) if before else "?", seconds_text(after.seconds)]
+    )
+    rows.append(
+        [
+            "received by a device",
+            bytes_text(sum(before.received.values())) if before else "?",
+            bytes_text(sum(after.received.values())),
+        ]
+    )
+    rows.append(
+        [
+            "memory of a device",
+            bytes_text(before.memory.total) if before else "?",
+            bytes_text(after.memory.total),
+        ]
+    )
+    columns = [text_column("cost"), number_column("before"), number_column("after")]
+    return Table("Cost by cause", columns, rows)
+
+
+def changes_table(view: PlanView) -> Table:
+    """Operators that get another strategy, equal ones of repeated layers together."""
+    plan = view.plan
+    costs = {
+        item.node: item.total for item in plan.after.items if item.kind == "operator" and item.node
+    }
+    old: dict[str, float] = {}
+    for item in plan.before.items if plan.before else ():
+        if item.kind == "operator" and item.node is not None:
+            old[_key(item.node.id, item.node.graph.name if item.node.graph else "")] = item.total
+    groups: dict[object, list[PlannedOperator]] = {}
+    for item in plan.operators:
+        if item.changes:
+            key = (item.node.op, item.before, item.after, item.out_after, place_text(item.node))
+            groups.setdefault(key, []).append(item)
+    rows: list[list[str | int | None]] = []
+    for items in groups.values():
+        first = items[0]
+        graph = first.node.graph.name if first.node.graph else ""
+        before = old.get(_key(first.node.id, graph))
+        rows.append(
+            [
+                first.node.id + (f" +{len(items) - 1}" if len(items) > 1 else ""),
+                first.node.op,
+                strategy_text(first.before, first.out_before),
+                strategy_text(first.after, first.out_after),
+                seconds_text(before) if before is not None else "",
+                seconds_text(costs.get(first.node, 0.0)),
+                place_text(first.node),
+            ]
+        )
+    shown = len(rows) if view.limit == 0 else view.limit or USUAL_ROWS
+    columns = [
+        text_column("node"), text_column("operator"), text_column("before"), text_column("after"),
+        number_column("alone"), number_column("then"), text_column("where"),
+    ]  # fmt: skip
+    left = max(0, len(rows) - shown)
+    return Table("What changes (time of the operator with its own collectives)", columns,
+                 rows[:shown], left, "change")  # fmt: skip
+
+
+def _key(node: str, graph: str) -> str:
+    return f"{graph} {node}"
+
+
+def strategy_text(strategy: Strategy | None, out: Strategy | None) -> str:
+    """``((8, 1), (1, 1)) -> ((8, 1),)``."""
+    if strategy is None:
+        return "none"
+    text = repr(strategy).replace(",)", ")") if len(strategy) > 1 else repr(strategy)
+    return text + (f" -> {out!r}" if out is not None else "")
+
+
+def plan_page(view: PlanView) -> Page:
+    """An html page with everything."""
+    plan = view.plan
+    tone: Tone = "good" if plan.report.accepted else "unknown"
+    document = plan_document(PlanView(plan, view.path, 0))
+    return Page(
+        f"plan: {view.path}",
+        Answer(answer_text(plan), tone, list(plan.notes)),
+        document_sections(Document(document.blocks[1:])),
+    )
+
+
+def plan_object(view: PlanView) -> dict[str, object]:
+    """The JSON object."""
+    plan = view.plan
+    return {
+        "schema": SCHEMA,
+        "path": view.path,
+        "algorithm": "exact",
+        "devices": plan.context.devices,
+        "accepted": plan.report.accepted,
+        "machine": plan.after.machine.name,
+        "cost": {
+            "before": plan.before.seconds if plan.before else None,
+            "after": plan.after.seconds,
+            "lower_bound": plan.lower_bound,
+            "unit": "seconds a step",
+        },
+        "shares": {
+            "before": dict(plan.before.shares) if plan.before else None,
+            "after": dict(plan.after.shares),
+        },
+        "communication": communication_object(plan.after),
+        "memory_bytes": memory_object(plan.after),
+        "memory_limit": plan.memory_limit,
+        "seconds": plan.seconds,
+        "rounds": plan.rounds,
+        "operators": [
+            {
+                "node": item.node.id,
+                "op": item.node.op,
+                "line": item.node.line,
+                "before": item.before,
+                "after": item.after,
+                "out_before": item.out_before,
+                "out_after": item.out_after,
+                "pinned": item.pinned,
+                "why": item.why,
+            }
+            for item in plan.operators
+        ],
+        "notes": list(plan.notes),
+        "assumptions": list(ASSUMPTIONS),
+    }
