@@ -16,9 +16,8 @@ class LargerGraph(GateRule):
     severity = "info"
     summary = "The graph has many more statements than the golden one"
     explanation = """
-        The time of MindSpore's front end grows with the statements of the graph, some tens of
-        milliseconds each. Layers that are unrolled again, or more micro-batches, are the usual
-        reason.
+        The time of MindSpore's front end grows in proportion to the statements of the graph. Layers
+        that are unrolled again, or more micro-batches, are the usual reason.
         """
     hint = "irtool parse --group-by scope shows which cells grew"
     bad = "4,200 statements became 8,400"
