@@ -49,9 +49,7 @@ def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
 def corpus(folder: Path) -> None:
     """Modelled cost of the dumps' own strategies over that of plans."""
     machine = default_machine()
-    print(
-        "case                     before ms   after ms  ratio   bound ms  gap %  tables+search s  all s"
-    )
+    print("case                     before ms   after ms  ratio   bound ms  gap %  search s  all s")
     for case in sorted(folder.iterdir()):
         found = re.fullmatch(r"(.*)_(\d+)", case.name)
         begin = case / "step_parallel_begin.ir"
@@ -64,7 +62,7 @@ def corpus(folder: Path) -> None:
         print(
             f"{case.name:24} {1e3 * before:9.3f}  {1e3 * made.after.seconds:9.3f}"
             f"  {before / made.after.seconds:5.2f}  {1e3 * made.lower_bound:9.3f}"
-            f"  {100 * made.gap:5.2f}  {made.seconds:15.2f}  {total:5.2f}",
+            f"  {100 * made.gap:5.2f}  {made.seconds:8.2f}  {total:5.2f}",
             flush=True,
         )
 

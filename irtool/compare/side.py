@@ -200,7 +200,7 @@ def _operand(source: WholeSource, values: list[Operand]) -> Operand:
             name = source.declaration.name if source.declaration else reference
             return Named(name or f"#{source.number}")
         case Graph():
-            return Constant(("graph", len(source.nodes)))
+            return Constant("graph")
         case Unresolved():
             return Constant(("unresolved",))
         case _:

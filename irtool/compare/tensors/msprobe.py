@@ -155,6 +155,15 @@ class _Reader:
         self, value: Any, label: str, places: list[int], attributes: dict[str, object]
     ) -> None:
         """A leaf, or lists and maps of leaves, however deep."""
+        if value.__class__ is list and not _is_nested(value):  # nearly always
+            for n, item in enumerate(value):
+                if item is None:
+                    continue
+                if "shape" in item:
+                    places.append(self._tensor(item, _label(label, n)))
+                elif "type" in item:
+                    attributes[_label(label, n)] = item.get("value")
+            return
         pending: list[tuple[Any, str]] = [(value, label)]
         while pending:
             value, label = pending.pop()
@@ -187,6 +196,19 @@ class _Reader:
         folder = self._folder
         columns.files.append(folder + file if folder and file and file != "-1" else "")
         return len(columns.labels) - 1
+
+
+def _is_nested(items: Any) -> bool:
+    """Whether a list holds more than leaves."""
+    for item in items:
+        if item is not None and not (item.__class__ is dict and "type" in item):
+            return True
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _label(label: str, place: int) -> str:
+    return f"{label}.{place}"
 
 
 def _is_nan(value: Any) -> bool:

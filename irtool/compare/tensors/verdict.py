@@ -142,12 +142,36 @@ class Judge:
             found.verdict = "attribute differs" if found.attributes else "equal bits"
             found.error_in = found.error_out = 0.0
             return
+        if not found.attributes and self._is_rounding(inputs, outputs):
+            found.verdict = "carries error"
+            found.error_in = max((m.error for _, m in inputs), default=0.0)
+            worst = max(outputs, key=lambda item: item[1].error)
+            found.output, found.error_out = worst[0], worst[1].error
+            found.budget = 2 * roundoff(columns.dtypes[worst[0][0]])
+            found.z = found.error_out / found.budget
+            return
         hidden = self._hidden(pair.left)
         known = [m.error for _, m in (*inputs, *hidden) if not math.isnan(m.error)]
         found.error_in = max(known, default=0.0 if pair.left.inputs else math.nan)
         if self._enters(found, inputs):
             return
         self._outputs(found, inputs, hidden, outputs)
+
+    def _is_rounding(
+        self,
+        inputs: Sequence[tuple[tuple[int, int], Measure]],
+        outputs: Sequence[tuple[tuple[int, int], Measure]],
+    ) -> bool:
+        """Whether everything is within rounding of its type, so that no budget is needed."""
+        dtypes = self.left.columns.dtypes
+        if not outputs:
+            return False
+        for places, measure in (*inputs, *outputs):
+            unit = roundoff(dtypes[places[0]])
+            if not unit or unit > 2.0**-20 or not measure.error <= 2 * unit:
+                if not measure.equal:
+                    return False
+        return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
 
     def _outputs(
         self,
