@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 from enum import Enum
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -14,17 +13,9 @@ from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.inputs import STDIN_NAME, read_input
+from irtool.cli.memory_inputs import machine_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
-from irtool.cluster.machine import (
-    BUILT_IN,
-    Machine,
-    MachineError,
-    built_in,
-    default_machine,
-    machine_from,
-    tomllib,
-)
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.render.json import json_text
@@ -32,8 +23,6 @@ from irtool.render.page.page import render_page
 from irtool.sharding.check import check
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 class Format(str, Enum):
@@ -54,8 +43,8 @@ def _cost(
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
     machine: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
-    ] = "",
+        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
+    ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
@@ -78,7 +67,7 @@ def _cost(
     file = find_begin(path, context.rank, graph)
     dump = read_begin(file)
     resolved = context_of(file, context, configuration)
-    chosen = machine_named(machine, resolved.context.target)
+    chosen = machine_of(machine, context)
     report = check(dump, resolved.context)
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"
@@ -102,10 +91,8 @@ command = context_command("cost", _cost)
 
 
 def _need_numpy() -> None:
-    try:
-        import numpy  # noqa: F401 - only whether it is there
-    except ImportError:
-        raise Failure("prices need numpy", hint="pip install 'irtool[plan]'") from None
+    if find_spec("numpy") is None:
+        raise Failure("prices need numpy", hint="pip install 'irtool[plan]'")
 
 
 def read_begin(file: InputFile) -> Dump:
@@ -123,35 +110,3 @@ def read_begin(file: InputFile) -> Dump:
         place = STDIN_NAME if file.path == STDIN else file.path
         raise Failure("there is no statement in this dump", place, code="SYN000")
     return dump
-
-
-def machine_named(name: str, target: str) -> Machine:
-    """A built-in machine, one from a TOML file, or that of the target.
-
-    Raises:
-        Failure: there is none of that name, or the file makes no sense.
-    """
-    if not name:
-        return default_machine(target)
-    if name in BUILT_IN:
-        return built_in(name)
-    if not os.path.isfile(name):
-        raise Failure(f"there is no machine {name}", "--machine", hint=", ".join(BUILT_IN))
-    try:
-        with open(name, "rb") as stream:
-            return machine_from(tomllib.load(stream))
-    except (OSError, tomllib.TOMLDecodeError, MachineError) as error:
-        raise Failure(str(error), name) from None
-
-
-def byte_count(text: str, option: str) -> int:
-    """``30GiB``, ``30G`` and ``800MB`` as bytes.
-
-    Raises:
-        Failure: it is no size.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise Failure(f"{text} is no size", option, hint=f"{option} 30GiB")
-    unit = 1024 if match[3] or not text.lower().rstrip().endswith("b") else 1000
-    return int(float(match[1]) * unit ** " kmgt".index(match[2].lower() or " "))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -29,6 +30,7 @@ from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report, report_problems
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Findings
 from irtool.lint.cache import Cache, cache_folder
 from irtool.lint.registry import OFF_FAMILIES
@@ -38,7 +40,9 @@ from irtool.render.findings.formats import View
 from irtool.render.findings.text import TextStyle, summary_text
 from irtool.render.tables import colours_wanted
 from irtool.render.text import plural
+from irtool.syntax.load import load
 from irtool.syntax.query import QueryError, query
+from irtool.syntax.source import DumpError
 
 
 class Format(str, Enum):
@@ -158,7 +162,8 @@ def _lint(
     made = report_of(asked, gathered, marked, stale)
     style = TextStyle(_width(output), output.terminal and colours_wanted(sys.stdout), limit,
                       statistics)  # fmt: skip
-    write(made, linting.units, output, format.value, View(style))
+    shown = _shown_dump(made) if format is Format.html else None
+    write(made, linting.units, output, format.value, View(style, dump=shown))
     output.close()
     if format is not Format.text or output_file:
         _tell_summary(made)
@@ -166,6 +171,18 @@ def _lint(
 
 
 command = context_command("lint", _lint)
+
+
+def _shown_dump(findings: Findings) -> Dump | None:
+    """The dump that a page shows the graph of: the one with the most findings about nodes."""
+    counts = Counter(each.file for each in findings.items if each.node is not None)
+    for path, _ in counts.most_common(1):
+        if os.path.exists(path):
+            try:
+                return load(path)
+            except DumpError as error:
+                note(f"{path}: {error.message}; its graph is not shown")
+    return None
 
 
 def _of_one_dump(asked: Asked, given: Sequence[str]) -> Asked:

@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Callable, Mapping
 from enum import Enum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -14,7 +15,8 @@ from irtool.cli import options
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.cost import byte_count, machine_named, read_begin
+from irtool.cli.cost import read_begin
+from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
@@ -69,8 +71,8 @@ def _plan(
         int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")
     ] = None,
     machine: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
-    ] = "",
+        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
+    ] = None,
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
     ] = None,
@@ -116,7 +118,7 @@ def _plan(
     file = find_begin(path, context.rank, graph)
     dump = read_begin(file)
     resolved = context_of(file, context, configuration)
-    chosen = machine_named(machine, resolved.context.target)
+    chosen = machine_of(machine, context)
     try:
         found = plan(
             dump,
@@ -126,7 +128,7 @@ def _plan(
             pinned=_pins(dump, pin or []),
             keep_configured=keep_configured,
             region=_region(dump, region),
-            memory_limit=None if memory is None else byte_count(memory, "--memory"),
+            memory_limit=None if memory is None else size_of(memory, "--memory"),
         )
     except CannotPlan as error:
         raise Failure(str(error), path) from None
@@ -192,10 +194,8 @@ def _names(path: str | None) -> Mapping[str, object] | None:
 
 
 def _need_numpy() -> None:
-    try:
-        import numpy  # noqa: F401 - only whether it is there
-    except ImportError:
-        raise Failure("the search needs numpy", hint="pip install 'irtool[plan]'") from None
+    if find_spec("numpy") is None:
+        raise Failure("the search needs numpy", hint="pip install 'irtool[plan]'")
 
 
 # -- options -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,10 @@ class Want:
     is_bool: bool
 
 
+_Pair: TypeAlias = tuple[TensorLayout, TensorLayout, bool]
+_Chain: TypeAlias = tuple[RedistributionStep, ...] | None
+
+
 @dataclass(eq=False, slots=True)
 class Chains:
     """Prices of redistributions on one machine; each chain is inferred once."""
@@ -50,9 +55,7 @@ class Chains:
     context: Context
     machine: Machine
     enable_alltoall: bool
-    known: dict[tuple[TensorLayout, TensorLayout, bool], tuple[RedistributionStep, ...] | None] = (
-        field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]  # typed above
-    )
+    known: dict[_Pair, _Chain] = field(default_factory=dict[_Pair, _Chain])
     prices: dict[tuple[object, ...], float] = field(default_factory=dict[tuple[object, ...], float])
     inferred: int = 0
 
@@ -211,8 +214,8 @@ def _masks(bits: Ints) -> Ints:
 
 def _count(mask: Ints) -> Ints:
     found = np.zeros(mask.shape, dtype=np.int64)
-    rest = mask.copy()
-    while rest.any():
+    rest: Ints = np.array(mask, dtype=np.int64)
+    while np.any(rest):
         found += rest & 1
         rest >>= 1
     return found

@@ -88,7 +88,7 @@ class LinkTable:
     def renew(self) -> None:
         """Put refined prices into new tables: results are kept by a table's identity."""
         self.values = self.prices[np.ix_(self.source_of, self.target_of)]
-        self.flipped = np.ascontiguousarray(self.values.T)
+        self.flipped = np.ascontiguousarray(np.transpose(self.values))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -192,7 +192,7 @@ class _Builder:
         constant, held = 0.0, 0.0
         for parameter in structure.parameters:
             owner = parameter.owner
-            if owner is not None and owner.node in place and owner.node is not None:
+            if owner is not None and owner.node in place:
                 owned.setdefault(owner.node, []).append(parameter)
                 continue
             cost = weight_cost(structure, parameter, None, self.machine)

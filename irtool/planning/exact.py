@@ -165,7 +165,7 @@ def _least(variable: int, tables: list[Table], sizes: Sequence[int], memo: Memo)
         total = np.zeros([sizes[other] for other in union])
         for table in tables:
             shape = [sizes[other] if other in table.variables else 1 for other in union]
-            total += table.values.reshape(shape)
+            total += np.reshape(table.values, shape)
         found = total.min(axis=place[variable])
         memo.results[key] = found
         memo.kept += [table.values for table in tables]

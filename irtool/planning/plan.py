@@ -370,15 +370,7 @@ def _told(
     own = structure_of(planned, structure.context)
     after = step_cost(own, report, model.machine)
     operators = tuple(
-        PlannedOperator(
-            twins[node],
-            *(current.get(node, (None, None))[:1]),
-            model.candidates[at].items[found.choices[at]].strategy,
-            current.get(node, (None, None))[1],
-            model.candidates[at].items[found.choices[at]].out_strategy,
-            node in model.pinned,
-            model.candidates[at].why,
-        )
+        _planned(model, found.choices, at, twins[node], current.get(node))
         for node, at in places
         if primitive(node) not in FIXED
     )
@@ -394,6 +386,22 @@ def _told(
         elapsed,
         found.rounds,
         tuple(_notes(model, report)),
+    )
+
+
+def _planned(
+    model: Model, choices: tuple[int, ...], at: int, node: Node, before: Given | None
+) -> PlannedOperator:
+    candidates = model.candidates[at]
+    item = candidates.items[choices[at]]
+    return PlannedOperator(
+        node,
+        before[0] if before is not None else None,
+        item.strategy,
+        before[1] if before is not None else None,
+        item.out_strategy,
+        model.nodes[at] in model.pinned,
+        candidates.why,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
+from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.planning.costs import item_bytes
 from irtool.sharding.judgement import Context, Judgement
@@ -277,7 +277,7 @@ def _operands(
 ) -> Iterator[tuple[int, GraphParameter]]:
     """Tensor operands of a node that are weights."""
     for position, source in enumerate(analysis.network.inputs[node]):
-        items = (source,)
+        items: tuple[Source, ...] = (source,)
         if isinstance(source, Node) and primitive(source) in TIES:
             items = analysis.network.inputs[source]
         for item, part in enumerate(items):

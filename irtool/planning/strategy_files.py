@@ -49,8 +49,12 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
             raise NotExpressible(
                 f"{item.node.id} {item.op} (line {item.node.line}) has no scope in this dump"
             )
-        entry = _Entry(item.node, item.strategy or (), item.out_strategy)
-        groups.setdefault(f"{item.node.scope}/{_name(item.node)}", []).append(entry)
+        strategy = item.strategy or ()
+        if primitive(item.node) == "Reshape":
+            # It must have an entry, but takes over the layouts of its neighbours.
+            strategy = tuple((1,) * len(row) for row in strategy)
+        entry = _Entry(item.node, strategy, item.out_strategy)
+        groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
     keyed: dict[str, _Entry] = {}
     met = {id(port): at for at, port in enumerate(network_of(plan.dump).preorder)}
     for prefix, entries in groups.items():
@@ -69,11 +73,6 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         "parallel_strategy_item": ins,
         "parallel_out_strategy_item": outs,
     }
-
-
-def _name(node: Node) -> str:
-    """The primitive as MindSpore names it in keys."""
-    return primitive(node)
 
 
 def _item(strategy: Strategy) -> dict[str, object]:
@@ -103,6 +102,8 @@ def _numbered(prefix: str, entries: list[_Entry], met: Mapping[int, int]) -> lis
     """The operators of one scope and primitive in the order in which MindSpore counts them."""
     ordered = sorted(entries, key=lambda entry: met.get(id(entry.node), len(met)))
     among = {entry.node for entry in entries}
+    if primitive(entries[0].node) == "Reshape":
+        return ordered
     for at, first in enumerate(ordered):
         differ = [
             other

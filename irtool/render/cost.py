@@ -189,7 +189,7 @@ def cost_page(view: CostView) -> Page:
     return Page(
         f"cost: {view.path}",
         Answer(answer_text(view), tone),
-        document_sections(Document(document.blocks[1:])),
+        list(document_sections(Document(document.blocks[1:]))),
     )
 
 

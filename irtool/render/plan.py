@@ -183,7 +183,7 @@ def plan_page(view: PlanView) -> Page:
     return Page(
         f"plan: {view.path}",
         Answer(answer_text(plan), tone, list(plan.notes)),
-        document_sections(Document(document.blocks[1:])),
+        list(document_sections(Document(document.blocks[1:]))),
     )
 
 

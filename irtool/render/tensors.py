@@ -140,8 +140,14 @@ def judged_table(title: str, items: list[Judged], limit: int | None) -> Table:
     """Operators with their errors."""
     shown = len(items) if limit == 0 else limit or _USUAL
     rows: list[list[str | int | None]] = [_row(item) for item in items[:shown]]
-    columns = (text_column("operator"), text_column("verdict"), number_column("error in"),
-               number_column("error out"), number_column("of budget"), text_column("detail"))  # fmt: skip
+    columns = (
+        text_column("operator"),
+        text_column("verdict"),
+        number_column("error in"),
+        number_column("error out"),
+        number_column("of budget"),
+        text_column("detail"),
+    )
     return Table(title, columns, rows, max(0, len(items) - shown), "operator")
 
 

@@ -346,3 +346,17 @@ def test_other_passes_of_a_run_folder_are_left_out_and_that_is_said(
     assert "left out 1 dump" in errors
     out = run(capsys, "mlp_rejected", "--all-passes", "--format", "json")[1]
     assert json.loads(out)["counts"]["files"] == 3
+
+
+def test_a_page_shows_the_graph_of_the_dump_with_most_findings(
+    samples: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "lint.html"
+    dump = samples / "mlp_rejected"
+    assert main(["lint", str(dump), "--format", "html", "-o", str(page)]) == 1
+    text = page.read_text(encoding="utf-8")
+    assert "STR001" in text
+    assert "of-graph" in text
+    healthy = samples / "mlp_semi_auto/20_validate_0080.ir"
+    assert main(["lint", str(healthy), "--format", "html", "-o", str(page)]) == 0
+    assert "of-graph" not in page.read_text(encoding="utf-8")

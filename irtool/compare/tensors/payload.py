@@ -26,6 +26,11 @@ MEMBER = "\x00"
 """Between a file and the name of one of its tensors."""
 
 _MOST_BYTES = 1 << 34
+_DAMAGED = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, EOFError,
+    OverflowError, MemoryError, RecursionError, struct.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What reading a damaged file may raise."""
 _WIDER = {"Float16": "Float32", "BFloat16": "Float32", "Int4": "Int8"}
 
 
@@ -50,7 +55,7 @@ def read_raw(file: str) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]
         return _raw(file, data)
     except BadPayload:
         raise
-    except (OSError, ValueError, KeyError, IndexError, struct.error, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise BadPayload(str(reason).lower()) from None
 

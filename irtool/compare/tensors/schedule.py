@@ -36,7 +36,7 @@ def dask_scheduler(
         NoDask: Dask is not installed, or nobody answers.
     """
     try:
-        from dask.distributed import Client, as_completed  # pyright: ignore  # an extra, untyped
+        from dask.distributed import Client  # pyright: ignore  # an extra, untyped
     except ImportError:
         raise NoDask("--scheduler needs Dask") from None
     try:
@@ -47,15 +47,8 @@ def dask_scheduler(
     tell(f"{workers} worker{'s' if workers != 1 else ''} at {address}")
 
     def schedule(chunks: Sequence[Sequence[Files]]) -> Iterator[list[Measure]]:
-        futures = client.map(measure_files, list(chunks), pure=False, retries=3)
-        places = {future.key: place for place, future in enumerate(futures)}
-        done: dict[int, list[Measure]] = {}
-        following = 0
-        for future in as_completed(futures):
-            done[places[future.key]] = future.result()
+        for future in client.map(measure_files, list(chunks), pure=False, retries=3):
+            yield future.result()
             future.release()
-            while following in done:
-                yield done.pop(following)
-                following += 1
 
     return schedule, client.close

@@ -168,9 +168,9 @@ class Judge:
             return False
         for places, measure in (*inputs, *outputs):
             unit = roundoff(dtypes[places[0]])
-            if not unit or unit > 2.0**-20 or not measure.error <= 2 * unit:
-                if not measure.equal:
-                    return False
+            is_small = bool(unit) and unit < 2.0**-20 and measure.error <= 2 * unit
+            if not is_small and not measure.equal:
+                return False
         return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
 
     def _outputs(

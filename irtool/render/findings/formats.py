@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Findings
 from irtool.render.findings.github import github_pieces
 from irtool.render.findings.gitlab import gitlab_pieces
@@ -17,10 +18,11 @@ from irtool.render.findings.text import TextStyle, concise_pieces, text_pieces
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a report needs beside the findings."""
+    """What a report needs beside the findings; ``dump`` is the one whose graph a page shows."""
 
     style: TextStyle
     files: tuple[str, ...] = ()
+    dump: Dump | None = None
 
 
 Reporter = Callable[[Findings, View], Iterator[str]]
@@ -33,6 +35,6 @@ FORMATS: dict[str, Reporter] = {
     "github": lambda findings, view: github_pieces(findings),
     "gitlab": lambda findings, view: gitlab_pieces(findings),
     "junit": lambda findings, view: junit_pieces(findings, view.files),
-    "html": lambda findings, view: html_pieces(findings),
+    "html": lambda findings, view: html_pieces(findings, view.dump),
 }
 """A new format is a module beside this one, and a line here."""

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.render.findings.places import Alike, alike, by_severity, relative, rule_names
 from irtool.render.findings.text import summary_text
 from irtool.render.page import page as form
+from irtool.render.page.graph_data import graph_data
+from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.text import plural, ranks_text
 
 MOST_SHOWN = 200
 """Groups of equal findings that are told in full; the table has all findings."""
 
 
-def html_pieces(findings: Findings) -> Iterator[str]:
+def html_pieces(findings: Findings, dump: Dump | None = None) -> Iterator[str]:
     """The page."""
-    yield form.render_page(findings_page(findings))
+    yield form.render_page(findings_page(findings, dump))
 
 
-def findings_page(findings: Findings) -> form.Page:
-    """The summary, findings in full, all of them in a table."""
+def findings_page(findings: Findings, dump: Dump | None = None) -> form.Page:
+    """The summary, findings in full, all of them in a table, and a dump's graph beside them.
+
+    Args:
+        findings: the report.
+        dump: the dump whose graph is shown, usually that with the most findings.
+    """
     first, *rest = summary_text(findings).splitlines()
     grave = any(finding.severity == "error" for finding in findings.items)
     tone = "bad" if grave else "plain" if findings.items else "good"
@@ -31,7 +39,24 @@ def findings_page(findings: Findings) -> form.Page:
     if groups:
         left_out = len(groups) - len(shown)
         sections = [form.FindingsSection("Findings", shown, left_out), _table(findings, names)]
+    if dump is not None:
+        sections.append(_graph(findings, dump))
     return form.Page("irtool lint", form.Answer(first, tone, rest), sections)
+
+
+def _graph(findings: Findings, dump: Dump) -> form.GraphSection:
+    """The graph of one dump, with what was found in it marked."""
+    worst: dict[int, Finding] = {}
+    for finding in by_severity(findings.items):
+        if finding.file == dump.path and finding.node is not None:
+            worst.setdefault(finding.line, finding)
+    marks = {
+        node: Mark(None, found.severity, f"{found.code}: {found.message}")
+        for node in dump.nodes()
+        if (found := worst.get(node.line)) is not None
+    }
+    overlay = Overlay("findings", "findings of lint", marks=marks)
+    return form.GraphSection(relative(dump.path), graph_data(dump, None, [overlay]))
 
 
 def _shown(group: Alike, names: dict[str, str]) -> form.Finding:

@@ -1,0 +1,61 @@
+"""``irtool cost`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+
+BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main(["cost", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_shares_and_assumptions(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, out, _ = run(capsys, samples / BEGIN, "--devices", 8)
+    assert status == 0
+    assert "Where a step goes" in out
+    assert "gradients" in out
+    assert "assumed: nothing is hidden" in out
+
+
+def test_shares_add_up_to_the_step(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "json")
+    found = json.loads(out)
+    assert found["schema"] == "irtool.cost/1"
+    assert sum(found["shares"].values()) == pytest.approx(found["cost"]["before"])
+    memory = found["memory_bytes"]
+    assert memory["total"] == sum(n for key, n in memory.items() if key != "total")
+
+
+def test_a_refused_network_is_priced_and_said_to_be(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, _ = run(
+        capsys, samples / "mlp_rejected/step_parallel_begin_0018.ir", "--devices", 8
+    )
+    assert status == 1
+    assert "MindSpore would refuse these strategies" in out
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n"])
+def test_what_is_no_dump(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.ir"
+    path.write_text(text)
+    status, out, err = run(capsys, path, "--devices", 8)
+    assert status == 2
+    assert not out
+    assert "Traceback" not in err
+
+
+def test_an_unknown_machine(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, _, err = run(capsys, samples / BEGIN, "--devices", 8, "--machine", "abacus")
+    assert status == 2
+    assert "ascend_910b" in err

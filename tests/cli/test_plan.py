@@ -1,0 +1,96 @@
+"""``irtool plan`` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+
+BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    status = main(["plan", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_something_better_exits_1(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, out, _ = run(capsys, samples / BEGIN, "--devices", 8)
+    assert status == 1
+    assert "the optimum of the model" in out
+    assert "What changes" in out
+
+
+def test_the_plan_of_a_plan_changes_nothing(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    planned = tmp_path / "step_parallel_begin.ir"
+    context = ("--devices", 8, "--search-mode", "sharding_propagation")
+    mode = ("--parallel-mode", "auto_parallel")
+    status, _, _ = run(capsys, samples / BEGIN, *context, *mode, "-f", "ir", "-o", planned)
+    assert status == 0
+    status, out, _ = run(capsys, planned, *context, *mode, "-f", "json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["cost"]["before"] == pytest.approx(found["cost"]["after"])
+    assert main(["check", str(planned), *map(str, (*context, *mode))]) == 0
+
+
+def test_json(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "json")
+    found = json.loads(out)
+    assert found["schema"] == "irtool.plan/1"
+    assert found["algorithm"] == "exact"
+    assert found["cost"]["lower_bound"] <= found["cost"]["after"] * (1 + 1e-9)
+    assert {"node", "op", "before", "after", "pinned"} <= set(found["operators"][0])
+
+
+def test_mindspores_file(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "strategy")
+    found = json.loads(out)
+    assert status == 0
+    assert set(found) == {
+        "current_stage",
+        "parallel_strategy_item",
+        "parallel_out_strategy_item",
+    }
+
+
+def test_names_of_another_network_are_declined(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    names = tmp_path / "saved.json"
+    names.write_text(json.dumps({"parallel_strategy_item": {"Default/other/MatMul-op0": {}}}))
+    status, out, err = run(
+        capsys, samples / BEGIN, "--devices", 8, "-f", "strategy", "--names", names
+    )
+    assert status == 2
+    assert not out
+    assert "Default/other/MatMul-op0" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--algorithm", "recursive"), "not there yet"),
+        (("--pin", "op == 1 2=((1,),)"), "--pin"),
+        (("--pin", 'op == "MatMul"'), "no strategy"),
+        (("--pin", 'op == "MatMul"=((0, 1),)'), "is no strategy"),
+        (("--memory", "lots"), "is no size"),
+        (("--memory", "1KiB"), "at least"),
+        (("--to", "12"), "would do"),
+        (("--region", 'op == "Nothing"'), "no node"),
+    ],
+)
+def test_what_cannot_be_is_said_and_exits_2(
+    capsys: pytest.CaptureFixture[str], samples: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    status, out, err = run(capsys, samples / BEGIN, "--devices", 8, *arguments)
+    assert status == 2
+    assert not out
+    assert says in err
+    assert "Traceback" not in err

@@ -1,0 +1,150 @@
+"""``irtool diff`` on runs: one report that begins with the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irtool.cli.main import main
+from irtool.compare.hyperparameters import Evidence, hyperparameters
+from tests.compare.dumps import msprobe, network
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    try:
+        status = main(list(arguments))
+    except SystemExit as error:
+        status = error.code
+    captured = capsys.readouterr()
+    return int(status or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[str, str, str]:
+    """A reference, a faulty run, a healthy one."""
+    made = (
+        msprobe(tmp_path / "reference", network(), True),
+        msprobe(tmp_path / "faulty", network(epsilon=1e-2), True),
+        msprobe(tmp_path / "healthy", network(noise=1e-7), True),
+    )
+    return str(made[0]), str(made[1]), str(made[2])
+
+
+def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    status, out, _ = run(capsys, "diff", *arguments, "--format", "json")
+    return status, json.loads(out)
+
+
+def test_a_fault_is_status_1_and_the_first_divergence(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    status, answer = found(capsys, runs[0], runs[1])
+    assert status == 1
+    first = answer["first_divergence"]
+    assert first["left"]["name"] == "Functional.layer_norm.0.forward"
+    assert first["left"]["source"] == "model.py:0"
+    assert "input.4: 1e-05 → 0.01" in first["why"]
+    assert answer["answer"][0].startswith("error begins at Functional.layer_norm.0.forward")
+    assert sum(first["ulps"]["counts"].values()) == 32 * 16
+
+
+def test_rounding_is_status_0_without_a_divergence(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    status, answer = found(capsys, runs[0], runs[2])
+    assert status == 0
+    assert answer["first_divergence"] is None
+    assert not answer["identical"]
+
+
+def test_a_run_is_identical_to_itself(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    status, answer = found(capsys, runs[0], runs[0])
+    assert (status, answer["identical"]) == (0, True)
+
+
+def test_text_begins_with_the_answer_and_html_holds_it(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    _, text, _ = run(capsys, "diff", runs[0], runs[1])
+    assert text.startswith("error begins at Functional.layer_norm.0.forward at model.py:0")
+    _, page, _ = run(capsys, "diff", runs[0], runs[1], "--format", "html")
+    assert "error begins at Functional.layer_norm.0.forward" in page
+
+
+def test_digests_compare_without_the_tensors(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str], tmp_path: Path
+) -> None:
+    files = [str(tmp_path / name) for name in ("a.json.gz", "b.json")]
+    for path, file in zip(runs, files, strict=False):
+        assert run(capsys, "diff", "--digest", path, "-o", file)[0] == 0
+    status, answer = found(capsys, *files)
+    assert status == 1
+    assert answer["first_divergence"]["left"]["op"] == "layer_norm"
+
+
+def test_several_processes_give_the_same_answer(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    assert found(capsys, runs[0], runs[1]) == found(capsys, runs[0], runs[1], "--jobs", "2")
+
+
+def test_a_map_pairs_what_has_other_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for side, name in (("a", "x"), ("b", "other")):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / f"{name}.npy", np.full(32, 1.0 + (side == "b"), np.float32))
+    names = tmp_path / "names.txt"
+    names.write_text("# left = right\nx = other\n")
+    sides = str(tmp_path / "a"), str(tmp_path / "b")
+    _, answer = found(capsys, *sides, "--map", str(names))
+    assert answer["matched"] == 1
+    names.write_text("nothing here\n")
+    status, _, err = run(capsys, "diff", *sides, "--map", str(names))
+    assert status == 2
+    assert "one pair a line" in err
+
+
+def test_a_folder_without_anything_is_a_message(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, runs: tuple[str, str, str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    status, _, err = run(capsys, "diff", runs[0], str(tmp_path / "empty"))
+    assert status == 2
+    assert "nothing to compare" in err
+
+
+def test_digest_takes_one_run(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    status, _, err = run(capsys, "diff", "--digest", *runs[:2])
+    assert status == 2
+    assert "one run" in err
+
+
+def test_hyperparameters_that_only_one_side_knows_are_no_difference() -> None:
+    (row,) = hyperparameters(Evidence(context={"device_num": 8}), Evidence())
+    assert (row.name, row.left, row.right, row.same) == ("devices", "8", "(not known)", None)
+    (row,) = hyperparameters(
+        Evidence(context={"gradients_mean": True}), Evidence(context={"gradients_mean": False})
+    )
+    assert (row.left, row.right, row.same) == ("mean", "sum", False)
+
+
+@pytest.mark.corpus
+def test_half_precision_products_accuse_nobody_and_casts_are_located(
+    capsys: pytest.CaptureFixture[str], corpus: Path
+) -> None:
+    folder = corpus / "precision" / "mindspore_cpu"
+    status, answer = found(capsys, str(folder / "reference"), str(folder / "half_matmul"))
+    assert status == 0
+    assert answer["first_divergence"] is None
+    assert [op["op"] for op in answer["only_right"]] == ["Cast"] * 176
+    assert [each["rate"] for each in answer["tensors"][0]["join"].values()] == [1.0, 1.0]
+    assert answer["tensors"][0]["payload_conflicts"] == [0, 72]
