@@ -4,9 +4,9 @@ Each variable has a table of one number a choice; some pairs of variables have a
 Eliminating a variable puts the best it can do into one table over its neighbours (Bertele and
 Brioschi's nonserial dynamic programming; bucket elimination, Dechter 1999), so that what is left
 over at the end is the optimum, not an estimate.  Tables that are the same object give results that
-are the same object, so layers that repeat are solved once.  Where a table would become too large,
-its bucket is divided (mini-buckets, Dechter and Rish 2003): what is found then is a lower bound,
-and a choice that is good but perhaps not the best.
+are the same object, so parts that repeat, with the same behind them, are eliminated once.  Where a
+table would become too large, its bucket is divided (mini-buckets, Dechter and Rish 2003): what is
+found then is a lower bound, and a choice that is good but perhaps not the best.
 """
 
 from __future__ import annotations

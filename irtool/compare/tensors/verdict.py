@@ -385,9 +385,10 @@ class Judge:
                 return True
             unit = max(roundoff(left.dtypes[places[0]]), roundoff(right.dtypes[places[1]]))
             if places[0] in op.parameters:
-                if self.parameters_known or measure.error <= 8 * unit:
+                units = 8 if measure.exact else 40  # an extreme alone may be unlucky
+                if self.parameters_known or measure.error <= units * unit:
                     continue
-                if measure.error <= 8 * self._true_unit(found, places):
+                if measure.error <= units * self._true_unit(found, places):
                     continue
                 found.entered = f"{left.labels[places[0]]}, a parameter, differs before it is used"
                 found.parameter = True
