@@ -9,6 +9,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
+from irtool.syntax.source import read_content
 
 FILES_NAMED = 5
 """Files that a failing test names, so that its report stays small."""
@@ -18,6 +19,10 @@ def dumps_in(folder: Path) -> list[Path]:
     names = ("*.ir", "*.ir.xz", "trace_code_graph_*", "*__trace_code_graph_*")
     found = {path for name in names for path in folder.rglob(name) if path.is_file()}
     return sorted(path for path in found if "actor_set" not in path.name)
+
+
+def content(path: Path) -> str:
+    return read_content(path).data.decode("utf-8")
 
 
 def statements(read: Dump) -> int:
@@ -57,7 +62,7 @@ def test_every_sample_has_nodes(samples: Path) -> None:
 def test_every_node_knows_its_line(samples: Path) -> None:
     for path in dumps_in(samples):
         read = irtool.load(path)
-        lines = ["", *path.read_text(encoding="utf-8").split("\n")]
+        lines = ["", *content(path).split("\n")]
         for node in read.nodes():
             start = "eturn(" if node.is_return else f"{node.id}({node.name}) = "
             assert start in lines[node.line], f"{path}:{node.line}"
@@ -66,7 +71,7 @@ def test_every_node_knows_its_line(samples: Path) -> None:
 
 def test_every_parameter_knows_its_line(samples: Path) -> None:
     for path in dumps_in(samples):
-        lines = ["", *path.read_text(encoding="utf-8").split("\n")]
+        lines = ["", *content(path).split("\n")]
         for parameter in irtool.load(path).parameters:
             assert lines[parameter.line].startswith(parameter.id), f"{path}:{parameter.line}"
 

@@ -154,10 +154,19 @@ def _plan(result: Object, nodes: _Nodes) -> list[Overlay]:
 def _cost(result: Object, nodes: _Nodes) -> list[Overlay]:
     found = _Collector(nodes)
     for item in _objects(result.get("operators")):
-        value = _number(item, "seconds", "total", "time", "cost", "after", "before")
+        value = _seconds(item.get("seconds"))
         if value is not None:
             found.add(item, Mark(value))
     return [found.overlay("cost", "cost of a step", "seconds")]
+
+
+def _seconds(given: object) -> float | None:
+    """Seconds of an operator: a number, or numbers by cause."""
+    if isinstance(given, Mapping):
+        parts = [_seconds(part) for part in cast("Mapping[str, object]", given).values()]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+    return float(given) if isinstance(given, int | float) else None
 
 
 def _memory(result: Object, nodes: _Nodes) -> list[Overlay]:
