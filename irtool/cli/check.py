@@ -239,7 +239,7 @@ def _agrees(found: Comparison, allow_unknown: bool) -> bool:
 def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: int | None) -> int:
     """``--why``: the cause of nodes of a later dump; the exit status."""
     if re.fullmatch(r"%\d+", why):
-        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731
+        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - the other branch assigns it too
     else:
         chosen = _predicate("--why", why)
     later, begin = dumps_for_why(path, against, asked.context.rank, graph)

@@ -141,7 +141,7 @@ def _run(path: str) -> Run:
 
 def _need_numpy() -> None:
     try:
-        import numpy  # noqa: F401 - only whether it is there
+        import numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]  # only whether it is there
     except ImportError:
         hint = "pip install 'irtool[compare]'"
         raise Failure("comparing tensors needs NumPy", hint=hint) from None

@@ -267,7 +267,7 @@ def writer_for(request: Request, output: Output) -> Writer:
 
 def _check_parquet(output: Output) -> None:
     try:
-        import pyarrow.parquet  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import pyarrow.parquet  # noqa: F401  # pyright: ignore[reportUnusedImport]  # only whether it is there
     except ImportError:
         hint = "pip install 'irtool[arrow]'"
         raise Failure("the format parquet needs pyarrow", hint=hint) from None
