@@ -18,6 +18,7 @@ from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, context_c
 from irtool.cli.inputs import STDIN_NAME, read_input
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
@@ -35,7 +36,6 @@ from irtool.sharding.network.report import CheckFinding, Report
 from irtool.sharding.suggest import legal_instead
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
-from irtool.syntax.query import QueryError, query
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
 
@@ -89,7 +89,7 @@ def _check(
     Reads a dump taken before MindSpore's parallel pass (step_parallel_begin), and says what that
     pass will say. Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
-    chosen = _predicate("--where", where)
+    chosen = read_query("--where", where) if where is not None else lambda node: True
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     asked = _Asked(context, configuration, Output(output_file), format, limit, allow_unknown)
@@ -126,16 +126,6 @@ class _Checked:
     dump: Dump
     report: Report
     resolved: Resolved
-
-
-def _predicate(option: str, text: str | None) -> Callable[[Node], bool]:
-    try:
-        return query(text) if text is not None else lambda node: True
-    except QueryError as error:
-        place = f"{option}:1:{error.column}"
-        raise Failure(
-            error.message, place, error.column, error.text, error.hint, "QRY001"
-        ) from None
 
 
 def _checked(asked: _Asked, file: InputFile) -> _Checked:
@@ -241,7 +231,7 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
     if re.fullmatch(r"%\d+", why):
         chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - the other branch assigns it too
     else:
-        chosen = _predicate("--why", why)
+        chosen = read_query("--why", why)
     later, begin = dumps_for_why(path, against, asked.context.rank, graph)
     checked = None
     if begin is not None:

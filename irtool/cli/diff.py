@@ -16,6 +16,7 @@ from irtool.cli.diff_runs import RunOptions, is_for_runs, tell_runs, write_diges
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cli.where import read_query
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.timeline import Snapshot, timeline
 from irtool.ir.dump import Dump
@@ -27,7 +28,6 @@ from irtool.render.diff_ranks import RankDifference, ranks_document
 from irtool.render.json import json_text
 from irtool.render.tables import Document
 from irtool.syntax.load import loads
-from irtool.syntax.query import QueryError, query
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_expand import STDIN
@@ -100,7 +100,15 @@ def command(
     1 different, 2 could not compare.  Of runs with tensors: 1 if an operator introduces error,
     settings or losses differ; tensors that only carry error are none of these.
     """
-    asked = _Asked(format, _predicate(where), limit, rank, graph, Output(output_file), output_file)
+    asked = _Asked(
+        format,
+        read_query("--where", where) if where is not None else None,
+        limit,
+        rank,
+        graph,
+        Output(output_file),
+        output_file,
+    )
     for_runs = RunOptions(
         format.value, asked.output, limit, rank, graph, step, map_file, jobs, scheduler
     )
@@ -140,16 +148,6 @@ class _Asked:
     graph: int | None
     output: Output
     file: str | None = None
-
-
-def _predicate(text: str | None) -> Callable[[Node], bool] | None:
-    try:
-        return query(text) if text is not None else None
-    except QueryError as error:
-        place = f"--where:1:{error.column}"
-        raise Failure(
-            error.message, place, error.column, error.text, error.hint, "QRY001"
-        ) from None
 
 
 def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -19,13 +19,13 @@ from irtool.cli.cost import read_begin
 from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
+from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.render.json import json_text
 from irtool.render.page.page import render_page
 from irtool.sharding.operator import Strategy
 from irtool.syntax.printer import dumps
-from irtool.syntax.query import QueryError, query
 
 if TYPE_CHECKING:
     from irtool.planning.plan import Plan
@@ -201,20 +201,10 @@ def _need_numpy() -> None:
 # -- options -------------------------------------------------------------------------------------
 
 
-def _predicate(option: str, text: str) -> Callable[[Node], bool]:
-    try:
-        return query(text)
-    except QueryError as error:
-        raise Failure(
-            error.message, f"{option}:1:{error.column}", error.column, error.text, error.hint,
-            "QRY001",
-        ) from None  # fmt: skip
-
-
 def _region(dump: Dump, text: str | None) -> frozenset[Node] | None:
     if text is None:
         return None
-    found = frozenset(dump.nodes(where=_predicate("--region", text)))
+    found = frozenset(dump.nodes(where=read_query("--region", text)))
     if not found:
         raise Failure("no node is like this", "--region")
     return found
@@ -229,7 +219,7 @@ def _pins(dump: Dump, given: list[str]) -> dict[Node, Strategy]:
             hint = "--pin 'op == \"MatMul\"=((8, 1), (1, 1))'"
             raise Failure(f"{text} holds no strategy", "--pin", hint=hint)
         strategy = _strategy(text[at + 1 :])
-        nodes = list(dump.nodes(where=_predicate("--pin", text[:at])))
+        nodes = list(dump.nodes(where=read_query("--pin", text[:at])))
         if not nodes:
             raise Failure(f"no node is like {text[:at]}", "--pin")
         found |= dict.fromkeys(nodes, strategy)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from irtool.cli.report import Failure
+from irtool.cli.where import read_query
 from irtool.render.picture.choose import around, between, find_leaves, where
 from irtool.render.picture.leaves import Leaf, Material
-from irtool.syntax.query import QueryError, query
 
 _MOST_CENTRES = 50
 
@@ -38,17 +38,7 @@ def check_choice(choice: Choice) -> None:
     if len(given) > 1:
         raise Failure(f"{' and '.join(given)} cannot be combined", hint="give one of them")
     if choice.where is not None:
-        _predicate(choice.where)
-
-
-def _predicate(text: str):  # type: ignore[no-untyped-def]  # the predicate's type is the query module's
-    try:
-        return query(text)
-    except QueryError as error:
-        place = f"--where:1:{error.column}"
-        raise Failure(
-            error.message, place, error.column, error.text, error.hint, "QRY001"
-        ) from None
+        read_query("--where", choice.where)
 
 
 def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[Leaf]]:
@@ -73,7 +63,7 @@ def chosen(everything: Material, choice: Choice) -> tuple[Material, Collection[L
             )
         return found, [leaf for leaf in (*starts, *ends) if leaf in set(found.leaves)]
     if choice.where is not None:
-        wanted = _predicate(choice.where)
+        wanted = read_query("--where", choice.where)
         leaves = [leaf for leaf in everything.leaves if leaf.node is not None and wanted(leaf.node)]
         if not leaves:
             raise Failure(

@@ -1,0 +1,21 @@
+"""Queries that come from the command line."""
+
+from __future__ import annotations
+
+from irtool.cli.report import Failure
+from irtool.syntax.query import Predicate, QueryError, query
+
+
+def read_query(option: str, text: str) -> Predicate:
+    """The predicate of a query given as ``option``.
+
+    Raises:
+        Failure: the query can't be read; tells the place in it.
+    """
+    try:
+        return query(text)
+    except QueryError as error:
+        place = f"{option}:1:{error.column}"
+        raise Failure(
+            error.message, place, error.column, error.text, error.hint, "QRY001"
+        ) from None
