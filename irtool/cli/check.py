@@ -89,7 +89,9 @@ def _check(
     Reads a dump taken before MindSpore's parallel pass (step_parallel_begin), and says what that
     pass will say. Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
-    chosen = read_query("--where", where) if where is not None else lambda node: True
+    chosen: Callable[[Node], bool] = (
+        read_query("--where", where) if where is not None else lambda node: True
+    )
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     asked = _Asked(context, configuration, Output(output_file), format, limit, allow_unknown)
