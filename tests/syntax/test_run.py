@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import random
-import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 import irtool
 from irtool import DumpError, load_run
-from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import context_beside, context_value
 from irtool.syntax.run_expand import expand
-from irtool.syntax.run_names import is_dump, parse_base, parse_name, split_number
 
 TINY = "# IR entry: @main_1\n# Total subgraphs: 1\n\n# Total params: 0\n\n"
 
@@ -28,73 +21,6 @@ def put(folder: Path, *names: str, text: str = TINY) -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-
-
-# -- names -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "expected", "kind"),
-    [
-        ("20_validate_0074.ir", (74, "validate", 20), "stage"),
-        ("21_validate_12345.ir.gz", (12345, "validate", 21), "stage"),
-        ("06_parallel-infer-symbol_0009.ir", (9, "parallel-infer-symbol", 6), "stage"),
-        ("20_validate.ir", (None, "validate", 20), "stage"),
-        ("validate.ir", (None, "validate", None), "stage"),
-        ("step_parallel_begin_0018.ir", (18, "step_parallel_begin", None), "parallel"),
-        ("step_parallel_begin_18.ir", (18, "step_parallel_begin", None), "parallel"),
-        ("step_parallel_begin.ir", (None, "step_parallel_begin", None), "parallel"),
-        ("0018_step_parallel_begin.ir", (18, "step_parallel_begin", None), "parallel"),
-        ("12_step_parallel_begin.ir", (12, "step_parallel_begin", None), "parallel"),
-        ("0031_14_validate.ir", (31, "validate", 14), "stage"),
-        (
-            "opt_pass_40_grouped_pairwise_exchange_alltoall_0498.ir",
-            (498, "grouped_pairwise_exchange_alltoall", None),
-            "pass",
-        ),
-        ("opt_substep_opt_a_r1_j0_14_shard_inline_0096.ir", (96, "shard_inline", None), "substep"),
-        ("opt_a.r1.a_2.inline_12.ir", (12, "a_2.inline", None), "substep"),
-        (
-            "hwopt_pm_7_print_value_type_0302.ir",
-            (302, "hwopt_pm_7_print_value_type", None),
-            "backend",
-        ),
-        ("graph_build_0_0123.ir", (123, "graph_build_0", None), "kernel"),
-        ("graph_build_0.ir", (None, "graph_build_0", None), "kernel"),
-        ("trace_code_graph_0124", (124, "trace_code_graph", None), "kernel"),
-        ("merge_send_receive_0018.ir", (18, "merge_send_receive", None), "pass"),
-        ("analyze_fail.ir", (None, "analyze_fail", None), "failure"),
-        ("gpt_24_layers_validate.ir.xz", (None, "validate", None), "stage"),
-        ("resnet__20_validate_0074.ir", (74, "validate", 20), "stage"),
-        ("net__verbose_ir_files__hwopt_x_0074.ir", (74, "hwopt_x", None), "backend"),
-        ("r2.3.mindir_11.ir", (None, "r2.3.mindir_11", None), "other"),
-    ],
-)
-def test_names(name: str, expected: tuple[int | None, str, int | None], kind: str) -> None:
-    assert parse_name(name) == expected
-    assert parse_base(split_number(name)[1])[2] == kind
-
-
-def test_debug_names_in_pass_names_are_no_prefix() -> None:
-    name = "before_lift_249_13___main___L_construct_1266_0024.ir"
-    assert parse_name(name) == (24, "before_lift_249_13___main___L_construct_1266", None)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("20_validate_0074.ir", True),
-        ("20_validate_0074.ir.xz", True),
-        ("trace_code_graph_0124", True),
-        ("20_validate_0074.dot", False),
-        ("analyze_fail.dat", False),
-        ("ms_output_trace_code_graph_0.pb", False),
-        ("final_actor_set_kernel_graph_0.ir", False),
-        ("case.json", False),
-    ],
-)
-def test_what_counts_as_a_dump_in_a_folder(name: str, expected: bool) -> None:
-    assert is_dump(name) is expected
 
 
 # -- runs --------------------------------------------------------------------------------------
@@ -354,204 +280,6 @@ def test_context_beside_a_dump(samples: Path, tmp_path: Path) -> None:
     assert context_beside(str(tmp_path / "x.ir")) is None
 
 
-# -- classes of ranks --------------------------------------------------------------------------
-
-
-def as_rank(text: str, own: int, other: int) -> str:
-    """A dump as the same stage's rank ``other`` would have it: groups and peers move along."""
-    shift = other - own
-    text = re.sub(
-        r"(rank_list|group_rank_ids): \(([\d, ]+)\)",
-        lambda m: f"{m[1]}: ({', '.join(str(int(r) + shift) for r in m[2].split(', '))})",
-        text,
-    )
-    text = re.sub(r'(group: "\d+-)\d+', rf"\g<1>{10**15 + other}", text)
-    text = re.sub(
-        r"(primitive_attrs: \{[^{}]*(?:src|dest)_rank: I64\()(\d+)",
-        lambda m: m[1] + str(int(m[2]) + shift),
-        text,
-    )
-    return re.sub(r"0x[0-9a-f]{6,}", lambda m: f"0x{int(m[0], 16) + 16 * other:x}", text)
-
-
-def test_equal_ranks_are_folded(tmp_path: Path, samples: Path) -> None:
-    for stage in (0, 4):
-        text = (samples / f"pipeline_run/rank_{stage}/20_validate_0080.ir").read_text()
-        for rank in range(stage, stage + 4):
-            put(tmp_path / f"rank_{rank}", "20_validate_0080.ir", text=as_rank(text, stage, rank))
-    run = load_run(tmp_path)
-    assert [item.ranks for item in run.classes()] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    # One constant of one rank, and it stands alone.
-    path = tmp_path / "rank_2/20_validate_0080.ir"
-    path.write_text(path.read_text().replace("Bool(0)", "Bool(1)", 1))
-    assert [item.ranks for item in load_run(tmp_path).classes()] == [(0, 1, 3), (2,), (4, 5, 6, 7)]
-
-
-def test_an_unreadable_rank_equals_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for rank in range(3):
-        put(tmp_path / f"rank_{rank}", "20_validate_0080.ir")
-    from irtool.syntax import run as module
-
-    real = module.read_content
-
-    def refuse(path: str) -> object:
-        if "rank_1" in path:
-            raise DumpError(path, "permission denied")
-        return real(path)
-
-    monkeypatch.setattr(module, "read_content", refuse)
-    classes = load_run(tmp_path).classes()
-    assert [(item.ranks, bool(item.fingerprint)) for item in classes] == [
-        ((0, 2), True),
-        ((1,), False),
-    ]
-
-
-SLICES = """\
-  %1(a) = PrimFunc_StridedSlice(%0, (I64({0}), I64(0)), (I64({1}), I64(8)), (I64(1), I64(1))) \
-{{instance name: {2}}} cnode_primal_attrs: {{unique_id: "41"}}
-  %2(b) = StridedSliceGrad(%1, (I64(8), I64(8)), (I64({0}), I64(0)), (I64({1}), I64(8)), \
-(I64(1), I64(1))) cnode_primal_attrs: {{forward_unique_id: "41"}}
-"""
-
-
-def test_slices_of_redistribution_may_differ_and_those_of_the_user_may_not() -> None:
-    same = Fingerprints()
-    inserted = "redistribution_op_4422429581742500503StridedSlice_"
-    assert same.of(SLICES.format(0, 4, inserted), 0) == same.of(SLICES.format(4, 8, inserted), 1)
-    assert same.of(SLICES.format(0, 4, inserted), 0) != same.of(SLICES.format(4, 6, inserted), 1)
-    assert same.of(SLICES.format(0, 4, "mine"), 0) != same.of(SLICES.format(4, 8, "mine"), 1)
-    forward, backward = SLICES.splitlines()
-    moved = [text.format(0, 4, "mine") for text in (forward,)] + [backward.format(4, 8)]
-    assert same.of(SLICES.format(0, 4, "mine"), 0) != same.of("\n".join(moved), 0)
-
-
-def test_renumbering_keeps_different_things_different() -> None:
-    same = Fingerprints()
-    two = "  %0(a_1) = call @G_12(%para0_x)\n  %1(a_2) = call @G_{0}(%0, $(@G_12:b_{1}))\n"
-    assert same.of(two.format(13, 5), 0) == same.of(two.replace("12", "40").format(41, 5), 0)
-    assert same.of(two.format(13, 5), 0) != same.of(two.format(12, 5), 0)
-    assert same.of(two.format(13, 5), 0) == same.of(two.format(13, 6), 0)
-    send = (
-        "  %0(a) = Send(%1) primitive_attrs: {{dest_rank: I64({0})}}"
-        " cnode_attrs: {{dest_rank: I64({1})}}"
-    )
-    assert same.of(send.format(4, 1), 0) == same.of(send.format(5, 1), 1)
-    assert same.of(send.format(4, 1), 0) != same.of(send.format(4, 1), 1)
-    assert same.of(send.format(4, 1), 0) != same.of(send.format(4, 2), 0)
-    group = '  %0(a) = AllReduce(%1) primitive_attrs: {{group: "2-{0}", rank_list: ({1}, {2})}}'
-    assert same.of(group.format(10**15, 0, 1), 0) == same.of(group.format(10**16, 2, 3), 2)
-    assert same.of(group.format(10**15, 0, 1), 0) != same.of(group.format(10**15, 0, 2), 0)
-
-
-def test_any_other_change_of_a_dump_changes_its_fingerprint(samples: Path) -> None:
-    text = (samples / "pipeline_run/rank_0/20_validate_0080.ir").read_text()
-    fingerprints = Fingerprints()
-    base = fingerprints.of(text, 0)
-    # What is renumbered or left out may change without notice: debug names, source lines, …
-    ignored = re.compile(
-        r"^ *%\d+\(([^()]*)\) =|^Total number of nodes:.*|^subgraph instance:.*|^ *# In file .*",
-        re.MULTILINE,
-    )
-    spans = [found.span() for found in ignored.finditer(text)]
-    words = list(re.finditer(r"\d+|[A-Za-z_]+", text))
-    for word in random.Random(5).sample(words, 400):
-        if any(begin <= word.start() < end for begin, end in spans):
-            continue
-        new = str(int(word[0]) + 1) if word[0].isdigit() else word[0] + "x"
-        changed = text[: word.start()] + new + text[word.end() :]
-        line = text[text.rfind("\n", 0, word.start()) + 1 : word.end() + 20]
-        assert fingerprints.of(changed, 0) != base, line
-
-
-# -- paths of a command line -------------------------------------------------------------------
-
-
-def test_expand_a_run_folder(samples: Path) -> None:
-    found = expand([str(samples / "pipeline_run")])
-    assert not found.problems
-    assert len(found.runs) == 1
-    assert [(file.rank, file.compilation, file.name) for file in found.files] == [
-        (0, 0, "step_parallel_begin"),
-        (0, 0, "validate"),
-        (4, 0, "step_parallel_begin"),
-        (4, 0, "validate"),
-    ]
-
-
-def test_expand_files_keeps_the_order_given(samples: Path) -> None:
-    begin = str(samples / "mlp_semi_auto/step_parallel_begin_0018.ir")
-    other = str(samples / "pipeline_run/rank_4/20_validate_0080.ir")
-    found = expand([other, "-", begin, other])
-    assert [file.path for file in found.files] == [other, "-", begin]
-    assert [file.rank for file in found.files] == [4, None, 0]
-    assert [file.name for file in found.files] == ["validate", "", "step_parallel_begin"]
-    assert not found.problems
-
-
-def test_expand_reads_what_is_named_itself(tmp_path: Path) -> None:
-    put(
-        tmp_path,
-        "actor_set/0_actor_set_x.ir",
-        "old.dat",
-        "20_validate_0001.ir",
-        "20_validate_0001.dot",
-    )
-    with gzip.open(tmp_path / "step_parallel_begin_0000.ir.gz", "wt") as file:
-        file.write(TINY)
-    in_folder = [Path(file.path).name for file in expand([str(tmp_path)]).files]
-    assert in_folder == ["step_parallel_begin_0000.ir.gz", "20_validate_0001.ir"]
-    named = [str(tmp_path / "old.dat"), str(tmp_path / "actor_set/0_actor_set_x.ir")]
-    assert [file.path for file in expand(named).files] == named
-    matched = expand([str(tmp_path / "*.dat")])
-    assert [Path(file.path).name for file in matched.files] == ["old.dat"]
-    assert len(expand([str(tmp_path / "*")]).files) == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_expand_does_not_open_pipes(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    found = expand([str(tmp_path / "pipe")])
-    assert [file.path for file in found.files] == [str(tmp_path / "pipe")]
-
-
-def test_expand_says_what_is_wrong(tmp_path: Path, samples: Path) -> None:
-    empty, losses = tmp_path / "empty", tmp_path / "losses"
-    empty.mkdir()
-    put(losses, "loss.json")
-    (tmp_path / "gone").symlink_to("missing")
-    paths = [str(empty), str(losses), str(tmp_path / "no.ir"), str(tmp_path / "*.ir")]
-    found = expand([*paths, str(tmp_path / "gone"), str(samples / "gpt")])
-    assert [problem.code for problem in found.problems] == [
-        "RUN013",
-        "RUN013",
-        "RUN010",
-        "RUN011",
-        "RUN010",
-    ]
-    assert "MS_DEV_SAVE_GRAPHS" in found.problems[0].hint
-    assert "losses" in found.problems[1].hint
-    assert len(found.files) == 2
-
-
-def test_expand_says_what_cannot_be_read(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: "step_parallel" not in str(path))
-    found = expand([str(samples / "gpt"), str(samples / "gpt/step_parallel_begin_0018.ir")])
-    assert [problem.message for problem in found.problems] == ["permission denied"] * 2
-    assert [file.name for file in found.files] == ["validate"]
-
-
-def test_names_that_look_like_globs(tmp_path: Path) -> None:
-    put(tmp_path, "a[1].ir")
-    assert len(expand([str(tmp_path / "a[1].ir")]).files) == 1
-
-
-def test_a_folder_of_many_files(tmp_path: Path) -> None:
-    for number in range(5_000):
-        (tmp_path / f"opt_pass_1_x_{number:04}.ir").touch()
-    assert len(expand([str(tmp_path)]).files) == 5_000
-
-
 # -- the corpus --------------------------------------------------------------------------------
 
 
@@ -584,8 +312,3 @@ def test_precision_runs_of_the_corpus(corpus: Path) -> None:
 def test_large_dumps_of_the_corpus_have_names_of_their_own(corpus: Path) -> None:
     (compilation,) = load_run(corpus / "large").compilations
     assert [file.name for file in compilation.passes] == ["step_parallel_begin", "validate"]
-
-
-def test_standard_input_stays_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert [file.path for file in expand(["-"]).files] == ["-"]

@@ -1,0 +1,176 @@
+"""Where a dump may come from: files, pipes, streams, bytes, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import struct
+import threading
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.syntax import source
+from tests.syntax.damaged import DUMP, NODES, codes, count
+
+# ---- places from which nothing can be read -------------------------------------------------------
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(irtool.DumpError, match="is a folder"):
+        irtool.load(tmp_path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(irtool.DumpError, match="no such file"):
+        irtool.load(tmp_path / "none.ir")
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file"
+)
+def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "closed.ir"
+    path.write_text(DUMP)
+    path.chmod(0)
+    with pytest.raises(irtool.DumpError, match="permission denied"):
+        irtool.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    data = DUMP.encode() * 100  # more than a pipe holds
+    writer = threading.Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    read = irtool.load(path)
+    writer.join()
+    assert count(read) == 100 * NODES
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_that_nobody_writes_into_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_WRITER_PATIENCE", 0.05)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(irtool.DumpError, match="nobody writes"):
+        irtool.load(path)
+
+
+# ---- compressed ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_compressed_dumps_are_read(tmp_path: Path, suffix: str, compress: object) -> None:
+    path = tmp_path / f"dump.ir{suffix}"
+    path.write_bytes(compress(DUMP.encode()))  # type: ignore[operator]
+    read = irtool.load(path)
+    assert read.problems == ()
+    assert irtool.dumps(read) == DUMP
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compression_is_told_by_content_not_by_name(tmp_path: Path, compress: object) -> None:
+    path = tmp_path / "dump.ir"
+    path.write_bytes(compress(DUMP.encode()))  # type: ignore[operator]
+    assert count(irtool.load(path)) == NODES
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_parts_one_after_the_other_are_read(compress: object) -> None:
+    half = len(DUMP) // 2
+    parts = [compress(part.encode()) for part in (DUMP[:half], DUMP[half:])]  # type: ignore[operator]
+    assert irtool.dumps(irtool.load(b"".join(parts))) == DUMP
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_a_compressed_dump_may_be_truncated_anywhere(compress: object) -> None:
+    data = compress(DUMP.encode())  # type: ignore[operator]
+    for end in range(6, len(data)):
+        read = irtool.load(data[:end])
+        assert "SYN003" in codes(read)
+        assert DUMP.startswith(irtool.dumps(read))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_a_compressed_dump_may_be_damaged_anywhere(compress: object) -> None:
+    data = compress(DUMP.encode())  # type: ignore[operator]
+    for at in range(6, len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x55
+        read = irtool.load(bytes(damaged))
+        assert read.problems or irtool.dumps(read) == DUMP
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_a_bomb_is_refused_before_it_fills_memory(
+    monkeypatch: pytest.MonkeyPatch, compress: object
+) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 4 << 20)
+    bomb = compress(bytes(64 << 20))  # type: ignore[operator]
+    tracemalloc.start()
+    try:
+        with pytest.raises(irtool.DumpError, match="expands to more than"):
+            irtool.load(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_the_limit_is_what_a_dump_may_have_after_expanding() -> None:
+    assert source.MAX_BYTES == 1 << 30
+
+
+def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 100)
+    with pytest.raises(irtool.DumpError, match="larger than"):
+        irtool.load(io.BytesIO(DUMP.encode()))
+
+
+def test_a_gzip_header_without_content_is_a_problem() -> None:
+    header = b"\x1f\x8b\x08\0" + struct.pack("<I", 0) + b"\0\xff"
+    assert "SYN003" in codes(irtool.load(header))
+    assert "SYN003" in codes(irtool.load(header + zlib.compress(b"x")[2:]))
+
+
+# ---- what may be given instead of a path ---------------------------------------------------------
+
+
+def test_bytes_are_read() -> None:
+    assert irtool.load(DUMP.encode()).problems == ()
+    assert irtool.load(bytearray(DUMP.encode())).problems == ()  # type: ignore[arg-type]
+
+
+def test_a_binary_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "dump.ir"
+    path.write_text(DUMP, encoding="utf-8")
+    with path.open("rb") as file:
+        read = irtool.load(file)
+    assert read.path == str(path)
+    assert count(read) == NODES
+
+
+def test_a_stream_without_name_is_read() -> None:
+    read = irtool.load(io.BytesIO(DUMP.encode()))
+    assert read.path == "<stream>"
+    assert count(read) == NODES
+
+
+def test_a_path_may_be_a_string(tmp_path: Path) -> None:
+    path = tmp_path / "dump.ir"
+    path.write_text(DUMP, encoding="utf-8")
+    assert irtool.load(str(path)).path == str(path)
+
+
+def test_a_name_may_be_given_for_messages() -> None:
+    read = irtool.load(b"x", name="pasted")
+    assert str(read.problems[0]).startswith("pasted:1:1: error[SYN005]: ")
