@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.tensors.join import Joined
+from irtool.compare.tensors.judge import Judge
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, complete, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing import OpPair, pair_operators, pair_tensors
-from irtool.compare.tensors.verdict import Judge, Judged, first_fault
+from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node
 
 

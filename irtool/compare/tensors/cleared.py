@@ -1,0 +1,100 @@
+"""Whether an operator with too much error is innocent: it puts out what its own inputs give.
+
+Each side is computed again in double precision from what that side dumped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from irtool.compare.tensors.dtypes import coarsest
+from irtool.compare.tensors.measure import Measure, measure_arrays
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.reexecute import recomputed, state_before
+from irtool.compare.tensors.semantics import family, reduction_length
+from irtool.compare.tensors.verdict import Judged, Places
+
+_RECOMPUTED = 3.0
+"""How many times the rounding that is allowed a stored result may be off the computed one."""
+
+
+def only_propagates(
+    left: TensorRun,
+    right: TensorRun,
+    found: Judged,
+    forward: Judged | None,
+    measures: Mapping[Places, Measure],
+) -> bool:
+    """Whether each side's output is what its own inputs give; says in ``found`` whose is not.
+
+    Args:
+        left: one dump.
+        right: the other.
+        found: the operator, with the output that decided.
+        forward: of a gradient, the forward call.
+        measures: of all pairs of tensors.
+    """
+    if found.output is None:
+        return False
+    state = _same_state(left, right, found, measures)
+    if state is not None:
+        return state
+    ratios: list[float] = []
+    for which, (run, op) in enumerate(((left, found.pair.left), (right, found.pair.right))):
+        call = None
+        if forward is not None and op.phase == "backward":
+            call = (forward.pair.left, forward.pair.right)[which]
+        ratio = _ratio(run, op, recomputed(run, op, call), found.output[which])
+        if ratio is None:
+            return False
+        ratios.append(ratio)
+    sides = zip(("left", "right"), ratios, strict=True)
+    wrong = [name for name, ratio in sides if ratio > _RECOMPUTED]
+    if wrong:
+        found.wrong = " and ".join(wrong)
+        found.why = (
+            f"computed again in double precision, the {found.wrong} output is not what its "
+            f"inputs give ({max(ratios):.3g} times the rounding that is allowed)"
+        )
+    return not wrong
+
+
+def _same_state(
+    left: TensorRun, right: TensorRun, found: Judged, measures: Mapping[Places, Measure]
+) -> bool | None:
+    """Of an optimizer: whether both sides found the same state; None where nobody knows."""
+    ours = state_before(left, found.pair.left)
+    theirs = state_before(right, found.pair.right) if ours else None
+    if ours is None or theirs is None:
+        return None
+    for places in found.slots.outputs:
+        label = left.columns.labels[places[0]]
+        after = measures.get(places)
+        if label not in ours or label not in theirs or after is None:
+            continue
+        before = measure_arrays(ours[label], theirs[label])
+        if before.distance > 64 * 2.0**-24 * max(after.left, after.right):
+            return False
+    return True
+
+
+def _ratio(run: TensorRun, op: Op, results: Mapping[str, Any] | None, place: int) -> float | None:
+    """Error of a stored output against the computed one, over what rounding allows."""
+    columns = run.columns
+    expected = results.get(columns.labels[place]) if results else None
+    if expected is None or not columns.files[place]:
+        return None
+    try:
+        stored = read_array(columns.files[place], columns.dtypes[place])
+    except BadPayload:
+        return None
+    measure = measure_arrays(stored, expected)
+    if math.isnan(measure.error):
+        return None
+    shapes = [columns.shapes[at] for at in op.inputs]
+    length = reduction_length(family(op.type), op.phase, shapes, columns.shapes[place], False)
+    unit = coarsest([columns.dtypes[at] for at in op.tensors])
+    return measure.error / (math.sqrt(length) * 2.0**-24 + 2 * unit)

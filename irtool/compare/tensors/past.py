@@ -1,0 +1,107 @@
+"""What the operators before the one that is judged have shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.measure import Measure
+from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.compare.tensors.verdict import Judged, Measured, Places
+
+_SMALL = 0.02
+"""Relative error up to which a tensor that was made of residue is more than residue."""
+
+
+@dataclass(slots=True)
+class Past:
+    """Grows with every operator that is judged, in the order of the left dump.
+
+    Attributes:
+        forward: judged forward calls by name, for their gradients.
+        worst: the largest relative error of an output so far.
+        residue: tensors that are nothing but rounding, told by their size and norm.
+        zero_state: the moments of an optimizer were zero before this step.
+        composite: paths of modules whose parts were dumped too.
+    """
+
+    columns: Columns
+    measures: Mapping[Places, Measure]
+    forward: dict[str, Judged] = field(default_factory=dict[str, Judged])
+    worst: float = 0.0
+    residue: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
+    zero_state: bool = False
+    composite: set[str] = field(default_factory=set[str])
+
+    def remember(self, found: Judged) -> None:
+        """What one more operator showed."""
+        op, columns = found.pair.left, self.columns
+        if op.phase == "forward" and op.call:
+            self.forward[op.call] = found
+        if op.type.lower() in ("lerp_", "lerp") and op.inputs:
+            self.zero_state = columns.norm[op.inputs[0]] == 0.0
+        if self._is_tainted(found):
+            return
+        if found.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
+            return
+        for places in found.slots.outputs:
+            measure = self.measures.get(places)
+            if measure is not None and measure.error > self.worst:
+                self.worst = measure.error
+
+    def _is_tainted(self, found: Judged) -> bool:
+        """Whether an operator works on residue; then its results are marked, and do not count."""
+        is_residue = found.verdict == "below rounding floor"
+        if not is_residue and not any(self.is_residue(a) for a, _ in found.slots.inputs):
+            return False
+        for places in found.slots.outputs:
+            measure = self.measures.get(places)
+            if measure is None:
+                continue
+            if is_residue or measure.error > _SMALL or math.isnan(measure.error):
+                self.mark_residue(places)
+        return True
+
+    def hidden(self, op: Op) -> list[Measured]:
+        """Tensors of the forward call that a gradient computes with."""
+        if op.phase != "backward" or not op.call:
+            return []
+        forward = self.forward.get(op.call)
+        if forward is None:
+            return []
+        places = (*forward.slots.inputs, *forward.slots.outputs)
+        dtypes = self.columns.dtypes
+        return [
+            (p, self.measures[p]) for p in places if p in self.measures and is_float(dtypes[p[0]])
+        ]
+
+    def mark_residue(self, places: Places) -> None:
+        """Say of a tensor that it is rounding residue."""
+        key = self._value(places[0])
+        if key is not None:
+            self.residue.add(key)
+
+    def is_residue(self, place: int) -> bool:
+        """Whether that was said of a tensor of the left dump."""
+        key = self._value(place)
+        return key is not None and key in self.residue
+
+    def _value(self, place: int) -> tuple[int, float] | None:
+        """What tells a tensor of the left dump from others: size and norm."""
+        norm = self.columns.norm[place]
+        if math.isnan(norm) or norm == 0.0:
+            return None
+        return math.prod(self.columns.shapes[place]), norm
+
+
+def composites(run: TensorRun) -> set[str]:
+    """Paths of modules that have others within them."""
+    found: set[str] = set()
+    for op in run.ops:
+        parent = op.owner.rpartition(".")[0] if op.is_module else ""
+        while parent and parent not in found:
+            found.add(parent)
+            parent = parent.rpartition(".")[0]
+    return found
