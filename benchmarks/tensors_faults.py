@@ -17,7 +17,9 @@ import re
 import sys
 import time
 
-from irtool.compare.runs import RunComparison, RunSide, Settings, compare_runs, side_of_run
+from irtool.compare.run_sides import RunSide, side_of_run
+from irtool.compare.run_tensors import Settings, read_unit
+from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.report import why_text
 from irtool.syntax.run import load_run
@@ -67,7 +69,7 @@ HEALTHY = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", choices=list(FAULTS))
     parser.add_argument("--pytorch")
     parser.add_argument("--mindspore")
@@ -149,7 +151,7 @@ def _side(path: str) -> RunSide:
 
 def _only_statistics(side: RunSide) -> None:
     for key, unit in list(side.units.items()):
-        tensors = unit.read()  # type: ignore[union-attr]  # just made of a folder
+        tensors = read_unit(unit)
         digest.fill(tensors)
         tensors.columns.files = [""] * len(tensors.columns)
         tensors.columns.sketches.clear()

@@ -16,7 +16,7 @@ from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
-    from irtool.compare.runs import RunSide
+    from irtool.compare.run_sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
 
 
@@ -63,7 +63,8 @@ def holds_tensors(path: str) -> bool:
 def tell_runs(paths: list[str], options: RunOptions) -> int:
     """Compare and write; the exit status."""
     _need_numpy()
-    from irtool.compare.runs import Settings, compare_runs
+    from irtool.compare.run_tensors import Settings
+    from irtool.compare.runs import compare_runs
     from irtool.compare.tensors.report import case_of
 
     sides = [_side(path, options) for path in paths]
@@ -103,7 +104,7 @@ def tell_runs(paths: list[str], options: RunOptions) -> int:
 
 def _side(path: str, options: RunOptions) -> RunSide:
     from irtool.cli.diff_losses import run_loss
-    from irtool.compare.runs import side_of_file, side_of_run
+    from irtool.compare.run_sides import side_of_file, side_of_run
     from irtool.compare.tensors.model import NoTensors
 
     if not os.path.isdir(path):
@@ -209,13 +210,13 @@ def _schedule(options: RunOptions) -> tuple[Scheduler | None, Any]:
 def write_digest(path: str, options: RunOptions, output_file: str | None) -> int:
     """``--digest``: a run's statistics, to be compared later."""
     _need_numpy()
-    from irtool.compare.runs import read_unit
+    from irtool.compare.run_tensors import read_unit
     from irtool.compare.tensors import digest
     from irtool.compare.tensors.model import NoTensors, TensorRun
 
     side = _side(path, options)
     runs: list[TensorRun] = []
-    from irtool.compare.runs import join_graph
+    from irtool.compare.run_graphs import join_graph
 
     for unit in side.units.values():
         try:
@@ -231,8 +232,8 @@ def write_digest(path: str, options: RunOptions, output_file: str | None) -> int
         note(f"{len(tensors.ops):,} operators of rank {tensors.rank}, step {tensors.step}")
     if not runs:
         raise Failure("no tensors to make a digest of", path)
-    losses = side.losses.loss.values if side.losses is not None else {}
-    facts = {
+    losses: Mapping[int, float] = side.losses.loss.values if side.losses is not None else {}
+    facts: dict[str, object] = {
         "losses": {str(step): value for step, value in losses.items() if value == value},
         "context": {key: str(value) for key, value in side.context.items()},
     }

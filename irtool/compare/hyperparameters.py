@@ -194,7 +194,7 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
                 from irtool.compare.tensors.payload import BadPayload, read_array
 
                 try:
-                    return float(read_array(columns.files[at]).reshape(-1)[0])
+                    return float(read_array(columns.files[at]).flat[0])
                 except BadPayload:
                     return None
             return None if math.isnan(columns.most[at]) else columns.most[at]

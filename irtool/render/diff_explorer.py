@@ -38,4 +38,4 @@ def diff_explorer(diff: GraphDiff) -> tuple[Object, Object]:
         for side, name in zip(sides, ("left", "right"), strict=True)
     ]
     label = f"{diff.left.path} ↔ {diff.right.path}"
-    return graph_collection(label, graphs), sync_navigation(*sides, pairs)
+    return graph_collection(label, graphs), sync_navigation(sides[0], sides[1], pairs)

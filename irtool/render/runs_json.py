@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from irtool.compare.runs import RunComparison, UnitResult
+from irtool.compare.run_tensors import UnitResult
+from irtool.compare.runs import RunComparison
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.model import Op, TensorRun

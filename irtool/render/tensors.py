@@ -70,7 +70,7 @@ def neighbours_table(case: Case) -> Table | None:
     """The IR around the accused operator on both sides."""
     rows: list[list[str | int | None]] = []
     for side, found in (("left", case.left_neighbours), ("right", case.right_neighbours)):
-        rows += [[side, item.role, item.node, item.op, item.line, item.type] for item in found]
+        rows.extend([side, n.role, n.node, n.op, n.line, n.type] for n in found)
     if not rows:
         return None
     columns = (text_column("side"), text_column("role"), text_column("node"),
@@ -171,9 +171,9 @@ def lone_table(found: TensorComparison) -> Table | None:
     """Operators that only one side has, by type."""
     rows: list[list[str | int | None]] = []
     for side, ops in (("left", found.only_left), ("right", found.only_right)):
-        rows += [
+        rows.extend(
             [side, kind, count, shortened(name, _NAME)] for kind, count, name in lone_operators(ops)
-        ]
+        )
     if not rows:
         return None
     columns = (text_column("only"), text_column("operator"), number_column("number"),

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irtool.compare.runs import Settings, compare_units, side_of_run
+from irtool.compare.run_sides import side_of_run
+from irtool.compare.run_tensors import Settings, compare_units
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.attributes import changed_attributes
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
@@ -106,7 +107,7 @@ def test_a_dropped_operator_is_named_through_its_reader(tmp_path: Path) -> None:
 def test_nan_is_traced_to_where_it_comes_out_of_finite_inputs(tmp_path: Path) -> None:
     right = network()
     name, (n, w), m = right[1]
-    broken = m.copy()
+    broken = np.array(m)
     broken[3, 4] = np.nan
     right[1] = (name, (n, w), broken)
     found = compared(tmp_path, network(), right)
@@ -136,7 +137,7 @@ def test_reordered_calls_are_paired_by_their_parameters(tmp_path: Path) -> None:
 
     def calls(order: tuple[int, ...]) -> list[Entry]:
         return [
-            (f"Functional.linear.{n}.forward", (x, weights[k]), (x @ weights[k].T))
+            (f"Functional.linear.{n}.forward", (x, weights[k]), x @ np.transpose(weights[k]))
             for n, k in enumerate(order)
         ]
 

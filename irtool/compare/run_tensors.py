@@ -1,0 +1,186 @@
+"""The tensors of two runs: which steps and ranks belong together, and what came of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.compare.run_graphs import join_graph
+from irtool.compare.run_sides import Key, RunSide
+from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.fingerprints import partners
+from irtool.compare.tensors.join import Joined
+from irtool.compare.tensors.measure import Scheduler
+from irtool.compare.tensors.model import NoTensors, TensorRun
+from irtool.compare.tensors.open import Unit
+from irtool.compare.tensors.verdict import Judged
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+
+_LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
+_TELLING_KINDS = ("attribute changed", "constant changed")
+
+
+@dataclass(slots=True)
+class UnitResult:
+    """One step of one rank.
+
+    ``comparison`` is kept only for the unit that the report shows; the counts of all.
+    """
+
+    name: str
+    counts: Mapping[str, int]
+    pairs: int
+    only_left: int
+    only_right: int
+    first: Judged | None
+    equal: bool
+    joined: tuple[Joined | None, Joined | None]
+    comparison: TensorComparison | None = None
+
+
+def read_unit(unit: Unit | TensorRun) -> TensorRun:
+    """A unit's tensors.
+
+    Raises:
+        NoTensors: it cannot be read.
+    """
+    return unit if isinstance(unit, TensorRun) else unit.read()
+
+
+def common_units(left: RunSide, right: RunSide) -> list[tuple[str, Key, Key]]:
+    """Units of both sides, by step and then rank; where each has one, these two."""
+    both = [key for key in left.units if key in right.units]
+    if not both and len(left.units) == len(right.units) == 1:
+        return [("", next(iter(left.units)), next(iter(right.units)))]
+    if not both:
+        both_sides = _renumbered(left), _renumbered(right)
+        return [
+            (unit_name(key), both_sides[0][key], both_sides[1][key])
+            for key in both_sides[0]
+            if key in both_sides[1]
+        ]
+    ordered = sorted(both, key=lambda key: (key[1], key[0], key[2:]))
+    return [(unit_name(key), key, key) for key in ordered]
+
+
+def _renumbered(side: RunSide) -> dict[Key, Key]:
+    """Keys with ranks kept and steps counted from 0: one side may count from 1."""
+    steps = sorted({key[1] for key in side.units})
+    place = {step: number for number, step in enumerate(steps)}
+    return {(key[0], place[key[1]], 0, ""): key for key in reversed(list(side.units))}
+
+
+def unit_name(key: Key) -> str:
+    """``rank 0, step 1``."""
+    words = [f"rank {key[0]}"]
+    if key[1] >= 0:
+        words.append(f"step {key[1]}")
+    if key[2] > 0:
+        words.append(f"graph {key[2]}")
+    return ", ".join([*words, key[3]] if key[3] else words)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How tensors are compared.
+
+    ``given`` is the map of names, ``schedule`` where files are measured, ``wanted`` chooses units.
+    """
+
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    schedule: Scheduler | None = None
+    rank: int | None = None
+    step: int | None = None
+    tell: Callable[[str], None] = lambda message: None
+
+
+def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
+    """The tensors of two runs, one unit after the other; memory holds one unit at a time."""
+    found: list[UnitResult] = []
+    graphs: dict[tuple[str, str], GraphDiff] = {}
+    clean_steps: set[tuple[int, int]] = set()
+    for name, ours, theirs in common_units(left, right):
+        if settings.rank is not None and ours[0] != settings.rank:
+            continue
+        if settings.step is not None and ours[1] != settings.step:
+            continue
+        try:
+            runs = read_unit(left.units[ours]), read_unit(right.units[theirs])
+        except NoTensors as error:
+            settings.tell(f"{name or 'tensors'}: {error}")
+            left.complaints.append(f"{name or 'tensors'}: {error}")
+            continue
+        joined = join_graph(left, runs[0]), join_graph(right, runs[1])
+        diff = _kernel_diff(runs, joined, graphs)
+        known = (ours[0], ours[1] - 1) in clean_steps
+        result = compare_tensors(
+            runs[0],
+            runs[1],
+            nodes={pair.left: pair.right for pair in diff.pairs} if diff else None,
+            changed=_changed(diff) if diff else None,
+            given=settings.given,
+            schedule=settings.schedule,
+            parameters_known=known,
+        )
+        result.joined_left, result.joined_right = joined
+        if runs[0].framework != runs[1].framework:
+            result.fingerprints = partners(runs[0], runs[1])
+        clean_steps.add((ours[0], ours[1]))
+        unit = UnitResult(
+            name,
+            result.counts,
+            len(result.judged),
+            len(result.only_left),
+            len(result.only_right),
+            result.first,
+            result.is_equal,
+            joined,
+            result,
+        )
+        found.append(unit)
+        _forget(found)
+    return found
+
+
+def _forget(found: Sequence[UnitResult]) -> None:
+    """Keep the tensors of the first faulty unit, or of the first; let go of the others."""
+    keep = next((unit for unit in found if unit.first is not None), found[0])
+    for unit in found:
+        if unit is not keep:
+            unit.comparison = None
+
+
+def _kernel_diff(
+    runs: tuple[TensorRun, TensorRun],
+    joined: tuple[Joined | None, Joined | None],
+    known: dict[tuple[str, str], GraphDiff],
+) -> GraphDiff | None:
+    """The difference of the graphs that both dumps were joined with."""
+    if joined[0] is None or joined[1] is None:
+        return None
+    dumps = dump_of(runs[0]), dump_of(runs[1])
+    if dumps[0] is None or dumps[1] is None:
+        return None
+    known.clear()  # nodes of a dump that is read anew are others
+    diff = known[joined[0].path, joined[1].path] = diff_graphs(dumps[0], dumps[1])
+    return diff
+
+
+def dump_of(run: TensorRun) -> Dump | None:
+    """The graph that a dump was joined with."""
+    for op in run.ops:
+        if op.node is not None and op.node.graph is not None:
+            return op.node.graph.dump
+    return None
+
+
+def _changed(diff: GraphDiff) -> dict[Node, list[str]]:
+    """What differs in matched nodes that can change numbers."""
+    found: dict[Node, list[str]] = {}
+    for pair in diff.pairs:
+        for change in pair.what:
+            if change.kind in _TELLING_KINDS and change.what not in _LAYOUT:
+                found.setdefault(pair.left, []).append(change.detail)
+    return found
