@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item
 from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
 from irtool.planning.cost_report import StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan, Given, Model, model_of
-from irtool.planning.device_counts import device_count_problem, legal_counts
 from irtool.planning.plan_search import Found, search
-from irtool.planning.plan_structure import FIXED, Structure, structure_of
+from irtool.planning.plan_structure import FIXED, structure_of
+from irtool.planning.problem import configured, outside, plain_dump, planned_context, problem_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
@@ -91,41 +89,6 @@ class Plan(Shown):
         return max(0.0, self.after.seconds / self.lower_bound - 1)
 
 
-def plain_dump(dump: Dump) -> Dump:
-    """The dump without the strategies that stand behind statements."""
-
-    def item_of(item: Item | Graph) -> Item | Graph:
-        if not isinstance(item, Graph):
-            return item
-        items = tuple(
-            replace(each, strategy=None, graph=None) if isinstance(each, Node) else each
-            for each in item.items
-        )
-        return replace(item, items=items, dump=None)
-
-    return replace(dump, items=tuple(item_of(item) for item in dump.items))
-
-
-def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
-    """The context that a plan is checked and loaded under.
-
-    Raises:
-        CannotPlan: MindSpore does not take that many devices.
-    """
-    mode = context.mode if context.is_parallel else "semi_auto_parallel"
-    base = replace(context, rank=0, mode=mode, search="sharding_propagation")
-    problem = device_count_problem(devices, base)
-    if problem:
-        legal = list(legal_counts(devices, base))[:1]
-        more = next(
-            (n for n in range(devices + 1, 2 * devices + 9) if not device_count_problem(n, base)),
-            None,
-        )
-        near = " or ".join(str(n) for n in (*legal, *([more] if more else [])))
-        raise CannotPlan(f"{devices} devices: {problem}; {near} would do")
-    return replace(base, devices=devices)
-
-
 def plan(
     dump: Dump,
     context: ParallelContext,
@@ -154,86 +117,36 @@ def plan(
     """
     target = planned_context(context, devices or context.devices)
     started = time.process_time()
-    plain = plain_dump(dump)
-    twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
-    structure = structure_of(plain, target)
-    if not structure.calls:
-        raise CannotPlan("no operator here takes a strategy")
-    current = _current(dump, twins, structure, context)
-    fixed = {twins[node]: (rows, None) for node, rows in (pinned or {}).items()}
+    problem = problem_of(dump, context, target)
+    fixed = {problem.twins[node]: (rows, None) for node, rows in (pinned or {}).items()}
     for node in fixed:
-        if node not in structure.calls or primitive(node) in FIXED:
+        if not problem.takes_strategy(node):
             raise CannotPlan(f"{node.id} {node.op} (line {node.line}) takes no strategy")
     if keep_configured:
-        fixed = {**_configured(structure), **fixed}
+        fixed = {**configured(problem), **fixed}
     if region is not None:
-        fixed = {**_outside(structure, current, {twins[node] for node in region}), **fixed}
-    model = model_of(structure, machine, current, fixed)
+        fixed = {**outside(problem, {problem.twins[node] for node in region}), **fixed}
+    model = model_of(problem.structure, machine, problem.current, fixed)
     found = search(model, memory_limit)
     elapsed = time.process_time() - started
-    return _told(model, found, current, memory_limit, elapsed)
-
-
-# -- what the dump says --------------------------------------------------------------------------
-
-
-def _current(
-    dump: Dump, twins: Mapping[Node, Node], structure: Structure, context: ParallelContext
-) -> dict[Node, Given]:
-    """Strategies that the dump has, by node of the plain dump."""
-    report = check(dump, context) if context.is_parallel else None
-    found: dict[Node, Given] = {}
-    for item in report.operators if report is not None else ():
-        node = twins.get(item.node)
-        if node in structure.calls and item.strategy and item.node.in_strategy is not None:
-            found[node] = (item.strategy, item.out_strategy)
-    return found
-
-
-def _configured(structure: Structure) -> dict[Node, Given]:
-    """Strategies that users gave: those of the primitives' attributes."""
-    return {
-        node: (judged.wanted.strategy, judged.wanted.out_strategy)
-        for node, judged in structure.calls.items()
-        if judged.wanted.strategy is not None and primitive(node) not in FIXED
-    }
-
-
-def _outside(
-    structure: Structure, current: Mapping[Node, Given], region: set[Node]
-) -> dict[Node, Given]:
-    missing = [
-        node
-        for node, judged in structure.calls.items()
-        if node not in region
-        and node not in current
-        and primitive(node) not in FIXED
-        and judged.call.call.tensors
-        and judged.judgement.kind == "rule"
-    ]
-    if missing:
-        first = missing[0]
-        raise CannotPlan(
-            f"outside of the region nothing may change, but {len(missing)} operators there have no "
-            f"strategy, the first in line {first.line}: {first.op}"
-        )
-    return {
-        node: given
-        for node, given in current.items()
-        if node not in region and primitive(node) not in FIXED
-    }
+    return told(model, found, problem.current, memory_limit, elapsed)
 
 
 # -- the answer ----------------------------------------------------------------------------------
 
 
-def _told(
+def told(
     model: Model,
     found: Found,
     current: Mapping[Node, Given],
     limit: int | None,
     elapsed: float,
 ) -> Plan:
+    """The plan of some choices.
+
+    Raises:
+        CannotPlan: ``check`` refuses it.
+    """
     structure = model.structure
     strategies: dict[Node, Strategy] = {}
     outs: dict[Node, Strategy] = {}
@@ -325,4 +238,4 @@ def _notes(model: Model, report: Report) -> list[str]:
     return found
 
 
-__all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context"]
+__all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context", "told"]

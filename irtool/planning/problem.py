@@ -1,0 +1,152 @@
+"""What is to be planned: a dump without strategies, those it had, and those that must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Graph
+from irtool.ir.items import Item
+from irtool.ir.node import Node
+from irtool.planning.cost_tables import CannotPlan, Given
+from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.plan_structure import FIXED, Structure, structure_of
+from irtool.sharding.check import check
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A network to plan.
+
+    Attributes:
+        dump: as it was read.
+        old: the context that it was compiled under, ``report`` what ``check`` says of it there;
+            None where no strategies are looked at.
+        structure: of the dump without strategies, under the context to plan for.
+        twins: nodes without strategies by node of ``dump``.
+        current: strategies that the dump has, by node without strategies.
+    """
+
+    dump: Dump
+    old: ParallelContext
+    report: Report | None
+    structure: Structure
+    twins: Mapping[Node, Node]
+    current: Mapping[Node, Given]
+
+    @property
+    def target(self) -> ParallelContext:
+        """The context to plan for."""
+        return self.structure.context
+
+    def takes_strategy(self, node: Node) -> bool:
+        """Whether a node (without strategies) is one whose strategy can be chosen."""
+        return node in self.structure.calls and primitive(node) not in FIXED
+
+
+def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) -> Problem:
+    """Look at a dump.
+
+    Raises:
+        CannotPlan: nothing in it takes a strategy.
+    """
+    plain = plain_dump(dump)
+    twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
+    structure = structure_of(plain, target)
+    if not structure.calls:
+        raise CannotPlan("no operator here takes a strategy")
+    report = check(dump, context) if context.is_parallel else None
+    current = _current(report, twins, structure)
+    return Problem(dump, context, report, structure, twins, current)
+
+
+def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
+    """The context that a plan is checked and loaded under.
+
+    Raises:
+        CannotPlan: MindSpore does not take that many devices.
+    """
+    mode = context.mode if context.is_parallel else "semi_auto_parallel"
+    base = replace(context, rank=0, mode=mode, search="sharding_propagation")
+    problem = device_count_problem(devices, base)
+    if problem:
+        legal = list(legal_counts(devices, base))[:1]
+        more = next(
+            (n for n in range(devices + 1, 2 * devices + 9) if not device_count_problem(n, base)),
+            None,
+        )
+        near = " or ".join(str(n) for n in (*legal, *([more] if more else [])))
+        raise CannotPlan(f"{devices} devices: {problem}; {near} would do")
+    return replace(base, devices=devices)
+
+
+def plain_dump(dump: Dump) -> Dump:
+    """The dump without the strategies that stand behind statements."""
+
+    def item_of(item: Item | Graph) -> Item | Graph:
+        if not isinstance(item, Graph):
+            return item
+        items = tuple(
+            replace(each, strategy=None, graph=None) if isinstance(each, Node) else each
+            for each in item.items
+        )
+        return replace(item, items=items, dump=None)
+
+    return replace(dump, items=tuple(item_of(item) for item in dump.items))
+
+
+# -- strategies that must be ----------------------------------------------------------------------
+
+
+def _current(
+    report: Report | None, twins: Mapping[Node, Node], structure: Structure
+) -> dict[Node, Given]:
+    """Strategies that the dump has, by node of the plain dump."""
+    found: dict[Node, Given] = {}
+    for item in report.operators if report is not None else ():
+        node = twins.get(item.node)
+        if node in structure.calls and item.strategy and item.node.in_strategy is not None:
+            found[node] = (item.strategy, item.out_strategy)
+    return found
+
+
+def configured(problem: Problem) -> dict[Node, Given]:
+    """Strategies that users gave: those of the primitives' attributes."""
+    return {
+        node: (judged.wanted.strategy, judged.wanted.out_strategy)
+        for node, judged in problem.structure.calls.items()
+        if judged.wanted.strategy is not None and primitive(node) not in FIXED
+    }
+
+
+def outside(problem: Problem, region: set[Node]) -> dict[Node, Given]:
+    """What the dump has outside of a region (nodes without strategies).
+
+    Raises:
+        CannotPlan: something there has no strategy, so that nothing can be frozen.
+    """
+    current = problem.current
+    missing = [
+        node
+        for node, judged in problem.structure.calls.items()
+        if node not in region
+        and node not in current
+        and primitive(node) not in FIXED
+        and judged.call.call.tensors
+        and judged.judgement.kind == "rule"
+    ]
+    if missing:
+        first = missing[0]
+        raise CannotPlan(
+            f"outside of the region nothing may change, but {len(missing)} operators there have no "
+            f"strategy, the first in line {first.line}: {first.op}"
+        )
+    return {
+        node: given
+        for node, given in current.items()
+        if node not in region and primitive(node) not in FIXED
+    }
