@@ -1,0 +1,168 @@
+"""What a step communicates: what the cost model predicts, and what MindSpore compiled.
+
+python benchmarks/plan_bytes.py BEGIN VALIDATE --devices N [--alltoall] [--machine NAME|FILE]
+
+BEGIN: step_parallel_begin; VALIDATE: the validate dump of the same compilation. Prints the bytes
+that a device receives, by collective and phase, predicted and compiled, those of groups that span
+nodes, and the seconds that the machine model gives to both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import irtool
+from irtool.cluster.machine import Machine, built_in, default_machine, machine_from
+from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.planning.cost_report import step_cost
+from irtool.planning.costs import received_bytes
+from irtool.planning.plan_structure import structure_of
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What one device receives in a step: bytes by collective and phase, and the model's seconds.
+
+    ``between``: bytes of collectives whose group spans more than one node. ``unknown``: collectives
+    of which a dump does not say the ranks or the size.
+    """
+
+    received: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    count: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    between: int = 0
+    seconds: float = 0.0
+    unknown: int = 0
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return sum(self.received.values())
+
+    def of(self, op: str) -> int:
+        """Bytes of a class of collectives, forward and backward."""
+        return sum(size for key, size in self.received.items() if key[0] == op)
+
+    def add(self, op: str, phase: str, size: int, ranks: tuple[int, ...], machine: Machine) -> None:
+        """One more collective; ``size``: bytes of the whole tensor on one rank."""
+        received = received_bytes(op, size, len(ranks))
+        self.received[op, phase] += received
+        self.count[op, phase] += 1
+        node = machine.node_devices
+        if node is not None and len({rank // node for rank in ranks}) > 1:
+            self.between += received
+        self.seconds += machine.seconds(op, size, ranks)
+
+
+def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
+    """The context that the networks are compiled under: full batch, one stage."""
+    return ParallelContext(
+        devices=devices,
+        mode="auto_parallel",
+        search="sharding_propagation",
+        full_batch=True,
+        enable_alltoall=alltoall,
+    )
+
+
+def predicted(begin: Dump, context: ParallelContext, machine: Machine) -> Traffic:
+    """What the cost model says of a begin dump's strategies."""
+    cost = step_cost(structure_of(begin, context), check(begin, context), machine)
+    found = Traffic(unknown=len(cost.unknown))
+    for item in cost.items:
+        for each in item.communications:
+            found.add(each.op, each.phase, each.size, each.ranks, machine)
+    return found
+
+
+def compiled(validate: Dump, machine: Machine) -> Traffic:
+    """What a validate dump holds."""
+    found = Traffic()
+    for node in validate.nodes():
+        item = collective(node)
+        if item is None or item.is_virtual:
+            continue
+        if item.bytes is None or item.ranks is None:
+            found.unknown += 1
+            continue
+        phase = "backward" if item.is_gradient else "forward"
+        found.add(item.op, phase, item.bytes, item.ranks, machine)
+    return found
+
+
+def classes(*all_traffic: Traffic) -> list[str]:
+    """The kinds of collectives in any of them."""
+    return sorted({key[0] for each in all_traffic for key in each.received})
+
+
+def error(guess: float, truth: float) -> float:
+    """Per cent that a guess is above the truth."""
+    if truth:
+        return 100 * (guess - truth) / truth
+    return float("inf") if guess else 0.0
+
+
+def rows(guess: Traffic, truth: Traffic) -> Iterator[str]:
+    """A table of both."""
+    yield "collective               predicted MB   compiled MB   error %   (number of each)"
+    for key in sorted({*guess.received, *truth.received}):
+        counts = f"{guess.count[key]} and {truth.count[key]}"
+        yield _row(" ".join(key), guess.received[key], truth.received[key], counts)
+    for op in classes(guess, truth):
+        yield _row(f"{op}, both", guess.of(op), truth.of(op))
+    yield _row("all", guess.total, truth.total)
+    yield _row("between nodes", guess.between, truth.between)
+    yield (
+        f"priced by the machine model: {1e3 * guess.seconds:.3f} ms and {1e3 * truth.seconds:.3f}"
+        f" ms, {error(guess.seconds, truth.seconds):.2f} %"
+    )
+
+
+def _row(name: str, guess: int, truth: int, more: str = "") -> str:
+    return (
+        f"{name:24} {guess / 1e6:12.3f}  {truth / 1e6:12.3f}  {error(guess, truth):8.2f}   {more}"
+    ).rstrip()
+
+
+def machine_named(name: str | None) -> Machine:
+    """A built-in machine, or that of a TOML file."""
+    if name is None:
+        return default_machine()
+    if name.endswith(".toml"):
+        return machine_from(tomllib.loads(Path(name).read_text(encoding="utf-8")))
+    return built_in(name)
+
+
+def main() -> int:
+    """Compare two dumps of one compilation."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("begin", type=Path)
+    parser.add_argument("validate", type=Path)
+    parser.add_argument("--devices", type=int, required=True)
+    parser.add_argument("--alltoall", action="store_true")
+    parser.add_argument("--machine")
+    given = parser.parse_args()
+    machine = machine_named(given.machine)
+    context = context_for(given.devices, given.alltoall)
+    guess = predicted(irtool.load(str(given.begin)), context, machine)
+    truth = compiled(irtool.load(str(given.validate)), machine)
+    print(*rows(guess, truth), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
