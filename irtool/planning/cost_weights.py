@@ -15,6 +15,7 @@ from irtool.planning.costs import (
 from irtool.planning.plan_structure import Parameter, Structure
 from irtool.sharding.judgement import Judgement
 from irtool.sharding.layout import replicas
+from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import shared_state
 
 
@@ -43,10 +44,8 @@ class WeightCost:
         return self.weights + self.gradients + self.states
 
 
-def weight_cost(
-    structure: Structure, parameter: Parameter, judgement: Judgement | None, machine: Machine
-) -> WeightCost:
-    """The cost of a weight under a judgement of the operator that decides how it lies."""
+def held_weight(structure: Structure, parameter: Parameter, judgement: Judgement | None) -> Weight:
+    """How a weight lies under a judgement of its owner: layout, slices, ranks that share it."""
     owner = parameter.owner
     weight = parameter.weight
     layout = owner.of(judgement) if owner is not None else None
@@ -56,7 +55,16 @@ def weight_cost(
         if owner is not None and judgement is not None and owner.side == "input":
             base = judgement.input_slices[owner.index]
     held = replace(weight, layout=layout, slice=base, base=base, mirror_ranks=None)
-    held = shared_state(held, structure.context, structure.operators)
+    return shared_state(held, structure.context, structure.operators)
+
+
+def weight_cost(
+    structure: Structure, parameter: Parameter, judgement: Judgement | None, machine: Machine
+) -> WeightCost:
+    """The cost of a weight under a judgement of the operator that decides how it lies."""
+    owner = parameter.owner
+    held = held_weight(structure, parameter, judgement)
+    layout, base = held.layout, held.base or ()
     gather = held.gather_ranks
     mirror = held.mirror_ranks if gather is not None else None
     if gather is None and layout is not None:

@@ -19,7 +19,8 @@ from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
 from irtool.planning.cost_report import StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan, Given, Model, model_of
-from irtool.planning.plan_search import Found, search
+from irtool.planning.plan_memory import search
+from irtool.planning.plan_search import Found
 from irtool.planning.plan_structure import FIXED, structure_of
 from irtool.planning.problem import configured, outside, plain_dump, planned_context, problem_of
 from irtool.sharding.check import check
@@ -141,8 +142,11 @@ def told(
     current: Mapping[Node, Given],
     limit: int | None,
     elapsed: float,
+    start: Mapping[Node, Given] | None = None,
 ) -> Plan:
     """The plan of some choices.
+
+    ``start``: strategies whose cost is the one before, where those of the dump fit other devices.
 
     Raises:
         CannotPlan: ``check`` refuses it.
@@ -178,7 +182,7 @@ def told(
         structure.context,
         report,
         operators,
-        _before(model, current),
+        _before(model, start if start is not None else current),
         after,
         found.bound,
         limit,
