@@ -10,19 +10,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
+from irtool.planning.border import Border, Share, share_of
+from irtool.planning.compatible import compatible
 from irtool.planning.cost_report import StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan, Given, Model, model_of
+from irtool.planning.onto import Onto, taken_over
 from irtool.planning.plan_memory import search
 from irtool.planning.plan_search import Found
 from irtool.planning.plan_structure import FIXED, structure_of
-from irtool.planning.problem import configured, outside, plain_dump, planned_context, problem_of
+from irtool.planning.problem import (
+    configured,
+    outside,
+    pins,
+    plain_dump,
+    planned_context,
+    problem_of,
+)
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
@@ -68,6 +78,8 @@ class Plan(Shown):
         seconds: CPU time of tables and search.
         rounds: how often the search was run.
         notes: what the reader should know.
+        onto: what was taken over from an old plan.
+        border: what it costs that only a region was planned.
     """
 
     dump: Dump
@@ -81,6 +93,8 @@ class Plan(Shown):
     seconds: float
     rounds: int
     notes: tuple[str, ...]
+    onto: Onto | None = None
+    border: Border | None = None
 
     @property
     def gap(self) -> float:
@@ -97,8 +111,10 @@ def plan(
     *,
     devices: int | None = None,
     pinned: Mapping[Node, Strategy] | None = None,
+    pinned_outputs: Mapping[Node, Strategy] | None = None,
     keep_configured: bool = False,
     region: frozenset[Node] | None = None,
+    onto: tuple[Dump, ParallelContext] | None = None,
     memory_limit: int | None = None,
 ) -> Plan:
     """Find the cheapest legal strategies.
@@ -109,8 +125,10 @@ def plan(
         machine: what things cost.
         devices: devices to plan for; None: those of the context.
         pinned: strategies that must be, by node of the dump.
+        pinned_outputs: the out_strategy of some of these nodes.
         keep_configured: operators that users gave a strategy keep it.
         region: nodes of the dump to plan; all others keep what they have.
+        onto: an old dump whose strategies stay where nothing changed, with its context.
         memory_limit: bytes of one device.
 
     Raises:
@@ -119,18 +137,40 @@ def plan(
     target = planned_context(context, devices or context.devices)
     started = time.process_time()
     problem = problem_of(dump, context, target)
-    fixed = {problem.twins[node]: (rows, None) for node, rows in (pinned or {}).items()}
-    for node in fixed:
-        if not problem.takes_strategy(node):
-            raise CannotPlan(f"{node.id} {node.op} (line {node.line}) takes no strategy")
+    fixed = pins(problem, pinned or {}, pinned_outputs or {})
     if keep_configured:
         fixed = {**configured(problem), **fixed}
+    free = fixed
     if region is not None:
         fixed = {**outside(problem, {problem.twins[node] for node in region}), **fixed}
+    taken = taken_over(problem, *onto) if onto is not None else None
+    if taken is not None:
+        taken = compatible(problem, machine, taken, fixed)
+        kept = {problem.twins[node]: given for node, given in taken.kept.items()}
+        fixed = {**kept, **fixed}
     model = model_of(problem.structure, machine, problem.current, fixed)
     found = search(model, memory_limit)
     elapsed = time.process_time() - started
-    return told(model, found, problem.current, memory_limit, elapsed)
+    made = told(model, found, problem.current, memory_limit, elapsed)
+    border = None
+    if region is not None:
+        everything = model_of(problem.structure, machine, problem.current, free)
+        best = search(everything, memory_limit)
+        other = told(everything, best, problem.current, memory_limit, elapsed)
+        border = _border(dump, region, made, other)
+    return replace(made, onto=taken, border=border)
+
+
+def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:
+    shares: list[Share] = []
+    for each in (made, other):
+        pairs = zip(dump.nodes(), each.dump.nodes(), strict=True)
+        shares.append(share_of(each.after, {new for old, new in pairs if old in region}))
+    count = sum(
+        old in region and new in made.report.by_node
+        for old, new in zip(dump.nodes(), made.dump.nodes(), strict=True)
+    )
+    return Border(count, *shares)
 
 
 # -- the answer ----------------------------------------------------------------------------------

@@ -26,6 +26,10 @@ _SWEEPS = 20
 """Passes over all operators that look for a cheaper single change."""
 
 
+class Conflict(CannotPlan):
+    """What is pinned does not fit together."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ways:
     """The ways to run an operator under each candidate: seconds and bytes, one array a way.
@@ -101,10 +105,7 @@ class Limited:
             unary.append(self._priced[key])
         choices, value, bound = self.search.best(tuple(unary))
         if value == inf or self.model.constant == inf:
-            raise CannotPlan(
-                "no choice of strategies fits together: the users of some weight, or the ends of "
-                "some edge, allow no common layout under what is pinned"
-            )
+            raise Conflict(_conflict(self.model))
         picked = tuple(
             way.chosen(choice, price) for way, choice in zip(self.ways, choices, strict=True)
         )
@@ -337,3 +338,25 @@ def plain_ways(model: Model, more: Sequence[Floats] | None = None) -> list[Ways]
 
 def _bounded(choice: Choice, bound: float) -> Choice:
     return Choice(choice.choices, choice.ways, choice.seconds, choice.held, bound)
+
+
+def _conflict(model: Model) -> str:
+    """Which operators do not fit together, where two alone show it."""
+    for parameter in model.structure.parameters:
+        users = {ref.node for ref in parameter.users}
+        for table in model.equal:
+            ends = [model.nodes[at] for at in table.variables]
+            if users.issuperset(ends) and not np.isfinite(table.values).any():
+                first, second = (
+                    f"{node.id} {node.op} (line {node.line})"
+                    + (", which is pinned" if node in model.pinned else "")
+                    for node in ends
+                )
+                return (
+                    f"weight {parameter.name} cannot lie as both its users want it: {first}, and "
+                    f"{second}"
+                )
+    return (
+        "no choice of strategies fits together: the users of some weight, or the ends of some "
+        "edge, allow no common layout under what is pinned"
+    )

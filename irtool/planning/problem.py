@@ -16,6 +16,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
+from irtool.sharding.operator import Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,23 @@ def _current(
         node = twins.get(item.node)
         if node in structure.calls and item.strategy and item.node.in_strategy is not None:
             found[node] = (item.strategy, item.out_strategy)
+    return found
+
+
+def pins(
+    problem: Problem, given: Mapping[Node, Strategy], outs: Mapping[Node, Strategy]
+) -> dict[Node, Given]:
+    """Strategies that somebody wants, by node without strategies.
+
+    Raises:
+        CannotPlan: a node takes no strategy.
+    """
+    found: dict[Node, Given] = {}
+    for node, wanted in given.items():
+        twin = problem.twins[node]
+        if not problem.takes_strategy(twin):
+            raise CannotPlan(f"{node.id} {node.op} (line {node.line}) takes no strategy")
+        found[twin] = (wanted, outs.get(node))
     return found
 
 
