@@ -6,7 +6,8 @@ import os
 import re
 from dataclasses import fields, replace
 from enum import Enum
-from typing import Annotated
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,28 +17,26 @@ from irtool.cli.comm_inputs import Asked, read_cluster
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.inputs import read_input
+from irtool.cli.memory_inputs import machine_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.planning.holdings import StageDumps
-from irtool.planning.recovery import CannotRecover, Recovery, Request, recover
-from irtool.planning.recovery_groups import group_table
 from irtool.planning.recovery_time import Assumptions
 from irtool.render.json import json_text
 from irtool.render.page.page import render_page
-from irtool.render.recovery import (
-    RecoveryView,
-    recovery_document,
-    recovery_object,
-    recovery_page,
-)
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.printer import dumps
 from irtool.syntax.run import load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from irtool.planning.holdings import StageDumps
+    from irtool.planning.recovery import Recovery
+    from irtool.render.recovery_view import RecoveryView
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -75,9 +74,17 @@ def _recover(
     grown: Annotated[
         str | None, typer.Option(metavar="BEGIN", help="The begin dump with layers added.")
     ] = None,
+    scaled: Annotated[
+        bool, typer.Option("--scaled", help="Scale strategies, don't search for better ones.")
+    ] = False,
+    machine: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
+    ] = None,
     server: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Devices of a server, which fail together.")
-    ] = 8,
+        int | None,
+        typer.Option(min=1, metavar="N", help="Devices of a server, which fail together; "
+                     "else the machine's."),
+    ] = None,
     data_bytes: Annotated[
         str | None,
         typer.Option("--data-bytes", metavar="SIZE", help="State beside parameters: 20GiB."),
@@ -100,6 +107,11 @@ def _recover(
     1 slices are lost, MindSpore would refuse the new plan, or a part is unknown; 2 there is no way
     on.
     """
+    _need_numpy()
+    from irtool.planning.recovery import CannotRecover, Request, recover
+    from irtool.planning.recovery_groups import group_table
+    from irtool.render.recovery_view import RecoveryView
+
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -110,7 +122,8 @@ def _recover(
     groups = None
     if cluster is not None:
         groups = group_table(cluster, resolved.context.devices, resolved.context.stages)
-    request = Request(_ranks(lost), to, add_devices, server)
+    links = _with_servers(machine_of(machine, context), server)
+    request = Request(_ranks(lost), to, add_devices, links.node_devices or 8, not scaled)
     later = {
         "new_begin": _begin(plan, resolved.context, graph) if plan else None,
         "grown_begin": _begin(grown, resolved.context, graph) if grown else None,
@@ -124,6 +137,7 @@ def _recover(
             **later,
             statements=_statements(cluster, begins),
             assumptions=assumptions,
+            machine=links,
         )
     except CannotRecover as error:
         raise Failure(str(error), path) from None
@@ -138,7 +152,23 @@ def _recover(
 command = context_command("recover", _recover)
 
 
+def _need_numpy() -> None:
+    if find_spec("numpy") is None:
+        raise Failure("recovery needs numpy", hint="pip install 'irtool[plan]'")
+
+
+def _with_servers(machine: Machine, size: int | None) -> Machine:
+    """The machine with servers of another size, if one was given."""
+    if size is None:
+        return machine
+    inner, *outer = machine.levels
+    return replace(machine, levels=(replace(inner, devices=size), *outer))
+
+
 def _write(view: RecoveryView, format: Format, output: Output) -> None:
+    from irtool.render.recovery import recovery_document, recovery_page
+    from irtool.render.recovery_json import recovery_object
+
     if format is Format.json:
         output.write(json_text(recovery_object(view)) + "\n")
     elif format is Format.html:
@@ -169,7 +199,7 @@ def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | N
     """The begin dumps by pipeline stage: each stage's first rank that left one."""
     found = {context.stage: file.path}
     if os.path.isdir(path) and context.stages > 1:
-        found = {}
+        found.clear()
         for rank, compilation in sorted(load_run(path).across_ranks(graph).items()):
             begin = compilation.file(BEGIN)
             if begin is not None and rank < context.devices:
@@ -256,7 +286,7 @@ def _assumptions(given: list[str] | tuple[str, ...], data: str | None) -> Assump
             raise Failure(
                 f"{number} is no number", "--assume", hint="--assume step_seconds=2.5"
             ) from None
-        if values[name] < 0 or (name.endswith("bandwidth") and values[name] == 0):
+        if values[name] < 0 or (name == "storage_bandwidth" and values[name] == 0):
             raise Failure(f"{name} must be more than 0", "--assume")
     if data is not None:
         match = _SIZE.fullmatch(data.strip())

@@ -1,61 +1,104 @@
 """Which old device plays which new rank, so that the least has to be moved.
 
 The assignment problem, solved by the Hungarian method (Kuhn 1955; potentials and shortest
-augmenting paths): ``O(n^3)`` for ``n`` devices, exact.
+augmenting paths): ``O(n^3)`` for ``n`` devices at worst, exact.  Prices of rows and columns come
+with it, so that among the best assignments one can be chosen that is also good for something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Costs = npt.NDArray[np.float64]
+"""One row a task, at least as many columns as rows; finite."""
 
 
-def best_assignment(costs: Sequence[Sequence[float]]) -> list[int]:
-    """The column of each row, so that the sum of costs is least.
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The column of each row, and prices: no cost is below the sum of its row's and column's."""
 
-    Args:
-        costs: one row a task, at least as many columns as rows.
+    columns: tuple[int, ...]
+    row_prices: Costs
+    column_prices: Costs
+
+    def tight(self, costs: Costs) -> npt.NDArray[np.bool_]:
+        """Pairs that some best assignment may have: those that cost no more than their prices.
+
+        Costs that are whole numbers below 2**53 are added exactly.
+        """
+        return costs <= self.row_prices[:, None] + self.column_prices[None, :]
+
+
+def best_assignment(costs: Costs) -> Assignment:
+    """The assignment with the least sum of costs.
+
+    Raises:
+        ValueError: there are more rows than columns.
     """
-    rows = len(costs)
-    columns = len(costs[0]) if rows else 0
+    rows, columns = costs.shape
     if columns < rows:
         raise ValueError(f"{rows} rows cannot be given different ones of {columns} columns")
-    infinity = float("inf")
-    row_price = [0.0] * (rows + 1)
-    column_price = [0.0] * (columns + 1)
-    row_of = [0] * (columns + 1)  # 0: nobody; rows and columns count from 1
-    for row in range(1, rows + 1):
-        row_of[0] = row
-        column = 0
-        least = [infinity] * (columns + 1)
-        came_from = [0] * (columns + 1)
-        done = [False] * (columns + 1)
-        while True:
-            done[column] = True
-            current = row_of[column]
-            step, following = infinity, 0
-            for other in range(1, columns + 1):
-                if done[other]:
-                    continue
-                price = costs[current - 1][other - 1] - row_price[current] - column_price[other]
-                if price < least[other]:
-                    least[other], came_from[other] = price, column
-                if least[other] < step:
-                    step, following = least[other], other
-            for other in range(columns + 1):
-                if done[other]:
-                    row_price[row_of[other]] += step
-                    column_price[other] -= step
-                else:
-                    least[other] -= step
-            column = following
-            if row_of[column] == 0:
-                break
-        while column:
-            before = came_from[column]
-            row_of[column] = row_of[before]
-            column = before
+    row_prices = np.zeros(rows)
+    column_prices = np.zeros(columns)
+    row_of = np.full(columns, -1)
+    for row in range(rows):
+        _augment(row, costs, row_prices, column_prices, row_of)
     found = [0] * rows
-    for column in range(1, columns + 1):
-        if row_of[column]:
-            found[row_of[column] - 1] = column - 1
-    return found
+    for column in np.flatnonzero(row_of >= 0):
+        found[int(row_of[column])] = int(column)
+    return Assignment(tuple(found), row_prices, column_prices)
+
+
+def _augment(
+    row: int,
+    costs: Costs,
+    row_prices: Costs,
+    column_prices: Costs,
+    row_of: npt.NDArray[np.int_],
+) -> None:
+    """Give a row a column, along the shortest path of columns that change hands."""
+    columns = len(column_prices)
+    distance = np.full(columns, np.inf)
+    came_from = np.full(columns, -1)
+    done = np.zeros(columns, dtype=bool)
+    current, column, so_far = row, -1, 0.0
+    while True:
+        through = so_far + costs[current] - row_prices[current] - column_prices
+        shorter = ~done & (through < distance)
+        distance[shorter] = through[shorter]
+        came_from[shorter] = column
+        open_ = np.where(done, np.inf, distance)
+        column = int(open_.argmin())
+        so_far = float(open_[column])
+        done[column] = True
+        current = int(row_of[column])
+        if current < 0:
+            break
+    for each in np.flatnonzero(done):
+        slack = so_far - distance[each]
+        column_prices[each] -= slack
+        if row_of[each] >= 0:
+            row_prices[row_of[each]] += slack
+    row_prices[row] += so_far
+    while column >= 0:
+        before = int(came_from[column])
+        row_of[column] = row if before < 0 else row_of[before]
+        column = before
+
+
+def preferred(costs: Costs, second: Costs) -> tuple[int, ...]:
+    """Among the assignments with the least sum of costs, one with the least sum of others.
+
+    Returns:
+        The column of each row.
+    """
+    rows, columns = costs.shape
+    idle = np.zeros((columns - rows, columns))  # tasks for the columns that are left over
+    costs, second = np.vstack([costs, idle]), np.vstack([second, idle])
+    first = best_assignment(costs)
+    barred = (float(np.ptp(second)) + 1.0) * (columns + 1) if second.size else 0.0
+    found = best_assignment(np.where(first.tight(costs), second, second + barred))
+    return found.columns[:rows]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.planning.device_counts import device_count_problem, legal_counts
@@ -18,18 +19,17 @@ from irtool.planning.recovery_groups import (
     predicted_groups,
 )
 from irtool.planning.recovery_time import Assumptions, TimeComparison, compare_times
-from irtool.planning.reshard import (
+from irtool.planning.replan import Replan, given_plan, loaded, slowest_stage, ways_on
+from irtool.planning.reshard import Resharding, reshard
+from irtool.planning.survival import (
     LostSlice,
-    Resharding,
     SurvivingSlice,
     WeakPoint,
     common_replicas,
     lost_slices,
-    reshard,
     surviving_slices,
     weak_points,
 )
-from irtool.planning.scale import ScaledPlan, scaled_plan
 from irtool.sharding.network.context import ParallelContext
 
 
@@ -46,12 +46,22 @@ class Request:
         to: devices to go on with; None for the largest legal number of those that are left.
         added: devices that joined.
         server: devices that fail together.
+        search: whether strategies for another number of devices are searched, or scaled only.
     """
 
     lost: tuple[int, ...] = ()
     to: int | None = None
     added: int = 0
     server: int = 8
+    search: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One way to go on: a plan, and what has to be moved for it."""
+
+    plan: Replan
+    moves: Resharding
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +71,8 @@ class Recovery(Shown):
     Attributes:
         context: of the old run.
         old: who held what.
+        old_seconds: of a step of its slowest stage, by the planner's model; None: not all has a
+            price there, or nothing changes.
         request: what happened.
         survivors: ranks whose devices are there.
         broken: groups to be built anew; ``groups`` all of them.
@@ -69,12 +81,10 @@ class Recovery(Shown):
         weak: the smallest sets of ranks whose loss no peer repairs; ``weak_servers`` of servers.
         target: devices to go on with; ``legal`` the legal numbers up to what is there.
         why_target: why it is that number.
-        plans: strategies for that number, by stage (none: nothing changes, or they were given).
-        new: who needs what, with what ``check`` says of the plan; the old one if nothing changes.
-        replanned: whether it is another network than the old one.
+        ways: plans for that number with what they move, the chosen one first; none: the plan
+            stays as it is.
+        moves: what has to be moved, for the chosen plan.
         group_changes: groups of the plan against those of the old one; None if nothing changes.
-        moves: what has to be moved.
-        changed: operators with another strategy.
         growth: where layers were added.
         times: how long it takes.
         notes: what could not be said, and what was taken for granted.
@@ -82,6 +92,7 @@ class Recovery(Shown):
 
     context: ParallelContext
     old: Holdings
+    old_seconds: float | None
     request: Request
     survivors: tuple[int, ...]
     groups: GroupTable
@@ -94,20 +105,43 @@ class Recovery(Shown):
     target: int
     legal: tuple[int, ...]
     why_target: str
-    plans: Mapping[int, ScaledPlan]
-    new: Holdings
-    replanned: bool
-    group_changes: GroupChanges | None
+    ways: tuple[Way, ...]
     moves: Resharding
-    changed: int
+    group_changes: GroupChanges | None
     growth: Growth | None
     times: TimeComparison
     notes: tuple[str, ...]
 
     @property
+    def plan(self) -> Replan | None:
+        """The plan to go on with; None: the old one."""
+        return self.ways[0].plan if self.ways else None
+
+    @property
+    def new(self) -> Holdings:
+        """Who needs what."""
+        return self.ways[0].plan.holdings if self.ways else self.old
+
+    @property
+    def replanned(self) -> bool:
+        """Whether the network is another one than before."""
+        return bool(self.ways)
+
+    @property
     def accepted(self) -> bool | None:
         """What MindSpore would say of the new plan; None: not known, or nothing changes."""
-        return self.new.accepted if self.replanned else None
+        return self.ways[0].plan.accepted if self.ways else None
+
+    @property
+    def changed(self) -> int:
+        """Operators with another strategy."""
+        return len(self.ways[0].plan.changes) if self.ways else 0
+
+    @property
+    def happened(self) -> bool:
+        """Whether anything came or went."""
+        asked = self.request
+        return bool(asked.lost or asked.added or asked.to or self.ways)
 
 
 def recover(
@@ -119,6 +153,7 @@ def recover(
     grown_begin: Dump | StageDumps | None = None,
     statements: int = 0,
     assumptions: Assumptions | None = None,
+    machine: Machine | None = None,
 ) -> Recovery:
     """What a failure or a change of the cluster means for a run.
 
@@ -127,48 +162,55 @@ def recover(
         context: its devices and options.
         request: what happened.
         groups: all its communication groups, where its dumps show them; else they are predicted.
-        new_begin: a plan for the new number of devices; without it strategies are scaled.
+        new_begin: a plan for the new number of devices; without it the planner makes one.
         grown_begin: the network with layers added.
         statements: of the graph that has to be compiled.
         assumptions: rates of the time model.
+        machine: links and prices; None: the default one of the context's target.
 
     Raises:
         CannotRecover: a rank does not exist, or no number of devices is legal.
     """
+    assumptions = assumptions or Assumptions()
+    machine = _with_links(machine or default_machine(context.target), assumptions)
     survivors = _survivors(context, request.lost)
     begins = stages_of(begin, context)
     old = holdings(begins, context)
     target, legal, why = _target(context, request, len(survivors))
-    new_context = replace(context, devices=target, rank=0)
-    plans: dict[int, ScaledPlan] = {}
-    network: StageDumps | None = None
+    new_context = loaded(context, target)
     given = grown_begin if grown_begin is not None else new_begin
+    no_search = ""
+    plans: list[Replan] = []
     if given is not None:
         network = stages_of(given, new_context)
+        plans = [given_plan(begins, old, network, new_context, machine)]
     elif target != context.devices:
-        plans = _scaled(begins, old, new_context)
-        network = {stage: plan.dump for stage, plan in plans.items()}
-    new = holdings(network, new_context) if network is not None else old
+        plans, no_search = ways_on(begins, old, new_context, machine, request.search)
+    fresh = max(0, target - len(survivors))
+    ways = tuple(
+        Way(each, reshard(old, each.holdings, survivors, machine, fresh)) for each in plans
+    )
+    new = ways[0].plan.holdings if ways else old
+    moves = ways[0].moves if ways else reshard(old, old, survivors, machine, fresh)
     predicted = predicted_groups(old)
     groups = groups if groups is not None and groups.groups else predicted
-    changes = None if network is None else group_changes(predicted, predicted_groups(new))
+    changes = group_changes(predicted, predicted_groups(new)) if ways else None
     broken = groups.broken_by(request.lost)
     rebuilt = broken if changes is None else (*changes.kept, *changes.added)
-    moves = reshard(old, new, survivors, max(0, target - len(survivors)), request.server)
     growth = None
     if grown_begin is not None:
         growth = grown(begins, stages_of(grown_begin, new_context), old, new)
     times = compare_times(
-        assumptions or Assumptions(),
-        len(rebuilt),
-        sum(len(group.ranks) for group in rebuilt),
-        statements if network is not None else 0,
+        assumptions,
+        _most_groups(rebuilt),
+        statements if ways else 0,
         moves,
         sum(item.whole_bytes for item in new.items),
     )
     return Recovery(
         context,
         old,
+        slowest_stage(begins, old, machine) if ways else None,
         request,
         survivors,
         groups,
@@ -181,15 +223,12 @@ def recover(
         target,
         legal,
         why,
-        plans,
-        new,
-        network is not None,
-        changes,
+        ways,
         moves,
-        _changed(plans, growth),
+        changes,
         growth,
         times,
-        tuple(_notes(old, new, plans, network is not None)),
+        tuple(_notes(old, ways, no_search)),
     )
 
 
@@ -213,11 +252,15 @@ def _target(
     available = left + request.added
     legal = tuple(legal_counts(available, context))
     if request.to is not None:
-        problem = device_count_problem(request.to, context)
+        problem = device_count_problem(request.to, loaded(context, context.devices))
         if problem:
             near = ", ".join(map(str, legal[:3])) or "none"
             raise CannotRecover(f"{request.to} devices: {problem}; legal here: {near}")
-        return request.to, legal, "as asked for"
+        searching = device_count_problem(request.to, context)
+        why = "as asked for"
+        if searching:
+            why += f"; its strategies have to be given: {searching}"
+        return request.to, legal, why
     if not request.lost and not request.added:
         return context.devices, legal, "nothing happened to the devices"
     if not legal:
@@ -227,41 +270,40 @@ def _target(
     return legal[0], legal, f"{why}; {idle} stay idle" if idle else why
 
 
-def _scaled(begins: StageDumps, old: Holdings, context: ParallelContext) -> dict[int, ScaledPlan]:
-    """Strategies for another number of devices, stage by stage."""
-    return {
-        stage: scaled_plan(
-            dump, old.reports[stage], replace(context, rank=stage * context.stage_size)
-        )
-        for stage, dump in begins.items()
-    }
+def _with_links(machine: Machine, assumptions: Assumptions) -> Machine:
+    """The machine with the bandwidth between servers that was given, if one was."""
+    if not assumptions.link_bandwidth:
+        return machine
+    *inner, outer = machine.levels
+    return replace(machine, levels=(*inner, replace(outer, bandwidth=assumptions.link_bandwidth)))
 
 
-def _notes(
-    old: Holdings, new: Holdings, plans: Mapping[int, ScaledPlan], replanned: bool
-) -> list[str]:
-    found = [f"{name}: {reason}" for name, reason in old.unknown.items()]
+def _most_groups(groups: Sequence[GroupUse]) -> list[int]:
+    """Sizes of the groups of the rank that has most members to link."""
+    found: dict[int, list[int]] = {}
+    for group in groups:
+        for rank in group.ranks:
+            found.setdefault(rank, []).append(len(group.ranks))
+    return max(found.values(), key=sum, default=list[int]())
+
+
+def _notes(old: Holdings, ways: Sequence[Way], no_search: str) -> Iterator[str]:
+    for name, reason in old.unknown.items():
+        yield f"{name}: {reason}"
     if old.missing:
         stages = ", ".join(map(str, old.missing))
-        found.append(f"no begin dump of stage {stages}: nothing is known of what its ranks hold")
-    if plans:
-        found.append(
-            "strategies were scaled, data parallelism first; a searched plan may be better "
-            "(give its begin dump with --plan)"
-        )
-    failed = [node.op for plan in plans.values() for node in plan.failed]
-    if failed:
-        names = ", ".join(sorted(set(failed)))
-        found.append(f"{len(failed)} operators keep strategies that do not fit: {names}")
-    if replanned and new.accepted is not True:
-        findings = [item.message for report in new.reports.values() for item in report.findings]
+        yield f"no begin dump of stage {stages}: nothing is known of what its ranks hold"
+    if not ways:
+        return
+    plan = ways[0].plan
+    if no_search:
+        yield f"strategies were scaled, data parallelism first, not searched: {no_search}"
+    if plan.kept:
+        names = ", ".join(sorted({node.op for node in plan.kept}))
+        yield f"{len(plan.kept)} operators keep strategies that do not fit: {names}"
+    if plan.accepted is not True:
+        reports = plan.holdings.reports.values()
+        findings = [item.message for report in reports for item in report.findings]
         first = next(iter(findings), "a part is unknown")
-        word = "refuse" if new.accepted is False else "perhaps refuse"
-        found.append(f"MindSpore would {word} this plan: {first}")
-    return found
-
-
-def _changed(plans: Mapping[int, ScaledPlan], growth: Growth | None) -> int:
-    if growth is not None:
-        return len(growth.resharded)
-    return sum(len(plan.changed) for plan in plans.values())
+        word = "refuse" if plan.accepted is False else "perhaps refuse"
+        yield f"MindSpore would {word} this plan: {first}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irtool.planning.reshard import Resharding
@@ -16,7 +17,8 @@ class Assumptions:
         group_seconds: to build one communication group; ``rank_seconds`` for each of its ranks.
         statement_seconds: the compiler's front end for one statement (measured on a slow machine:
             44 ms).
-        link_bandwidth: bytes a second that one device receives from peers.
+        link_bandwidth: bytes a second over a link between servers, in place of the machine's; 0:
+            that of the machine.
         storage_bandwidth: bytes a second that all devices together read from storage.
         step_seconds: of one training step; 0 where nobody says.
         checkpoint_steps: steps between checkpoints; 0 where nobody says.
@@ -27,7 +29,7 @@ class Assumptions:
     group_seconds: float = 0.05
     rank_seconds: float = 0.01
     statement_seconds: float = 0.044
-    link_bandwidth: float = 22e9
+    link_bandwidth: float = 0.0
     storage_bandwidth: float = 10e9
     step_seconds: float = 0.0
     checkpoint_steps: int = 0
@@ -83,8 +85,7 @@ class TimeComparison:
 
 def compare_times(
     assumptions: Assumptions,
-    groups: int,
-    members: int,
+    groups: Sequence[int],
     statements: int,
     moves: Resharding | None,
     state_bytes: int,
@@ -93,14 +94,14 @@ def compare_times(
 
     Args:
         assumptions: rates.
-        groups: groups to build.
-        members: ranks of all of them, counted as often as they are members.
+        groups: sizes of the groups that one rank builds, of the rank that has most to do: each
+            builds its own, one after the other.
         statements: of the graph to compile; 0 where a compile cache is valid.
         moves: what peers send; None where the new layout is not known.
         state_bytes: of all parameters and their state, each counted once.
     """
     a = assumptions
-    build = groups * a.group_seconds + members * a.rank_seconds
+    build = len(groups) * a.group_seconds + sum(groups) * a.rank_seconds
     compile_seconds = statements * a.statement_seconds
     data = a.data_bytes / a.storage_bandwidth
     from_storage = state_bytes / a.storage_bandwidth
@@ -114,12 +115,11 @@ def compare_times(
     )
     peers: RecoveryTime | None = None
     if moves is not None and not moves.lost_bytes:
-        most = max((move.peers for move in moves.moves), default=0)
         peers = RecoveryTime(
             a.start_seconds,
             build,
             compile_seconds,
-            most / a.link_bandwidth,
+            moves.seconds,
             data,
             a.step_seconds,  # the step that was running is done again
         )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
-from irtool.planning.assignment import best_assignment
-from irtool.planning.holdings import Box, Holding, Holdings, overlap, uncovered, volume
+import numpy as np
 
-_MOST_RANKS = 256
+from irtool.cluster.machine import Level, Machine
+from irtool.planning.assignment import preferred
+from irtool.planning.holdings import Holdings
+from irtool.planning.layout_pairs import LayoutPair, Numbers, layout_pairs, local_bytes
+from irtool.planning.transfers import Senders, Transfer
+
+MOST_DEVICES = 1536
 """Devices up to which the best assignment is computed; beyond, ranks keep their order."""
 
 
@@ -18,27 +23,34 @@ class Move:
     """What one new rank needs, in bytes.
 
     ``rank`` is the new rank, ``device`` the old rank whose device plays it (None: a new device).
-    ``local`` is there already, ``peers`` come from other survivors (of them ``inside`` may come
-    from the same server, the rest crosses servers), ``lost`` has no holder.
+    ``local`` is there already, ``peers`` come from other survivors, ``lost`` has no holder;
+    ``levels`` is what comes from peers, by the links it takes.
     """
 
     rank: int
     device: int | None
     local: int
-    peers: int
     lost: int
-    inside: int = 0
+    levels: Mapping[str, int]
+
+    @property
+    def peers(self) -> int:
+        """Bytes that other survivors send."""
+        return sum(self.levels.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Resharding:
     """The moves of all new ranks.
 
-    ``identity_bytes`` is what peers would send if new ranks were given to survivors in order;
-    ``is_best`` whether the assignment is the best one, rather than that order.
+    ``transfers`` are who sends to whom; ``identity_bytes`` is what peers would send if new ranks
+    were given to survivors in order; ``is_best`` whether the assignment is the best one, rather
+    than that order.
     """
 
     moves: tuple[Move, ...]
+    transfers: tuple[Transfer, ...]
+    machine: Machine
     identity_bytes: int
     is_best: bool
 
@@ -46,11 +58,6 @@ class Resharding:
     def peer_bytes(self) -> int:
         """Bytes that peers send in all."""
         return sum(move.peers for move in self.moves)
-
-    @property
-    def inside_bytes(self) -> int:
-        """Of those, what a peer of the same server has."""
-        return sum(move.inside for move in self.moves)
 
     @property
     def lost_bytes(self) -> int:
@@ -62,190 +69,144 @@ class Resharding:
         """Bytes that are where they are needed."""
         return sum(move.local for move in self.moves)
 
+    @cached_property
+    def levels(self) -> tuple[LevelTraffic, ...]:
+        """What goes over each kind of links, the innermost first."""
+        return tuple(_traffic(level, self.transfers) for level in self.machine.levels)
+
+    @cached_property
+    def busiest(self) -> tuple[Transfer, ...]:
+        """Pairs of devices, those with most to carry first."""
+        return tuple(sorted(self.transfers, key=lambda each: (-each.bytes, each.rank)))
+
+    @property
+    def seconds(self) -> float:
+        """How long peers need, if all links of all kinds are used at once."""
+        return max((each.seconds for each in self.levels), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTraffic:
+    """What goes over links of one kind.
+
+    ``link``, ``sender`` and ``receiver`` are the bytes of the busiest pair of devices, of the
+    device that sends most and of the one that gets most.  In a mesh each pair has a link of its
+    own; in a ring a device's pairs share what it can send and what it can get.
+    """
+
+    level: Level
+    bytes: int
+    pairs: int
+    link: int
+    sender: int
+    receiver: int
+
+    @property
+    def seconds(self) -> float:
+        """How long the busiest of these links needs."""
+        busy = self.link if self.level.topology == "mesh" else max(self.sender, self.receiver)
+        return busy / self.level.bandwidth
+
+
+def _traffic(level: Level, transfers: Sequence[Transfer]) -> LevelTraffic:
+    own = [each for each in transfers if each.level == level.name]
+    sent: dict[int, int] = {}
+    got: dict[int, int] = {}
+    for each in own:
+        sent[each.source] = sent.get(each.source, 0) + each.bytes
+        got[each.rank] = got.get(each.rank, 0) + each.bytes
+    return LevelTraffic(
+        level,
+        sum(each.bytes for each in own),
+        len(own),
+        max((each.bytes for each in own), default=0),
+        max(sent.values(), default=0),
+        max(got.values(), default=0),
+    )
+
 
 def reshard(
-    old: Holdings, new: Holdings, survivors: Sequence[int], fresh: int = 0, server: int = 8
+    old: Holdings, new: Holdings, survivors: Sequence[int], machine: Machine, fresh: int = 0
 ) -> Resharding:
     """What has to move so that every new rank has its slices.
+
+    Devices are given to ranks so that peers send least; among the best ways, one where least
+    leaves a server, and where ranks keep their devices.
 
     Args:
         old: who held what.
         new: who needs what; parameters that the old network does not have are not moved.
         survivors: old ranks whose devices are still there.
+        machine: its links; old ranks are numbered server by server.
         fresh: how many devices without any data join.
-        server: devices of a server; old ranks are numbered server by server.
     """
     devices: list[int | None] = [*survivors, *[None] * fresh]
-    shared = [
-        (before, after)
-        for after in new.items
-        if (before := old.by_name().get(after.name)) is not None and before.shape == after.shape
-    ]
-    ranks = range(new.devices)
-    if len(devices) < len(ranks):
+    if len(devices) < new.devices:
         raise ValueError(f"{new.devices} ranks need as many devices; there are {len(devices)}")
-    table = _Table(shared, set(survivors), server)
-    local = [[table.local(device, rank) for device in devices] for rank in ranks]
-    identity = list(range(len(ranks)))
-    is_best = len(devices) <= _MOST_RANKS
-    chosen = best_assignment([[-float(b) for b in row] for row in local]) if is_best else identity
-    moves = tuple(
-        table.move(rank, devices[chosen[rank]], local[rank][chosen[rank]]) for rank in ranks
-    )
-    in_order = sum(table.move(rank, devices[rank], local[rank][rank]).peers for rank in ranks)
-    return Resharding(moves, in_order, is_best)
+    pairs = layout_pairs(old, new, survivors)
+    local = local_bytes(pairs, new.devices, devices)
+    identity = tuple(range(new.devices))
+    is_best = len(devices) <= MOST_DEVICES
+    chosen = identity
+    if is_best:
+        chosen = preferred(-local, _second(pairs, local, devices, machine.node_devices))
+    senders = Senders(pairs, machine)
+    moves: list[Move] = []
+    transfers: list[Transfer] = []
+    for rank in range(new.devices):
+        device = devices[chosen[rank]]
+        sent, lost = senders.to(rank, device)
+        levels: dict[str, int] = {}
+        for each in sent:
+            levels[each.level] = levels.get(each.level, 0) + each.bytes
+        moves.append(Move(rank, device, int(local[rank, chosen[rank]]), lost, levels))
+        transfers += sent
+    in_order = sum(move.peers + move.local for move in moves)
+    in_order -= int(sum(local[rank, rank] for rank in identity))
+    return Resharding(tuple(moves), tuple(transfers), machine, in_order, is_best)
 
 
-class _Table:
-    """Sizes of what ranks need and have; equal boxes are measured once."""
+def _second(
+    pairs: Sequence[LayoutPair], local: Numbers, devices: Sequence[int | None], server: int | None
+) -> Numbers:
+    """What else a good assignment avoids, beside bytes that peers send.
 
-    def __init__(
-        self, shared: Sequence[tuple[Holding, Holding]], survivors: set[int], server: int
-    ) -> None:
-        self.shared = shared
-        self.survivors = survivors
-        self.server = server
-        self._overlaps: dict[tuple[int, Box, Box], int] = {}
-        self._missing: dict[tuple[int, Box, int | None], int] = {}
-
-    def local(self, device: int | None, rank: int) -> int:
-        """Bytes of a new rank's slices that an old rank's device holds."""
-        if device is None:
-            return 0
-        total = 0.0
-        for place, (before, after) in enumerate(self.shared):
-            need, have = after.boxes.get(rank), before.boxes.get(device)
-            if need is not None and have is not None:
-                total += self._overlap(place, need, have) * after.item_bytes
-        return int(total)
-
-    def move(self, rank: int, device: int | None, local: int) -> Move:
-        """What a new rank needs and where it comes from."""
-        needed = lost = far = 0.0
-        home = None if device is None else device // self.server
-        for place, (_, after) in enumerate(self.shared):
-            need = after.boxes.get(rank)
-            if need is not None:
-                needed += volume(need) * after.item_bytes
-                lost += self._uncovered(place, need, None) * after.item_bytes
-                if home is not None:
-                    far += self._uncovered(place, need, home) * after.item_bytes
-        peers = max(0, int(needed) - local - int(lost))
-        inside = 0 if home is None else max(0, int(needed) - local - int(far))
-        return Move(rank, device, local, peers, int(lost), min(peers, inside))
-
-    def _overlap(self, place: int, need: Box, have: Box) -> int:
-        key = (place, need, have)
-        if key not in self._overlaps:
-            found = overlap(need, have)
-            self._overlaps[key] = volume(found) if found is not None else 0
-        return self._overlaps[key]
-
-    def _uncovered(self, place: int, need: Box, server: int | None) -> int:
-        """Elements that no survivor has, or none of one server."""
-        key = (place, need, server)
-        if key not in self._missing:
-            boxes = self.shared[place][0].boxes
-            holders = [
-                boxes[rank]
-                for rank in self.survivors
-                if rank in boxes and (server is None or rank // self.server == server)
-            ]
-            self._missing[key] = uncovered(need, holders)
-        return self._missing[key]
-
-
-@dataclass(frozen=True, slots=True)
-class LostSlice:
-    """A slice of a parameter that no survivor holds: ``ranks`` held it."""
-
-    parameter: str
-    ranks: tuple[int, ...]
-    bytes: int
-
-
-def lost_slices(old: Holdings, lost: Iterable[int]) -> tuple[LostSlice, ...]:
-    """Slices all of whose holders are lost."""
-    gone = set(lost)
-    found: list[LostSlice] = []
-    for item in old.items:
-        found += [
-            LostSlice(item.name, ranks, item.bytes_of(item.boxes[ranks[0]]))
-            for ranks in item.replica_sets
-            if gone.issuperset(ranks)
+    A device of a server that holds more of what a rank needs is better; then one that keeps its
+    rank, or at least its server.
+    """
+    size = server or len(devices)
+    units = [None if device is None else device // size for device in devices]
+    found = np.zeros_like(local)
+    for unit in dict.fromkeys(units):
+        if unit is None:
+            continue
+        inside = [place for place, each in enumerate(units) if each == unit]
+        near = np.zeros(len(local))
+        for pair in pairs:
+            near += _held_in(pair, unit, size, len(local))
+        found[:, inside] = -near[:, None]
+    stays = np.array(
+        [
+            [0.0 if device == rank else 0.5 if unit == rank // size else 1.0
+             for device, unit in zip(devices, units, strict=True)]
+            for rank in range(len(local))
         ]
-    return tuple(found)
+    )  # fmt: skip
+    return found + stays
 
 
-@dataclass(frozen=True, slots=True)
-class SurvivingSlice:
-    """A slice that lost ranks held and survivors hold too: it comes back without a disk."""
-
-    parameter: str
-    lost: tuple[int, ...]
-    survivors: tuple[int, ...]
-    bytes: int
-
-
-def surviving_slices(old: Holdings, lost: Iterable[int]) -> tuple[SurvivingSlice, ...]:
-    """Slices some but not all of whose holders are lost."""
-    gone = set(lost)
-    found: list[SurvivingSlice] = []
-    for item in old.items:
-        for ranks in item.replica_sets:
-            left = tuple(rank for rank in ranks if rank not in gone)
-            if left and len(left) < len(ranks):
-                missing = tuple(rank for rank in ranks if rank in gone)
-                size = item.bytes_of(item.boxes[ranks[0]])
-                found.append(SurvivingSlice(item.name, missing, left, size))
-    return tuple(found)
-
-
-def common_replicas(old: Holdings) -> tuple[tuple[int, ...], ...]:
-    """Ranks that MindSpore itself would restore from each other (TFT), which is coarser.
-
-    It intersects the replicas of all parameters of a rank, and gives up (the rank alone) as soon
-    as two of them are not nested, as MindSpore 2.7 does it. Ranks of which nothing is known are
-    left out.
-    """
-    found: dict[tuple[int, ...], None] = {}
-    sets: dict[int, list[set[int]]] = {}
-    for item in old.items:
-        for ranks in item.replica_sets:
-            for rank in ranks:
-                sets.setdefault(rank, []).append(set(ranks))
-    for rank, each in sorted(sets.items()):
-        each.sort(key=len)
-        nested = all(small <= large for small, large in pairwise(each))
-        found[tuple(sorted(each[0])) if nested else (rank,)] = None
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class WeakPoint:
-    """Ranks (or servers) whose loss no peer can repair, with the parameters that would be lost."""
-
-    units: tuple[int, ...]
-    parameters: tuple[str, ...]
-
-
-def weak_points(old: Holdings, unit: int = 1) -> tuple[WeakPoint, ...]:
-    """The smallest sets of ranks, or of servers, whose loss no peer can repair.
-
-    A slice is gone when all its holders are; so the sets are those of the holders themselves.
-
-    Args:
-        old: who holds what.
-        unit: ranks that fail together (8 for a server); sets are then of servers' numbers.
-    """
-    killing: dict[tuple[int, ...], dict[str, None]] = {}
-    for item in old.items:
-        for ranks in item.replica_sets:
-            units = tuple(sorted({rank // unit for rank in ranks}))
-            killing.setdefault(units, {})[item.name] = None
-    least = min(map(len, killing), default=0)
-    return tuple(
-        WeakPoint(units, tuple(names))
-        for units, names in sorted(killing.items())
-        if len(units) == least
-    )
+def _held_in(pair: LayoutPair, unit: int, size: int, ranks: int) -> Numbers:
+    """Bytes of each rank's need that the devices of one server hold together, at most."""
+    inside = [
+        place
+        for place, holders in enumerate(pair.held.values())
+        if any(each // size == unit for each in holders)
+    ]
+    found = np.zeros(ranks)
+    if not inside:
+        return found
+    together = pair.overlaps[:, inside].sum(axis=1) * pair.item_bytes
+    for rank, box in pair.needs.items():
+        if rank < ranks:
+            found[rank] = together[pair.needed[box]]
+    return found

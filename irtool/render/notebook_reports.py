@@ -97,6 +97,7 @@ def findings(result: Findings) -> Document:
 def recovery(result: Recovery) -> Document:
     """What changes and moves when devices or layers came or went."""
     from irtool.planning.recovery_time import Assumptions
-    from irtool.render.recovery import RecoveryView, recovery_document
+    from irtool.render.recovery import recovery_document
+    from irtool.render.recovery_view import RecoveryView
 
     return recovery_document(RecoveryView(result, "recovery", Assumptions()))

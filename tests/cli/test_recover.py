@@ -108,7 +108,7 @@ def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         (["--lost", "1", "--to", "6"], "legal here: 4, 2, 1"),
         (["--assume", "speed=1"], "step_seconds"),
         (["--assume", "step_seconds=fast"], "is no number"),
-        (["--assume", "link_bandwidth=0"], "must be more than 0"),
+        (["--assume", "storage_bandwidth=0"], "must be more than 0"),
         (["--data-bytes", "many"], "20GiB"),
         (["--grown", "nowhere.ir"], "no such file"),
     ],

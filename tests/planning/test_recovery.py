@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import re
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import irtool
 from irtool.cluster.ranks import cluster_of
 from irtool.ir.dump import Dump
-from irtool.planning.annotate import with_strategies
-from irtool.planning.assignment import best_assignment
 from irtool.planning.device_counts import device_count_problem, legal_counts
 from irtool.planning.growth import grown
-from irtool.planning.holdings import Box, Holdings, holdings, overlap, uncovered, volume, without
+from irtool.planning.holdings import Box, holdings, uncovered, volume
 from irtool.planning.recovery import CannotRecover, Request, recover
 from irtool.planning.recovery_groups import group_changes, group_table, predicted_groups
 from irtool.planning.recovery_time import Assumptions
-from irtool.planning.reshard import (
-    common_replicas,
-    lost_slices,
-    reshard,
-    surviving_slices,
-    weak_points,
-)
 from irtool.planning.scale import scaled_plan
+from irtool.planning.survival import common_replicas, lost_slices, surviving_slices, weak_points
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
-
-MIB = 1 << 20
-
-
-def context_of(folder: Path, **options: object) -> ParallelContext:
-    values = json.loads((folder / "case.json").read_text(encoding="utf-8"))["context"]
-    return ParallelContext.from_mapping({**values, **options})
+from tests.planning.recovery_networks import chain_of, context_of, laid_out, with_layout
 
 
 @pytest.fixture
@@ -51,28 +32,7 @@ def perceptron(samples: Path) -> tuple[Dump, ParallelContext]:
 
 @pytest.fixture
 def chain(samples: Path) -> Dump:
-    """Four products with 76 MiB of weights and momentum."""
-    return irtool.load(samples / "mlp_grown/before/step_parallel_begin_0019.ir")
-
-
-def laid_out(chain: Dump, data: int, tensor: int) -> Holdings:
-    """The chain with data × tensor parallelism: columns, then rows, in turn."""
-    strategies: dict[object, Strategy] = {}
-    products = 0
-    for node in chain.nodes():
-        if node.op == "MatMul":
-            columns = ((data, 1), (1, tensor)), ((data, tensor), (tensor, 1))
-            strategies[node] = columns[products % 2]
-            products += 1
-        elif node.op == "ReLU":
-            strategies[node] = ((data, tensor if products % 2 else 1),)
-        elif isinstance(node.in_strategy, tuple):
-            rows = node.in_strategy
-            strategies[node] = tuple((data, *[1] * (len(row) - 1)) for row in rows)
-    dump = with_strategies(chain, strategies)  # type: ignore[arg-type]  # nodes are its keys
-    context = ParallelContext(devices=data * tensor, full_batch=True)
-    assert check(dump, context).accepted
-    return holdings(dump, context)
+    return chain_of(samples)
 
 
 # -- who holds what ------------------------------------------------------------------------------
@@ -120,45 +80,7 @@ def test_the_smallest_losses_that_peers_cannot_repair(
     }  # fmt: skip
 
 
-# -- what moves ----------------------------------------------------------------------------------
-
-
-def test_bytes_to_move_under_the_best_mapping(chain: Dump) -> None:
-    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
-    found = reshard(old, new, (0, 1, 2, 3))
-    assert round(found.identity_bytes / MIB) == 114
-    assert round(found.peer_bytes / MIB) == 76
-    assert [move.device for move in found.moves] == [0, 2, 1, 3]
-    assert found.lost_bytes == 0
-
-
-def test_bytes_by_link(chain: Dump) -> None:
-    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
-    assert reshard(old, new, (0, 1, 2, 3), server=8).inside_bytes / MIB == pytest.approx(76, 1e-3)
-    pairs = reshard(old, new, (0, 1, 2, 3), server=2)
-    assert 0 < pairs.inside_bytes <= pairs.peer_bytes
-    assert reshard(old, new, (0, 1, 2, 3), server=1).inside_bytes == 0
-
-
-def test_what_no_survivor_holds_comes_from_storage(chain: Dump) -> None:
-    old, new = laid_out(chain, 2, 4), laid_out(chain, 2, 2)
-    found = reshard(old, new, (0, 1, 4, 5))
-    assert round(found.lost_bytes / MIB) == 76
-
-
-def test_the_same_layout_on_the_same_devices_moves_nothing(chain: Dump) -> None:
-    old = laid_out(chain, 2, 4)
-    found = reshard(old, old, range(8))
-    assert (found.peer_bytes, found.lost_bytes) == (0, 0)
-
-
-def test_a_new_device_gets_all_from_peers(chain: Dump) -> None:
-    old = laid_out(chain, 2, 4)
-    found = reshard(old, old, (0, 1, 2, 4, 5, 6, 7), fresh=1)
-    (fresh,) = [move for move in found.moves if move.device is None]
-    # Rank 7 holds what rank 3 does: which of the two the new device plays makes no difference.
-    assert fresh.rank in (3, 7)
-    assert fresh.peers == found.peer_bytes == old.bytes_on(3)
+# -- what survives ------------------------------------------------------------------------------
 
 
 def test_mindspore_restores_only_what_is_held_alike(
@@ -166,15 +88,20 @@ def test_mindspore_restores_only_what_is_held_alike(
 ) -> None:
     assert common_replicas(holdings(*perceptron)) == ((0, 4), (1, 5), (2, 6), (3, 7))
     first, *_ = laid_out(chain, 2, 4).items
-    nested = [replace(first, boxes=_by(place)) for place in (lambda r: r % 4, lambda r: r % 2)]
-    crossed = [replace(first, boxes=_by(place)) for place in (lambda r: r // 2, lambda r: r % 2)]
+    by_four, by_two, pairs = (
+        _boxes([rank % 4 for rank in range(8)]),
+        _boxes([rank % 2 for rank in range(8)]),
+        _boxes([rank // 2 for rank in range(8)]),
+    )
+    nested = [replace(first, boxes=boxes) for boxes in (by_four, by_two)]
+    crossed = [replace(first, boxes=boxes) for boxes in (pairs, by_two)]
     whole = laid_out(chain, 2, 4)
     assert common_replicas(replace(whole, items=tuple(nested)))[0] == (0, 4)
     assert common_replicas(replace(whole, items=tuple(crossed)))[0] == (0,)
 
 
-def _by(place: Callable[[int], int]) -> dict[int, Box]:
-    return {rank: ((place(rank), place(rank) + 1),) for rank in range(8)}
+def _boxes(places: list[int]) -> dict[int, Box]:
+    return {rank: ((place, place + 1),) for rank, place in enumerate(places)}
 
 
 def test_what_survives_of_a_lost_rank(perceptron: tuple[Dump, ParallelContext]) -> None:
@@ -212,42 +139,6 @@ def test_groups_that_change(chain: Dump) -> None:
     assert {group.ranks for group in found.kept} == {(0, 1, 2, 3)}
     assert {group.ranks for group in found.added} == {(0, 1), (2, 3), (0, 2), (1, 3)}
     assert {group.ranks for group in found.removed} >= {(0, 4), (4, 5, 6, 7), tuple(range(8))}
-
-
-boxes = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair))),
-    min_size=2,
-    max_size=2,
-).map(tuple)
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
-@given(boxes, st.lists(boxes, max_size=5))
-def test_uncovered_counts_elements(box: Box, holders: list[Box]) -> None:
-    def cells(each: Box) -> set[tuple[int, int]]:
-        (a, b), (c, d) = each
-        return {(x, y) for x in range(a, b) for y in range(c, d)}
-
-    left = cells(box)
-    for holder in holders:
-        left -= cells(holder)
-    assert uncovered(box, holders) == len(left)
-    for holder in holders:
-        shared = overlap(box, holder)
-        assert volume(shared) if shared else len(cells(box) & cells(holder)) == 0
-        assert sum(map(volume, without(box, holder))) == len(cells(box) - cells(holder))
-
-
-@given(st.lists(st.lists(st.integers(-9, 9), min_size=5, max_size=5), min_size=1, max_size=5))
-def test_the_assignment_is_the_best_of_all(costs: list[list[int]]) -> None:
-    chosen = best_assignment(costs)
-    assert len(set(chosen)) == len(costs)
-    found = sum(row[column] for row, column in zip(costs, chosen, strict=True))
-    best = min(
-        sum(row[column] for row, column in zip(costs, columns, strict=True))
-        for columns in permutations(range(5), len(costs))
-    )
-    assert found == best
 
 
 # -- how many devices ----------------------------------------------------------------------------
@@ -293,10 +184,55 @@ def test_a_spare_device_takes_the_place_of_a_lost_one(
 ) -> None:
     found = recover(*perceptron, Request(lost=(5,), added=1))
     assert found.target == 8
-    assert not found.plans
+    assert not found.ways
     assert not found.replanned
     assert found.changed == 0
     assert found.moves.peer_bytes == found.old.bytes_on(5)
+
+
+def test_the_planner_is_asked_and_scaling_stands_beside(
+    perceptron: tuple[Dump, ParallelContext],
+) -> None:
+    found = recover(*perceptron, Request(lost=(5,)))
+    assert [way.plan.how for way in found.ways] == ["searched", "scaled"]
+    searched, scaled = found.ways
+    assert searched.plan.seconds is not None
+    assert scaled.plan.seconds is not None
+    assert searched.plan.seconds <= scaled.plan.seconds
+    assert found.plan is searched.plan
+    assert found.moves is searched.moves
+    assert found.changed == len(searched.plan.changes) > 0
+    assert not found.notes
+
+
+def test_without_a_search_strategies_are_scaled(
+    perceptron: tuple[Dump, ParallelContext],
+) -> None:
+    found = recover(*perceptron, Request(lost=(5,), search=False))
+    assert [way.plan.how for way in found.ways] == ["scaled"]
+    assert any("not searched: no search was asked for" in note for note in found.notes)
+
+
+def test_a_given_plan_counts_the_operators_that_it_changes(chain: Dump) -> None:
+    old, new = with_layout(chain, 2, 4), with_layout(chain, 2, 2)
+    context = ParallelContext(devices=8, full_batch=True)
+    found = recover(old, context, Request(lost=(5,)), new_begin=new)
+    before = {node.name: node.in_strategy for node in old.nodes()}
+    differ = [node for node in new.nodes() if before[node.name] != node.in_strategy]
+    assert found.changed == len(differ) > 0
+    same = recover(old, context, Request(lost=(5,), added=1), new_begin=old)
+    assert same.changed == 0
+
+
+def test_a_given_plan_for_a_number_that_the_search_refuses(chain: Dump) -> None:
+    searching = ParallelContext(
+        devices=64, full_batch=True, mode="auto_parallel", search="recursive_programming"
+    )
+    dump = with_layout(chain, 16, 4)
+    assert recover(dump, searching, Request(lost=(1,), search=False)).target == 32
+    found = recover(dump, searching, Request(lost=(1,), to=56, search=False))
+    assert found.target == 56
+    assert re.search("have to be given: .* powers of two", found.why_target)
 
 
 def test_more_devices(perceptron: tuple[Dump, ParallelContext]) -> None:
