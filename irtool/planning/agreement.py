@@ -1,0 +1,114 @@
+"""What MindSpore's own search chose, beside what a reproduction of it chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.strategies import wanted
+from irtool.sharding.operator import Strategy
+
+FOLLOWS = frozenset({"_VirtualDataset", "_VirtualOutput"})
+"""Operators that the search does not choose for: the context does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One operator: what MindSpore chose, and what was chosen here (with ``out_strategy``)."""
+
+    node: Node
+    theirs: Strategy
+    ours: Strategy | None
+    out_theirs: Strategy | None = None
+    out_ours: Strategy | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both are the same."""
+        return (self.theirs, self.out_theirs) == (self.ours, self.out_ours)
+
+    @property
+    def is_batch_split(self) -> bool:
+        """Whether MindSpore split nothing but first dimensions: what anybody would have guessed."""
+        return all(split == 1 for row in self.theirs for split in row[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All operators that MindSpore chose a strategy for."""
+
+    operators: tuple[Compared, ...]
+
+    @property
+    def telling(self) -> tuple[Compared, ...]:
+        """Those that are not split along the batch alone; all, where there are none."""
+        return self.others or self.operators
+
+    @property
+    def others(self) -> tuple[Compared, ...]:
+        """Those that are not split along the batch alone."""
+        return tuple(each for each in self.operators if not each.is_batch_split)
+
+    @property
+    def differing(self) -> tuple[Compared, ...]:
+        """Those that were chosen otherwise here."""
+        return tuple(each for each in self.operators if not each.agrees)
+
+    @property
+    def share(self) -> float:
+        """The part of the telling operators that agree; 1 where there are none."""
+        counted = self.telling
+        return sum(each.agrees for each in counted) / len(counted) if counted else 1.0
+
+
+def agreement(
+    before: Dump,
+    after: Dump,
+    strategies: Mapping[Node, Strategy],
+    outs: Mapping[Node, Strategy],
+) -> Agreement:
+    """Compare a choice for the dump before a search with the dump after it.
+
+    Args:
+        before: the dump that was chosen for; it may be ``after`` without its strategies.
+        after: MindSpore's dump after its search.
+        strategies: by node of ``before``.
+        outs: likewise ``out_strategy``.
+    """
+    found: list[Compared] = []
+    for node, twin in _pairs(before, after):
+        chosen = wanted(twin, overridden=True)
+        if twin.strategy is None or chosen.strategy is None or primitive(twin) in FOLLOWS:
+            continue
+        mine = strategies.get(node) if node is not None else None
+        out = outs.get(node) if node is not None else None
+        found.append(Compared(twin, chosen.strategy, mine, chosen.out_strategy, out))
+    return Agreement(tuple(found))
+
+
+def _pairs(before: Dump, after: Dump) -> Iterator[tuple[Node | None, Node]]:
+    """Nodes of two dumps of one network: the same name, operands' types and place in the program.
+
+    Names repeat from layer to layer; then the order in the dumps decides.
+    """
+    known: dict[object, list[Node]] = {}
+    for node in before.nodes():
+        known.setdefault(_key(node), []).append(node)
+    taken: dict[object, int] = {}
+    for twin in after.nodes():
+        key = _key(twin)
+        at = taken.get(key, 0)
+        taken[key] = at + 1
+        candidates = known.get(key, ())
+        yield (candidates[at] if at < len(candidates) else None), twin
+
+
+def _key(node: Node) -> object:
+    types = tuple(
+        tuple(abstract.tensors) if abstract is not None else () for abstract in node.input_types
+    )
+    graph = node.graph.name if node.graph is not None else ""
+    return graph, node.name, node.op, types, node.scope

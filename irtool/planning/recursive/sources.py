@@ -1,0 +1,294 @@
+"""Which split an operator that was not cut takes over: of its producer's result, or of its user.
+
+``row_from_producer`` and ``row_from_user`` give one row of a strategy, for the first tensor of the
+operator; an empty row says that nothing can be taken over from there.
+
+Source: what MindSpore's log says that operators were assigned, from which neighbour, and the
+strategies in dumps after the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import gcd
+
+from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.elimination import Vertex
+from irtool.planning.recursive.kinds import Kind
+from irtool.planning.recursive.operators import Operator
+from irtool.planning.recursive.tensors import row_of
+from irtool.sharding.layout import Shape
+from irtool.sharding.operator import Strategy
+
+Strategies = Mapping[int, Strategy]
+"""By place, the strategies chosen so far; an empty one is as good as none."""
+
+REDUCTIONS = frozenset({"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"})
+ARGUMENTS = frozenset({"ArgMaxWithValue", "ArgMinWithValue"})
+CUMULATIVE = frozenset({"CumSum", "CumProd"})
+_LARGEST_FIRST = frozenset({"Mul", "Sub", "Add", "BiasAdd"})
+
+
+def row_from_producer(
+    operators: Sequence[Operator],
+    vertices: Mapping[int, Vertex],
+    strategies: Strategies,
+    at: int,
+    producer: int,
+    devices: int,
+) -> Shape:
+    """The row that an operator takes over from the result of one of its producers."""
+    operator, source = operators[at], operators[producer]
+    vertex = vertices.get(producer)
+    if vertex is not None:
+        ranks = [len(shape) for shape in operator.inputs if shape]
+        if not ranks:
+            return ()
+        if ranks[0] > 4:
+            raise NotSearchable(f"{operator.op} takes a tensor of {ranks[0]} dimensions")
+        return row_of(vertex.result_cut, ranks[0])
+    if operator.op in ("OneHot", "Transpose") or source.op == "StridedSlice":
+        return ()
+    if source.op == "Gather":
+        return gather_row(source.outputs[0], devices)
+    strategy = strategies.get(producer, ())
+    if not strategy:
+        return ()
+    row = _RESULTS.get(source.op, _first_row)(source, strategy)
+    if not row:
+        return row
+    return _AFTER.get(source.op, _same)(source, row)
+
+
+def row_from_user(
+    operators: Sequence[Operator],
+    strategies: Strategies,
+    at: int,
+    user: int,
+    operand: int,
+    devices: int,
+) -> Shape:
+    """The row that an operator takes over from what a user of its result wants of it."""
+    operator = operators[at]
+    if operator.op in ARGUMENTS or operator.op == "Flatten":
+        return ()
+    if operator.op == "Gather":
+        return gather_row(operators[user].inputs[operand], devices)
+    strategy = strategies[user]
+    wanted = strategy[operand] if operand < len(strategy) else ()
+    if operator.op == "ExpandDims":
+        return _without_new(operator, wanted)
+    if operator.op == "Reshape":
+        return reshaped_row(operator.outputs[0], operator.inputs[0], wanted)
+    if operator.kind is Kind.REDUCE:
+        return _before_reduction(operator, wanted)
+    if operator.op == "Transpose":
+        return _permuted(operator, wanted)
+    rank = len(operator.outputs[0])
+    row = (*wanted[:rank], *(1 for _ in range(rank - len(wanted))))
+    return _before_squeeze(operator, row, devices) if operator.op == "Squeeze" else row
+
+
+# -- the result of a producer --------------------------------------------------------------------
+
+
+def _first_row(source: Operator, strategy: Strategy) -> Shape:
+    """The row of the first operand that has dimensions."""
+    for shape, row in zip(source.inputs, strategy, strict=False):
+        if shape:
+            return row[: len(shape)]
+    return ()
+
+
+def _largest_row(source: Operator, strategy: Strategy) -> Shape:
+    """The row of the operand with most dimensions, the first of these."""
+    at = max(range(len(source.inputs)), key=lambda each: (len(source.inputs[each]), -each))
+    return strategy[at][: len(source.inputs[at])] if at < len(strategy) else ()
+
+
+def _reshaped(source: Operator, strategy: Strategy) -> Shape:
+    return reshaped_row(source.inputs[0], source.outputs[0], strategy[0])
+
+
+def _transposed(source: Operator, strategy: Strategy) -> Shape:
+    return _permuted(source, strategy[0])
+
+
+def _expanded(source: Operator, strategy: Strategy) -> Shape:
+    rank = len(source.inputs[0])
+    axis = _axis(source, rank + 1)
+    row = strategy[0]
+    return (*row[:axis], 1, *row[axis:rank])
+
+
+def _accumulated(source: Operator, strategy: Strategy) -> Shape:
+    """A negative axis counts from one behind the end, as MindSpore has it."""
+    rank = len(source.inputs[0])
+    axis = _axis(source, rank + 1)
+    return tuple(1 if at == axis else split for at, split in enumerate(strategy[0][:rank]))
+
+
+def _one_hot(source: Operator, strategy: Strategy) -> Shape:
+    for shape, row in zip(source.inputs, strategy, strict=False):
+        if shape:
+            return row
+    return ()
+
+
+_RESULTS: dict[str, Callable[[Operator, Strategy], Shape]] = {
+    **dict.fromkeys(_LARGEST_FIRST, _largest_row),
+    **dict.fromkeys(CUMULATIVE, _accumulated),
+    "Reshape": _reshaped,
+    "Transpose": _transposed,
+    "ExpandDims": _expanded,
+    "OneHot": _one_hot,
+}
+"""How the split of a result follows from an operator's strategy; else it is the first operand's."""
+
+
+def _same(source: Operator, row: Shape) -> Shape:
+    return row
+
+
+def _squeezed(source: Operator, row: Shape) -> Shape:
+    gone = {axis % len(row) for axis in source.numbers("axis") or ()}
+    return tuple(split for at, split in enumerate(row) if at not in gone)
+
+
+def _reduced(source: Operator, row: Shape) -> Shape:
+    gone = set(_reduced_axes(source))
+    return tuple(split for at, split in enumerate(row) if at not in gone)
+
+
+def _without_axis(source: Operator, row: Shape) -> Shape:
+    """Of ArgMaxWithValue and the like."""
+    if source.flag("keep_dims"):
+        return row
+    gone = {axis % len(row) for axis in source.numbers("axis") or (0,)}
+    return tuple(split for at, split in enumerate(row) if at not in gone)
+
+
+def _flattened(source: Operator, row: Shape) -> Shape:
+    start = source.value("start_dim", 1)
+    end = source.value("end_dim", -1)
+    first = start if isinstance(start, int) else 1
+    last = end if isinstance(end, int) and end >= 0 else len(row) - 1
+    product = 1
+    for split in row[first : last + 1]:
+        product *= split
+    return (*row[:first], product, *row[last + 1 :])
+
+
+_AFTER: dict[str, Callable[[Operator, Shape], Shape]] = {
+    **dict.fromkeys(REDUCTIONS, _reduced),
+    **dict.fromkeys(ARGUMENTS, _without_axis),
+    "Squeeze": _squeezed,
+    "Flatten": _flattened,
+}
+"""What is dropped or joined on the way from an operand's row to that of the result."""
+
+
+# -- what a user wants ---------------------------------------------------------------------------
+
+
+def _without_new(operator: Operator, wanted: Shape) -> Shape:
+    axis = _axis(operator, len(wanted))
+    return tuple(split for at, split in enumerate(wanted) if at != axis)
+
+
+def _before_reduction(operator: Operator, wanted: Shape) -> Shape:
+    """Axes that are summed up are whole; where they are kept, MindSpore takes the row as it is."""
+    gone = set(_reduced_axes(operator))
+    left = iter(wanted)
+    return tuple(1 if at in gone else next(left, 1) for at in range(len(operator.inputs[0])))
+
+
+def _reduced_axes(operator: Operator) -> tuple[int, ...]:
+    """Axes that a reduction takes away; none where it keeps them."""
+    if operator.flag("keep_dims"):
+        return ()
+    rank = len(operator.inputs[0])
+    axes = operator.numbers("axis") or tuple(range(rank))
+    return tuple(axis % rank if rank else 0 for axis in axes)
+
+
+def _before_squeeze(operator: Operator, row: Shape, devices: int) -> Shape:
+    """Dimensions of 1 put back in. Only a row that uses all devices is taken over."""
+    axes = operator.numbers("axis") or ()
+    found: list[int] = []
+    left, place = iter(row), 0
+    for at in range(len(row) + len(axes)):
+        if place < len(axes) and axes[place] > 0 and at == axes[place]:
+            found.append(1)
+            place += 1
+        else:
+            found.append(next(left, 1))
+    used = 1
+    for split in found:
+        used *= split
+    return tuple(found) if used == devices else ()
+
+
+# -- shared --------------------------------------------------------------------------------------
+
+
+def _permuted(operator: Operator, row: Shape) -> Shape:
+    """A row in the order of a Transpose; MindSpore takes it for both directions."""
+    order = operator.numbers("perm") or ()
+    return tuple(row[at] if -len(row) <= at < len(row) else 1 for at in order)
+
+
+def _axis(operator: Operator, rank: int) -> int:
+    value = operator.value("axis", 0)
+    axis = value if isinstance(value, int) else 0
+    return axis + rank if axis < 0 else axis
+
+
+def reshaped_row(before: Shape, after: Shape, row: Shape) -> Shape:
+    """A split taken through a Reshape.
+
+    First each number goes to one dimension that it divides, the first that is met; only what is
+    left is shared out, by what divides. So a split may end on an inner dimension where the outer
+    one would have been in line with how the tensor lies.
+    """
+    found = [1] * len(after)
+    left = [*row[: len(before)], *(1 for _ in range(len(before) - len(row)))]
+    for whole in (True, False):
+        sizes, targets = list(before), list(after)
+        i = o = 0
+        while i < len(sizes) and o < len(targets):
+            size, target = sizes[i], targets[o]
+            if whole:
+                if size >= target and target % left[i] == 0:
+                    found[o] *= left[i]
+                    left[i] = 1
+            elif size > target:
+                common = gcd(left[i], target)
+                found[o] *= common
+                left[i] //= common
+            else:
+                found[o] *= left[i]
+            if size > target:
+                sizes[i] //= max(target, 1)
+                o += 1
+            elif size < target:
+                targets[o] //= max(size, 1)
+                i += 1
+            else:
+                i += 1
+                o += 1
+    return tuple(found)
+
+
+def gather_row(shape: Shape, devices: int) -> Shape:
+    """A tensor cut in two again and again: its first dimension, then the largest ones."""
+    order = [0, *sorted(range(1, len(shape)), key=lambda at: -shape[at])] if shape else []
+    left = list(shape)
+    found = [1] * len(shape)
+    cut = 1
+    for at in order:
+        while left[at] % 2 == 0 and left[at] > 0 and cut < devices:
+            left[at] //= 2
+            found[at] *= 2
+            cut *= 2
+    return tuple(found)
