@@ -104,7 +104,8 @@ def _whole_run(path: str, graph: int | None) -> Drawn:
         raise Failure(error.message, error.path, hint=error.hint) from None
     except LookupError as error:
         raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
-    ranks = sorted({str(item.source) for item in whole.nodes})
+    ranks = list(dict.fromkeys(str(item.source) for item in whole.nodes))
+    ranks.sort(key=lambda name: (len(name), name))
     note(f"draws rank {', '.join(ranks)}: one of each stage, {len(whole.transfers)} transfers")
     problems = tuple(problem for dump in whole.dumps for problem in dump.problems)
     return Drawn(_title(os.path.abspath(path)), whole.dumps, whole, None, problems)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from irtool.ir.dump import Dump
 from irtool.ir.node import ClosureTarget, Node
 from irtool.ir.operators import OPTIMIZERS, PLUMBING
-from irtool.ir.values import NodeReference
+from irtool.ir.values import NodeReference, ParameterReference
 
 Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "other"]
 
@@ -34,6 +34,8 @@ def phases(dump: Dump) -> dict[Node, Phase]:
 
     What comes after backward nodes and feeds no backward node belongs to the optimizer, if it
     reaches an update, else to the backward pass; passing nodes between phases are ``other``.
+    Gradients that were summed over micro-batches come out of parameters: what reads these comes
+    after the backward pass, too, although no value leads there.
     """
     found: dict[Node, Phase] = {}
     for graph in dump.graphs:
@@ -47,7 +49,7 @@ def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:
     }
     late: set[Node] = set()
     for node in nodes:
-        if any(
+        if _reads_sums(node) or any(
             marks.get(item) in ("backward", "optimizer") or item in late for item in _data(node)
         ):
             late.add(node)
@@ -81,6 +83,19 @@ def _from_users(node: Node, late: bool, users: set[Phase]) -> Phase:
     if passes:
         return "forward" if users & {"forward", "backward", "recompute"} else "other"
     return "forward"
+
+
+def _reads_sums(node: Node) -> bool:
+    """Whether a node waits for, or loads, a gradient summed over micro-batches.
+
+    MindSpore keeps these sums in clones of the weights whose names begin with ``accu_grads.``.
+    """
+    first = node.operands[0] if node.op in ("Depend", "Load") and node.operands else None
+    return (
+        isinstance(first, ParameterReference)
+        and first.label is not None
+        and first.label.startswith("accu_grads.")
+    )
 
 
 def _data(node: Node) -> list[Node]:

@@ -8,9 +8,8 @@ that.  Edges between lanes take no part in the ranking.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import graphviz
 
@@ -30,6 +29,7 @@ from irtool.render.picture.dot_labels import (
     plain,
     small,
 )
+from irtool.render.picture.lanes import Digraph, Lanes
 from irtool.render.picture.model import Box, Edge, Frame, Picture
 from irtool.render.picture.overlay import Overlay, Severity, worst
 from irtool.render.picture.ranking import Ranking, is_tie, same_lane
@@ -54,8 +54,6 @@ _FRAMES = {
     "scope": ("#FFFFFF", "#BBBBBB", "rounded", "0.8"),
     "part": ("#FFFFFF", "#BBBBBB", "rounded,dashed", "0.8"),
 }
-_POINT = {"label": "", "shape": "point", "style": "invis", "width": "0.01", "height": "0.01"}
-_LANES = ("stage", "phase")
 _SHAPES = {
     "operator": "box", "scope": "box3d", "parameter": "ellipse", "input": "parallelogram",
     "result": "ellipse", "call": "component",
@@ -67,8 +65,6 @@ _LINE_COLOURS = {
 MOVE = "#AA3377"
 
 
-Digraph: TypeAlias = Any
-"""``graphviz.Digraph``, whose own types are incomplete."""
 Alignment: TypeAlias = Literal["level", "near", "none"]
 """On one level, a level apart, or anyhow: graphviz fails on some graphs with the first."""
 ALIGNMENTS: tuple[Alignment, ...] = ("level", "near", "none")
@@ -95,28 +91,6 @@ def dot_graph(
     return _Writer(picture, overlays, alignment).graph()
 
 
-def without_stages(frames: Sequence[Frame]) -> list[Frame]:
-    """Frames with the lanes of a stage in its place: dot keeps the order of outer frames only.
-
-    The lanes say of which stage they are, in their titles and by every other one being tinted.
-    """
-    stages = {frame.id: frame for frame in frames if frame.kind == "stage"}
-    divided = {frame.parent for frame in frames if frame.kind == "phase"} & stages.keys()
-    order = {id: number for number, id in enumerate(stages)}
-    found: list[Frame] = []
-    for frame in frames:
-        if frame.id in divided:
-            continue
-        if frame.parent in divided:
-            stage = stages[frame.parent]
-            lane = frame.kind == "phase"
-            title = f"{stage.title}: {frame.title}" if lane else frame.title
-            tint = "stage" if order[stage.id] % 2 == 0 else "stage2"
-            frame = replace(frame, parent="", title=title, tint=tint)
-        found.append(frame)
-    return found
-
-
 class _Writer:
     def __init__(self, picture: Picture, overlays: Sequence[Overlay], alignment: Alignment) -> None:
         self.picture = picture
@@ -128,7 +102,8 @@ class _Writer:
         self.colours: Colouring = colouring(picture, overlays)
         self.boxes = {box.id: box for box in picture.boxes}
         self.inner: dict[str, list[Frame]] = {}
-        frames = without_stages(picture.frames)
+        self.lanes = Lanes(picture)
+        frames = self.lanes.frames
         for frame in frames:
             self.inner.setdefault(frame.parent, []).append(frame)
         kept = {frame.id for frame in frames}
@@ -136,7 +111,6 @@ class _Writer:
         for box in picture.boxes:
             there = box.frame if box.frame in kept else ""
             self.content.setdefault(there, []).append(box)
-        self.lanes = [frame.id for frame in frames if frame.kind in _LANES]
         self.plain_edges = len(picture.boxes) > _VERY_MANY
         self.ranking = Ranking(picture, self.aligned)
         across = sum(
@@ -151,29 +125,13 @@ class _Writer:
         found.attr("graph", **self._graph_attributes())
         found.attr("node", **self._node_defaults())
         found.attr("edge", **self._edge_defaults())
-        self._order_lanes(found)
+        if self.aligned:
+            self.lanes.arrange(found, self.ranking)
         self._fill(found, "")
         for edge in self.picture.edges:
             self._edge(found, edge)
         self._stack(found)
         return found
-
-    def _order_lanes(self, graph: Digraph) -> None:
-        """Lanes and stages stand from left to right, with their heads on one level.
-
-        dot ignores level edges between frames; so a rail of loose points carries the lanes.
-        """
-        if not self.aligned or len(self.lanes) < 2:
-            return
-        level: Digraph = graphviz.Digraph()
-        level.attr("graph", rank="same")
-        for lane in self.lanes:
-            level.node(f"rail_{lane}", **_POINT)
-        for left, right in pairwise(self.lanes):
-            level.edge(f"rail_{left}", f"rail_{right}", style="invis", weight="100")
-        graph.subgraph(level)
-        for lane in self.lanes:
-            graph.edge(f"rail_{lane}", f"lane_{lane}", style="invis", weight="100")
 
     def _stack(self, graph: Digraph) -> None:
         """Boxes of a frame that nothing ranks stand in columns, not in one long row."""
@@ -258,8 +216,8 @@ class _Writer:
         }  # fmt: skip
 
     def _boxes(self, graph: Digraph, frame: str) -> None:
-        if self.aligned and frame in self.lanes:
-            graph.node(f"lane_{frame}", **_POINT)
+        if self.aligned:
+            self.lanes.mark(graph, frame)
         for box in self.content.get(frame, ()):
             graph.node(box.id, self._label(box), **self._look(box))
 
@@ -356,7 +314,7 @@ class _Writer:
         look = {"color": _LINE_COLOURS[edge.kind]}
         within = same_lane(tail, head)
         if not self.plain_edges:
-            if within or self._speaks_across(edge):
+            if within or (self._speaks_across(edge) and edge.kind != "transfer"):
                 label = edge_label(edge, tail)
                 look |= {"label": label} if label else {}
             look["tooltip"] = plain(edge_tooltip(edge, tail, head))

@@ -14,8 +14,9 @@ from irtool.ir.whole import Whole, WholeNode
 from irtool.render.picture.edge_labels import EdgeLabels
 from irtool.render.picture.flow import HIDDEN, Flow, Origin
 from irtool.render.picture.leaves import Bond, Lane, Leaf, LeafKind, Link, LinkKind, Material
+from irtool.render.picture.orders import waits_for
 from irtool.render.picture.places import DEEPEST, parameter_place, scope_place
-from irtool.render.picture.places_found import place_gradients, place_parameter
+from irtool.render.picture.places_found import name_updates, place_gradients, place_parameter
 from irtool.sharding.network.report import Report
 
 
@@ -40,13 +41,19 @@ def material(
     hidden: Callable[[Node], bool] = lambda node: (  # noqa: E731  # one line, used once
         not everything and node.op in HIDDEN and node not in shown
     )
-    return _Maker(whole, hidden, report, title).make()
+    return _Maker(whole, hidden, report, title, everything).make()
 
 
 class _Maker:
     def __init__(
-        self, whole: Whole, hidden: Callable[[Node], bool], report: Report | None, title: str
+        self,
+        whole: Whole,
+        hidden: Callable[[Node], bool],
+        report: Report | None,
+        title: str,
+        everything: bool,
     ) -> None:
+        self.everything = everything
         self.whole = whole
         self.hidden = hidden
         self.title = title
@@ -79,6 +86,7 @@ class _Maker:
                 self.leaves[item] = self.leaves[twin]
         self._link_transfers()
         self._link_calls()
+        self._link_lonely()
         bonds = self._bonds()
         self._place(bonds)
         leaves = self._worth_drawing()
@@ -178,6 +186,8 @@ class _Maker:
     def _link_inputs(self, item: WholeNode, leaf: Leaf) -> None:
         sources = list(item.inputs)
         for position, source in enumerate(sources):
+            if item.op == "Receive" and not self.everything:
+                break  # what it takes says when to receive, and no more
             ordering = item.op in ("Depend", "UpdateState") and position > 0
             for origin in self.flow.values(source):
                 if isinstance(origin, GraphParameter) and _is_monad(origin):
@@ -219,6 +229,14 @@ class _Maker:
                 for origin in (each for source in end.inputs for each in self.flow.values(source)):
                     self._link(origin, end, head, -1, "call")
 
+    def _link_lonely(self) -> None:
+        """What no value leads to or from is drawn after what it waits for."""
+        joined = {end for link in self.links for end in (link.tail, link.head)}
+        for item, leaf in self.leaves.items():
+            if leaf not in joined:
+                for tail in waits_for(item, self.leaves):
+                    self.links.append(Link(tail, leaf, "order"))
+
     # -- bonds and places ------------------------------------------------------------------------
 
     def _bonds(self) -> list[Bond]:
@@ -254,6 +272,7 @@ class _Maker:
                 partners.setdefault(bond.right, bond.left)
             if bond.kind == "parameter" and bond.left.parameter is not None:
                 names.setdefault(bond.right, bond.left.name)
+        name_updates(list(self.leaves.values()), self.links, names)
         for leaf in self.leaves.values():
             if leaf.lane == "optimizer" and leaf.node is not None:
                 leaf.place = (*leaf.place, *parameter_place(names.get(leaf, "")))

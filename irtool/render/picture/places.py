@@ -34,9 +34,9 @@ def _parts(scope: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def parameter_place(name: str) -> tuple[str, ...]:
-    """``blocks.3.q.weight`` stands at ``blocks.3 / q``."""
+    """``blocks.3.q.weight`` stands at ``blocks.3 / q``, and so does the sum of its gradients."""
     parts: list[str] = []
-    for part in name.split(".")[:-1]:
+    for part in name.removeprefix("accu_grads.").split(".")[:-1]:
         if part.isdecimal() and parts:
             parts[-1] = f"{parts[-1]}.{part}"
         else:

@@ -55,6 +55,27 @@ def _follow(leaf: Leaf, others: Sequence[Leaf], placed: set[Leaf]) -> None:
         placed.add(leaf)
 
 
+def name_updates(leaves: Sequence[Leaf], links: Iterable[Link], names: dict[Leaf, str]) -> None:
+    """Say of which parameter each statement of the optimizer is, by what it feeds or takes.
+
+    Args:
+        leaves: in topological order.
+        links: between leaves.
+        names: of the parameter by leaf, where a tie tells; gets the others.
+    """
+    heads: dict[Leaf, list[Leaf]] = defaultdict(list)
+    tails: dict[Leaf, list[Leaf]] = defaultdict(list)
+    for link in links:
+        if link.tail.lane == link.head.lane == "optimizer" and link.kind == "data":
+            heads[link.tail].append(link.head)
+            tails[link.head].append(link.tail)
+    for order, near in ((leaves[::-1], heads), (leaves, tails)):
+        for leaf in order:
+            found = {names[other] for other in near[leaf] if other in names}
+            if leaf.lane == "optimizer" and leaf not in names and len(found) == 1:
+                names[leaf] = found.pop()
+
+
 def place_parameter(leaf: Leaf, users: Sequence[Leaf]) -> None:
     """A parameter stands where the forward pass uses it: in the scope that all its users share."""
     for lane in ("forward", "recompute", "backward", "optimizer", "other"):

@@ -27,6 +27,10 @@ class Ranking:
         self._level: set[Pair] = set()
         joined = {frozenset((edge.tail, edge.head)) for edge in picture.edges if not is_tie(edge)}
         self._add_lanes([edge for edge in picture.edges if self._in_lane(edge)])
+        self._inside = frozenset(self._pairs)
+        for edge in picture.edges:
+            if edge.kind == "transfer":
+                self._add_transfer(edge)
         if not with_ties or len(self._boxes) > _MOST_TIES:
             return
         for edge in picture.edges:
@@ -48,6 +52,14 @@ class Ranking:
     def boxes(self) -> set[str]:
         """Boxes whose height some edge decides."""
         return {id for pair in (*self._pairs, *self._level) for id in pair}
+
+    def uppers(self) -> set[str]:
+        """Boxes that some edge puts above another one of their lane."""
+        return {upper for upper, _ in self._inside}
+
+    def lowers(self) -> set[str]:
+        """Boxes that some edge puts below another one of their lane."""
+        return {lower for _, lower in self._inside}
 
     def _in_lane(self, edge: Edge) -> bool:
         tail, head = self._boxes[edge.tail], self._boxes[edge.head]
@@ -83,6 +95,16 @@ class Ranking:
                 if lower not in state:
                     state[lower] = 1
                     walk.append((lower, iter(out.get(lower, ()))))
+
+    def _add_transfer(self, edge: Edge) -> None:
+        """What one stage sends to the next leads down, in the backward pass up."""
+        tail, head = self._boxes[edge.tail], self._boxes[edge.head]
+        if tail.stage is None or head.stage is None or tail.stage == head.stage:
+            return
+        upper, lower = (tail.id, head.id) if tail.stage < head.stage else (head.id, tail.id)
+        if not self._reaches(lower, upper):
+            self._pairs.add((upper, lower))
+            self._below[upper].append(lower)
 
     def _add_tie(self, edge: Edge) -> None:
         if not self._reaches(edge.head, edge.tail):

@@ -170,6 +170,10 @@ def leaf_signatures(scope: Scope, into: Mapping[Leaf, list[Link]], label: Label)
     placed.sort(key=lambda pair: (pair[0].node is not None, pair[0].index))
     found: dict[Leaf, int] = {}
     for leaf, place in placed:
-        inputs = tuple((link.position, link.kind, found.get(link.tail)) for link in into[leaf])
+        inputs = tuple(
+            (link.position, link.kind, found.get(link.tail))
+            for link in into[leaf]
+            if link.kind != "order"
+        )
         found[leaf] = hash((label(leaf), place, inputs))
     return found
