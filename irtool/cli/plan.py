@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import json
-from collections.abc import Mapping
 from enum import Enum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options
 from irtool.cli.begin import context_of, find_begin
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.cost import read_begin
 from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
+from irtool.cli.plan_asked import horizon_of, json_file, nodes_like, pins_of, ranks_of
 from irtool.cli.report import Failure, note
-from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
 from irtool.render.json import json_text
 from irtool.render.page.page import render_page
-from irtool.sharding.operator import Strategy
+from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.printer import dumps
 
 if TYPE_CHECKING:
+    from irtool.planning.elastic import ElasticPlan
     from irtool.planning.plan import Plan
 
 
@@ -86,6 +84,18 @@ def _plan(
     region: Annotated[
         str | None, typer.Option(metavar="QUERY", help="Plan these operators, freeze all others.")
     ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option(metavar="OLD", help="A begin dump whose plan stays where nothing changed."),
+    ] = None,
+    lost: Annotated[
+        str | None, typer.Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
+    ] = None,
+    horizon: Annotated[
+        str | None,
+        typer.Option(metavar="STEPS", show_default="10000",
+                     help="Steps that pay off what is moved and compiled for other devices."),
+    ] = None,
     keys: Annotated[
         Keys, typer.Option(help="With --format strategy: which of MindSpore's files.")
     ] = Keys.operators,
@@ -110,6 +120,7 @@ def _plan(
             f"{algorithm.value} search is not there yet", "--algorithm", hint="--algorithm exact"
         )
     _need_numpy()
+    from irtool.planning.elastic import HORIZON, replan
     from irtool.planning.plan import CannotPlan, plan
     from irtool.render.plan import PlanView, plan_document, plan_object, plan_page
 
@@ -119,23 +130,39 @@ def _plan(
     dump = read_begin(file)
     resolved = context_of(file, context, configuration)
     chosen = machine_of(machine, context)
+    pinned, outs = pins_of(dump, pin or [])
+    wanted = nodes_like(dump, "--region", region)
+    limits = None if memory is None else size_of(memory, "--memory")
+    ranks = ranks_of(lost, "--lost")
+    steps = horizon_of(horizon, HORIZON)
+    elastic: ElasticPlan | None = None
     try:
-        found = plan(
-            dump,
-            resolved.context,
-            chosen,
-            devices=to,
-            pinned=_pins(dump, pin or []),
-            keep_configured=keep_configured,
-            region=_region(dump, region),
-            memory_limit=None if memory is None else size_of(memory, "--memory"),
-        )
+        if _is_elastic(dump, resolved.context, ranks, to, [wanted, onto, keep_configured or None]):
+            given = {node: (rows, outs.get(node)) for node, rows in pinned.items()}
+            elastic = replan(
+                dump, resolved.context, chosen, lost=ranks, to=to, horizon=steps,
+                memory_limit=limits, pinned=given,
+            )  # fmt: skip
+            found = next(iter(elastic.plans.values()))
+        else:
+            found = plan(
+                dump,
+                resolved.context,
+                chosen,
+                devices=to,
+                pinned=pinned,
+                pinned_outputs=outs,
+                keep_configured=keep_configured,
+                region=wanted,
+                onto=_old(onto, context, configuration),
+                memory_limit=limits,
+            )
     except CannotPlan as error:
         raise Failure(str(error), path) from None
     for text in found.notes:
         note(text)
     output = Output(output_file)
-    view = PlanView(found, file.path, limit)
+    view = PlanView(found, file.path, limit, elastic)
     if format is Format.json:
         output.write(json_text(plan_object(view)) + "\n")
     elif format is Format.html:
@@ -170,7 +197,7 @@ def _plan_itself(found: Plan, format: Format, keys: Keys, names: str | None) -> 
         return [f"{line}\n" for line in shard_lines(found)]
     try:
         if keys is Keys.operators:
-            return [json.dumps(operator_file(found, _names(names)), sort_keys=True) + "\n"]
+            return [json.dumps(operator_file(found, json_file(names)), sort_keys=True) + "\n"]
         file, left = parameter_file(found)
     except NotExpressible as error:
         hint = "--keys parameters, or --format shard"
@@ -180,60 +207,33 @@ def _plan_itself(found: Plan, format: Format, keys: Keys, names: str | None) -> 
     return [json.dumps(file, sort_keys=True) + "\n"]
 
 
-def _names(path: str | None) -> Mapping[str, object] | None:
+def _is_elastic(
+    dump: Dump,
+    context: ParallelContext,
+    lost: tuple[int, ...],
+    to: int | None,
+    others: list[object],
+) -> bool:
+    """Whether a run goes on with other devices, so that what it holds counts."""
+    if lost and any(other is not None for other in others):
+        raise Failure("goes with none of --region, --onto, --keep-configured", "--lost")
+    if lost:
+        return True
+    if to is None or to == context.devices or any(other is not None for other in others):
+        return False
+    return context.is_parallel and any(node.in_strategy is not None for node in dump.nodes())
+
+
+def _old(
+    path: str | None, context: ContextArguments, configuration: Configuration
+) -> tuple[Dump, ParallelContext] | None:
+    """The dump that ``--onto`` names, with its context."""
     if path is None:
         return None
-    try:
-        with open(path, encoding="utf-8") as stream:
-            found: Any = json.load(stream)
-    except (OSError, ValueError) as error:
-        raise Failure(f"can't be read: {error}", path) from None
-    if not isinstance(found, dict):
-        raise Failure("is no strategy file: no JSON object", path)
-    return cast("Mapping[str, object]", found)
+    file = find_begin(path, context.rank, None)
+    return read_begin(file), context_of(file, context, configuration).context
 
 
 def _need_numpy() -> None:
     if find_spec("numpy") is None:
         raise Failure("the search needs numpy", hint="pip install 'irtool[plan]'")
-
-
-# -- options -------------------------------------------------------------------------------------
-
-
-def _region(dump: Dump, text: str | None) -> frozenset[Node] | None:
-    if text is None:
-        return None
-    found = frozenset(dump.nodes(where=read_query("--region", text)))
-    if not found:
-        raise Failure("no node is like this", "--region")
-    return found
-
-
-def _pins(dump: Dump, given: list[str]) -> dict[Node, Strategy]:
-    """``QUERY=STRATEGY``: the strategy begins behind the last ``=`` that is followed by ``(``."""
-    found: dict[Node, Strategy] = {}
-    for text in given:
-        at = text.rfind("=(")
-        if at < 0:
-            hint = "--pin 'op == \"MatMul\"=((8, 1), (1, 1))'"
-            raise Failure(f"{text} holds no strategy", "--pin", hint=hint)
-        strategy = _strategy(text[at + 1 :])
-        nodes = list(dump.nodes(where=read_query("--pin", text[:at])))
-        if not nodes:
-            raise Failure(f"no node is like {text[:at]}", "--pin")
-        found |= dict.fromkeys(nodes, strategy)
-    return found
-
-
-def _strategy(text: str) -> Strategy:
-    try:
-        value: Any = ast.literal_eval(text)
-        rows = tuple(tuple(row) for row in value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        rows = None
-    if rows is None or not all(
-        isinstance(n, int) and not isinstance(n, bool) and n > 0 for row in rows for n in row
-    ):
-        raise Failure(f"{text} is no strategy", "--pin", hint="a tuple of tuples: ((8, 1), (1, 1))")
-    return rows

@@ -15,6 +15,7 @@ from irtool.compare.graph_diff import diff_graphs
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.cost_tables import CannotPlan, Given
+from irtool.planning.plan_structure import FIXED
 from irtool.planning.problem import Problem
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
@@ -100,7 +101,8 @@ def taken_over(problem: Problem, old: Dump, context: ParallelContext) -> Onto:
         for node, twin in problem.twins.items()
         if problem.takes_strategy(twin) and node not in matched and primitive(twin) not in DERIVED
     )
-    removed = sum(node in before and primitive(node) not in DERIVED for node in diff.only_left)
+    apart = DERIVED | FIXED
+    removed = sum(node in before and primitive(node) not in apart for node in diff.only_left)
     return Onto(kept, added, tuple(not_kept), removed)
 
 

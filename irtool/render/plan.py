@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irtool.planning.costs import ASSUMPTIONS, CAUSES
+from irtool.planning.elastic import ElasticPlan
 from irtool.planning.plan import Plan, PlannedOperator
 from irtool.render.cost import (
     communication_object,
@@ -14,6 +15,17 @@ from irtool.render.cost import (
 )
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, Tone
+from irtool.render.plan_elastic import (
+    border_object,
+    border_table,
+    border_text,
+    elastic_facts,
+    elastic_object,
+    not_kept_table,
+    onto_facts,
+    onto_object,
+    points_table,
+)
 from irtool.render.tables import (
     Document,
     Facts,
@@ -32,18 +44,25 @@ USUAL_ROWS = 25
 
 @dataclass(frozen=True, eq=False)
 class PlanView:
-    """A plan to show; ``limit`` rows of what changes."""
+    """A plan to show; ``limit`` rows of what changes; ``elastic``: what it was chosen from."""
 
     plan: Plan
     path: str
     limit: int | None = None
+    elastic: ElasticPlan | None = None
 
 
 def plan_document(view: PlanView) -> Document:
     """The answer, cost by cause, what changes."""
     plan = view.plan
-    document = Document([Heading(f"{view.path}: {answer_text(plan)}"), Facts(_facts(plan))])
+    document = Document([Heading(f"{view.path}: {answer_text(plan)}"), Facts(_facts(view))])
+    if view.elastic is not None:
+        document.add(points_table(view.elastic))
     document.add(costs_table(plan), changes_table(view))
+    if plan.onto is not None and (table := not_kept_table(plan.onto, view.limit)) is not None:
+        document.add(table)
+    if plan.border is not None:
+        document.add(border_table(plan.border), Note(border_text(plan.border)))
     document.add(*(Note(f"note: {text}") for text in plan.notes))
     document.add(*(Note(f"assumed: {text}") for text in ASSUMPTIONS))
     return document
@@ -55,7 +74,9 @@ def answer_text(plan: Plan) -> str:
     text = f"{seconds_text(after)} a step"
     if plan.before is not None:
         before = plan.before.seconds
-        if before <= after * (1 + 1e-9):
+        if plan.lower_bound is None and before <= after:
+            text += f" where the dump has {seconds_text(before)}"
+        elif before <= after * (1 + 1e-9):
             text = f"{seconds_text(before)} a step can't be made shorter"
         else:
             text += f" instead of {seconds_text(before)}: {before / after:.2f} times shorter"
@@ -64,29 +85,48 @@ def answer_text(plan: Plan) -> str:
 
 def gap_text(plan: Plan) -> str:
     """How far from the best this may be."""
-    if plan.gap <= 1e-9:
-        return "the optimum of the model"
-    return f"at most {100 * plan.gap:.2f} % above the optimum of the model"
+    if plan.gap is None:
+        return f"what MindSpore's {plan.algorithm} search chooses"
+    what = "the optimum of the model"
+    if any(item.pinned for item in plan.operators):
+        what += " under what is given"
+    return what if plan.gap <= 1e-9 else f"at most {100 * plan.gap:.2f} % above {what}"
 
 
-def _facts(plan: Plan) -> list[tuple[str, str]]:
+def _facts(view: PlanView) -> list[tuple[str, str]]:
+    plan = view.plan
     accepted = {True: "accepted", False: "refused", None: "not known in all parts"}
     memory = plan.after.memory
     limit = f" (limit {bytes_text(plan.memory_limit)})" if plan.memory_limit is not None else ""
     changed = sum(item.changes for item in plan.operators)
     facts = [
-        ("devices", str(plan.context.devices)),
+        *_devices(view),
         ("machine", f"{plan.after.machine.name}; only ratios of times mean something"),
         ("check", accepted[plan.report.accepted]),
-        ("lower bound", seconds_text(plan.lower_bound)),
+        *_bound(plan),
         ("memory", f"{bytes_text(memory.total)} a device{limit}"),
         ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
         ("search", f"{plan.seconds:.2f} s CPU, {plural(plan.rounds, 'round')}"),
     ]
     pinned = sum(item.pinned for item in plan.operators)
+    pinned -= len(plan.onto.kept) if plan.onto is not None else 0
     if pinned:
-        facts.insert(6, ("pinned", plural(pinned, "operator")))
+        facts.insert(-1, ("pinned", plural(pinned, "operator")))
+    if plan.onto is not None:
+        facts[-1:-1] = onto_facts(plan.onto)
     return facts
+
+
+def _bound(plan: Plan) -> list[tuple[str, str]]:
+    if plan.lower_bound is None:
+        return [("lower bound", f"not known to MindSpore's {plan.algorithm} search")]
+    return [("lower bound", seconds_text(plan.lower_bound))]
+
+
+def _devices(view: PlanView) -> list[tuple[str, str]]:
+    if view.elastic is not None:
+        return elastic_facts(view.elastic)
+    return [("devices", str(view.plan.context.devices))]
 
 
 def costs_table(plan: Plan) -> Table:
@@ -179,7 +219,7 @@ def plan_page(view: PlanView) -> Page:
     """An html page with everything."""
     plan = view.plan
     tone: Tone = "good" if plan.report.accepted else "unknown"
-    document = plan_document(PlanView(plan, view.path, 0))
+    document = plan_document(PlanView(plan, view.path, 0, view.elastic))
     return Page(
         f"plan: {view.path}",
         Answer(answer_text(plan), tone, list(plan.notes)),
@@ -193,7 +233,7 @@ def plan_object(view: PlanView) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "path": view.path,
-        "algorithm": "exact",
+        "algorithm": plan.algorithm,
         "devices": plan.context.devices,
         "accepted": plan.report.accepted,
         "machine": plan.after.machine.name,
@@ -226,6 +266,9 @@ def plan_object(view: PlanView) -> dict[str, object]:
             }
             for item in plan.operators
         ],
+        "elastic": elastic_object(view.elastic) if view.elastic is not None else None,
+        "onto": onto_object(plan.onto) if plan.onto is not None else None,
+        "border": border_object(plan.border) if plan.border is not None else None,
         "notes": list(plan.notes),
         "assumptions": list(ASSUMPTIONS),
     }

@@ -1,0 +1,112 @@
+"""What the options of ``irtool plan`` ask for: nodes, strategies, ranks, other dumps."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from irtool.cli.report import Failure
+from irtool.cli.where import read_query
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.sharding.operator import Strategy
+
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_MOST_RANKS = 1_000_000
+
+
+def nodes_like(dump: Dump, option: str, text: str | None) -> frozenset[Node] | None:
+    """The nodes that a query of an option means.
+
+    Raises:
+        Failure: none is like it.
+    """
+    if text is None:
+        return None
+    found = frozenset(dump.nodes(where=read_query(option, text)))
+    if not found:
+        raise Failure("no node is like this", option)
+    return found
+
+
+def pins_of(dump: Dump, given: list[str]) -> tuple[dict[Node, Strategy], dict[Node, Strategy]]:
+    """``QUERY=STRATEGY`` or ``QUERY=STRATEGY -> STRATEGY``: strategies, and output strategies.
+
+    The strategy begins behind the last ``=`` that is followed by ``(``.
+    """
+    found: dict[Node, Strategy] = {}
+    outs: dict[Node, Strategy] = {}
+    for text in given:
+        at = max(text.rfind("=("), text.rfind("= ("))
+        if at < 0:
+            hint = "--pin 'op == \"MatMul\"=((8, 1), (1, 1))'"
+            raise Failure(f"{text} holds no strategy", "--pin", hint=hint)
+        query, (own, arrow, out) = text[:at], text[at + 1 :].partition("->")
+        strategy = _strategy(own)
+        nodes = list(dump.nodes(where=read_query("--pin", query)))
+        if not nodes:
+            raise Failure(f"no node is like {query}", "--pin")
+        found |= dict.fromkeys(nodes, strategy)
+        if arrow:
+            outs |= dict.fromkeys(nodes, _strategy(out))
+    return found, outs
+
+
+def _strategy(text: str) -> Strategy:
+    try:
+        value: Any = ast.literal_eval(text.strip())
+        rows = tuple(tuple(row) for row in value)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        rows = None
+    if rows is None or not all(
+        isinstance(n, int) and not isinstance(n, bool) and n > 0 for row in rows for n in row
+    ):
+        raise Failure(f"{text} is no strategy", "--pin", hint="a tuple of tuples: ((8, 1), (1, 1))")
+    return rows
+
+
+def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
+    """``3,5,8-15`` as ranks."""
+    found: set[int] = set()
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise Failure(f"{part.strip()} is no rank", option, hint=f"{option} 3,5,8-15")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last - first > _MOST_RANKS:
+            raise Failure(f"{part.strip()} are too many ranks", option)
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def horizon_of(text: str | None, usual: float) -> float:
+    """A number of steps, or ``inf``."""
+    if text is None:
+        return usual
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not found >= 1:
+        raise Failure(f"{text} is no number of steps", "--horizon", hint="--horizon 10000, or inf")
+    return found
+
+
+def json_file(path: str | None) -> Mapping[str, object] | None:
+    """A JSON object in a file."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found: Any = json.load(stream)
+    except (OSError, ValueError) as error:
+        raise Failure(f"can't be read: {error}", path) from None
+    if not isinstance(found, dict):
+        raise Failure("is no strategy file: no JSON object", path)
+    return cast("Mapping[str, object]", found)

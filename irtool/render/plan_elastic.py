@@ -1,0 +1,175 @@
+"""What ``irtool plan`` shows of other devices, of an old plan, and of a region's border."""
+
+from __future__ import annotations
+
+from math import isinf
+
+from irtool.planning.border import Border, Share
+from irtool.planning.elastic import COMPILE_SECONDS, ElasticPlan
+from irtool.planning.onto import Onto
+from irtool.render.cost import place_text, seconds_text
+from irtool.render.tables import Table, number_column, text_column
+from irtool.render.text import bytes_text, plural, ranks_text
+
+_MOST_NOT_KEPT = 15
+
+
+def elastic_facts(found: ElasticPlan) -> list[tuple[str, str]]:
+    """Which devices, and what the choice was made by."""
+    facts: list[tuple[str, str]] = []
+    if found.lost:
+        facts.append(("lost ranks", ranks_text(found.lost)))
+    point = found.point
+    facts.append(("devices", f"{point.devices}: {found.why}"))
+    near = ", ".join(map(str, found.legal[:6])) + (", …" if len(found.legal) > 6 else "")
+    facts.append(("legal", near))
+    paid = f"bytes at {found.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
+    facts.append(("chosen for", f"{horizon_text(found.horizon)} (--horizon): {paid}"))
+    return facts
+
+
+def points_table(found: ElasticPlan) -> Table:
+    """What there was to choose from."""
+    rows: list[list[str | int | None]] = []
+    for at, point in enumerate(found.points):
+        rows.append(
+            [
+                "chosen" if at == found.chosen else "",
+                point.devices,
+                seconds_text(point.seconds),
+                bytes_text(int(point.fetched_per_device)),
+                bytes_text(point.fetched_bytes),
+                point.recompiled,
+                point.changed,
+                horizon_text(point.horizon),
+            ]
+        )
+    columns = [
+        text_column(""), number_column("devices"), number_column("a step"),
+        number_column("fetched by a device"), number_column("by all"),
+        number_column("slices change"), number_column("strategies change"),
+        text_column("best over"),
+    ]  # fmt: skip
+    return Table("A faster step against bytes to move and operators to compile", columns, rows)
+
+
+def horizon_text(horizon: float) -> str:
+    """``10,000 steps``."""
+    return "endless steps" if isinf(horizon) else f"{horizon:,.0f} steps"
+
+
+def elastic_object(found: ElasticPlan) -> dict[str, object]:
+    """The JSON object."""
+    return {
+        "lost": list(found.lost),
+        "devices": list(found.devices),
+        "legal": list(found.legal),
+        "why": found.why,
+        "horizon": None if isinf(found.horizon) else found.horizon,
+        "bandwidth": found.bandwidth,
+        "compile_seconds": COMPILE_SECONDS,
+        "operators": found.operators,
+        "chosen": found.chosen,
+        "points": [
+            {
+                "devices": point.devices,
+                "seconds": point.seconds,
+                "fetched_bytes": point.fetched_bytes,
+                "slices_changed": point.recompiled,
+                "strategies_changed": point.changed,
+                "horizon": None if isinf(point.horizon) else point.horizon,
+            }
+            for point in found.points
+        ],
+    }
+
+
+# -- onto an old plan ----------------------------------------------------------------------------
+
+
+def onto_facts(found: Onto) -> list[tuple[str, str]]:
+    """What was kept, added, removed."""
+    return [
+        (
+            "old plan",
+            f"{plural(len(found.kept), 'operator')} kept, {len(found.added):,} added, "
+            f"{len(found.not_kept):,} not kept, {found.removed:,} gone",
+        )
+    ]
+
+
+def not_kept_table(found: Onto, limit: int | None) -> Table | None:
+    """Operators that both have, planned anew."""
+    if not found.not_kept:
+        return None
+    shown = len(found.not_kept) if limit == 0 else limit or _MOST_NOT_KEPT
+    rows: list[list[str | int | None]] = [
+        [item.node.id, item.node.op, item.why, place_text(item.node)]
+        for item in found.not_kept[:shown]
+    ]
+    columns = [text_column(each) for each in ("node", "operator", "why", "where")]
+    left = max(0, len(found.not_kept) - shown)
+    return Table("Not kept of the old plan", columns, rows, left, "operator")
+
+
+def onto_object(found: Onto) -> dict[str, object]:
+    """The JSON object."""
+    return {
+        "kept": [node.id for node in found.kept],
+        "added": [node.id for node in found.added],
+        "not_kept": [
+            {"node": item.node.id, "op": item.node.op, "why": item.why} for item in found.not_kept
+        ],
+        "removed": found.removed,
+    }
+
+
+# -- a region's border ---------------------------------------------------------------------------
+
+
+def border_table(border: Border) -> Table:
+    """A region's plan against one of everything."""
+    columns = [text_column("region"), number_column("rest frozen"), number_column("all planned")]
+    frozen, free = border.frozen, border.free
+    rows: list[list[str | int | None]] = [
+        ["inside", seconds_text(frozen.inside), seconds_text(free.inside)],
+        [
+            "edges across its border",
+            f"{seconds_text(frozen.border)} ({frozen.edges})",
+            f"{seconds_text(free.border)} ({free.edges})",
+        ],
+        ["whole step", seconds_text(frozen.whole), seconds_text(free.whole)],
+    ]
+    return Table("What the frozen border costs", columns, rows)
+
+
+def border_text(border: Border) -> str:
+    """In one sentence."""
+    return (
+        f"the frozen border costs the region {_more(border.seconds)}; not planning the rest costs "
+        f"{_more(border.step_seconds)} a step"
+    )
+
+
+def _more(seconds: float) -> str:
+    return seconds_text(seconds) if seconds >= 0 else f"-{seconds_text(-seconds)}"
+
+
+def border_object(border: Border) -> dict[str, object]:
+    """The JSON object."""
+    return {
+        "operators": border.operators,
+        "seconds": border.seconds,
+        "step_seconds": border.step_seconds,
+        "frozen": _share(border.frozen),
+        "free": _share(border.free),
+    }
+
+
+def _share(share: Share) -> dict[str, object]:
+    return {
+        "inside": share.inside,
+        "border": share.border,
+        "edges": share.edges,
+        "whole": share.whole,
+    }
