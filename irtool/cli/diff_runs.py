@@ -191,16 +191,18 @@ def _json_names(text: str, path: str) -> Mapping[str, str]:
 
 def _schedule(options: RunOptions) -> tuple[Scheduler | None, Any]:
     if options.scheduler is not None:
-        from irtool.compare.tensors.schedule import NoDask, dask_scheduler
+        from irtool.compare.tensors.cluster import Cluster, NoDask
 
         try:
-            return dask_scheduler(options.scheduler, note)
+            cluster = Cluster(options.scheduler, note)
         except NoDask as error:
-            raise Failure(str(error), hint="pip install 'irtool[dask]'") from None
+            raise Failure(str(error), hint=error.hint) from None
+        return cluster, cluster.close
     if options.jobs is not None and options.jobs > 1:
-        from irtool.compare.tensors.schedule import process_scheduler
+        from irtool.compare.tensors.schedule import Processes
 
-        return process_scheduler(options.jobs)
+        processes = Processes(options.jobs, note)
+        return processes, processes.close
     return None, lambda: None
 
 

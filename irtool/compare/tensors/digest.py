@@ -14,10 +14,10 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
-from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.figures import Figures, File, figures_of_files, state
+from irtool.compare.tensors.measure import LOST
 from irtool.compare.tensors.model import NAN, Columns, NoTensors, Op, TensorRun
-from irtool.compare.tensors.payload import BadPayload, read_array
-from irtool.compare.tensors.sketch import sketch
+from irtool.compare.tensors.schedule import Scheduler, here
 
 SCHEMA = "irtool.digest/1"
 _START = b'{"schema": "irtool.digest/1"'
@@ -37,31 +37,13 @@ def is_digest(path: str) -> bool:
         return False
 
 
-def fill(run: TensorRun) -> None:
+def fill(run: TensorRun, schedule: Scheduler = here) -> None:
     """State the figures, checksum and sketch of every tensor whose values the dump holds."""
-    import numpy as np
-
     columns = run.columns
-    for at, file in enumerate(columns.files):
-        if not file:
-            continue
-        try:
-            array = read_array(file, columns.dtypes[at])
-        except BadPayload as error:
-            columns.notes.setdefault(at, str(error))
-            continue
-        flat = np.ascontiguousarray(array).ravel()
-        columns.hashes[at] = f"{zlib.crc32(flat.view(np.uint8)):08x}"
-        wide = flat.astype(np.float64) if flat.dtype.kind != "c" else np.abs(flat)
-        good = np.isfinite(wide)
-        kept = wide if bool(good.all()) else wide[good]
-        columns.broken[at] = int(wide.size - kept.size)
-        if kept.size:
-            columns.most[at], columns.least[at] = float(kept.max()), float(kept.min())
-            columns.mean[at] = float(kept.mean())
-        columns.norm[at] = math.sqrt(float(np.dot(kept, kept)))
-        if is_float(columns.dtypes[at]):
-            columns.sketches[at] = sketch(np.where(good, wide, 0.0))
+    places = [at for at, file in enumerate(columns.files) if file]
+    files = [File(columns.files[at], columns.dtypes[at]) for at in places]
+    for at, found in zip(places, schedule(figures_of_files, files), strict=True):
+        state(columns, at, found or Figures(note=LOST))
 
 
 def digest_object(
@@ -161,19 +143,25 @@ def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
 
 def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
     table = unit["tensors"]
+    most, least, mean, norm = (
+        [NAN if value is None else float(value) for value in table[name]]
+        for name in ("max", "min", "mean", "norm")
+    )
     columns = Columns(
         list(table["label"]),
         list(table["dtype"]),
         [tuple(shape) for shape in table["shape"]],
-        *([NAN if value is None else float(value) for value in table[name]]
-          for name in ("max", "min", "mean", "norm")),
+        most,
+        least,
+        mean,
+        norm,
         [int(count) for count in table["broken"]],
         list(table["checksum"]),
         [""] * len(table["label"]),
         float(unit.get("resolution", 0.0)),
         {int(at): str(note) for at, note in unit["notes"].items()},
         {int(at): tuple(map(float, values)) for at, values in unit["sketches"].items()},
-    )  # fmt: skip
+    )
     lengths = {
         len(column)
         for column in (columns.labels, columns.dtypes, columns.shapes, columns.norm, columns.broken)

@@ -18,6 +18,7 @@ _SPELLINGS = {
     "u4": "UInt32", "u32": "UInt32",
     "int64": "Int64", "i64": "Int64", "long": "Int64", "uint64": "UInt64", "u64": "UInt64",
     "complex64": "Complex64", "c8": "Complex64", "complex128": "Complex128", "c16": "Complex128",
+    "complexfloat": "Complex64", "complexdouble": "Complex128", "char": "Int8",
     "hf32": "HFloat32", "float8_e4m3fn": "Float8E4M3FN", "f8_e4m3": "Float8E4M3FN",
     "float8_e5m2": "Float8E5M2", "f8_e5m2": "Float8E5M2", "hifloat8": "HiFloat8",
 }  # fmt: skip
@@ -32,6 +33,7 @@ _NUMPY = {
     "Float64": "<f8", "Float32": "<f4", "Float16": "<f2", "BFloat16": "<u2", "Bool": "|b1",
     "Int8": "|i1", "UInt8": "|u1", "Int16": "<i2", "UInt16": "<u2", "Int32": "<i4", "UInt32": "<u4",
     "Int64": "<i8", "UInt64": "<u8", "Complex64": "<c8", "Complex128": "<c16", "Int4": "|i1",
+    "Float8E4M3FN": "|u1", "Float8E5M2": "|u1",
 }  # fmt: skip
 
 
@@ -54,7 +56,7 @@ def roundoff(dtype: str) -> float:
 
 
 def numpy_code(dtype: str) -> str | None:
-    """How NumPy reads the bytes; BFloat16 is read as its bit patterns. None if it cannot."""
+    """How NumPy reads the bytes; types that it lacks as bit patterns. None if it cannot."""
     return _NUMPY.get(dtype)
 
 

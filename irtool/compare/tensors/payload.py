@@ -1,22 +1,24 @@
 """Values of a dumped tensor: npy, PyTorch's .pt, members of npz and safetensors, raw bytes.
 
-No framework is needed: a .pt file is an uncompressed zip with a pickle that says type, shape and
-strides, and the plain bytes of a storage.  The pickle is never executed; the few opcodes that a
-tensor takes are read off it.
+Large files are mapped into memory, not read: what was looked at can be dropped again, so memory
+does not grow with the size of a tensor.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import mmap
 import os
-import pickletools
 import struct
 import zipfile
+import zlib
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.model import Shape
+from irtool.compare.tensors.torch_file import NotATensor, read_torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,21 +27,39 @@ if TYPE_CHECKING:
 MEMBER = "\x00"
 """Between a file and the name of one of its tensors."""
 
-_MOST_BYTES = 1 << 34
+_AT_ONCE = 1 << 17
+"""Bytes up to which a file is read with one call; larger ones are mapped."""
+_MOST_PACKED = 1 << 34
+_MOST_HEADER = 100 << 20
 _DAMAGED = (
     OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, EOFError,
-    OverflowError, MemoryError, RecursionError, struct.error, zipfile.BadZipFile,
+    OverflowError, MemoryError, RecursionError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What reading a damaged file may raise."""
 _WIDER = {"Float16": "Float32", "BFloat16": "Float32", "Int4": "Int8"}
+
+Raw = tuple[str, Shape, tuple[int, ...] | None, memoryview]
+"""Declared type, shape, strides (in elements, None for C order) and bytes of one tensor."""
 
 
 class BadPayload(ValueError):
     """A file whose tensor cannot be read, with the reason."""
 
 
-def read_raw(file: str) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]:
-    """Declared type, shape, strides (in elements, None for C order) and bytes of one tensor.
+class Stored(NamedTuple):
+    """A tensor as it is stored.
+
+    Attributes:
+        dtype: type of its elements.
+        array: in its shape; bit patterns of types that NumPy lacks.
+    """
+
+    dtype: str
+    array: NDArray[Any]
+
+
+def read_raw(file: str) -> Raw:
+    """What a file declares of its tensor, and the bytes.
 
     Raises:
         BadPayload: the file does not hold what it should.
@@ -48,20 +68,23 @@ def read_raw(file: str) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]
         if MEMBER in file:
             return _member(*file.split(MEMBER, 1))
         data = _content(file)
-        if data[:6] == b"\x93NUMPY":
+        start = bytes(data[:6])
+        if start == b"\x93NUMPY":
             return _npy(data)
-        if data[:2] == b"PK":
-            return _torch(data)
+        if start[:2] == b"PK":
+            return read_torch(data)
         return _raw(file, data)
     except BadPayload:
         raise
+    except NotATensor as error:
+        raise BadPayload(str(error)) from None
     except _DAMAGED as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise BadPayload(str(reason).lower()) from None
 
 
-def read_array(file: str, dtype: str = "") -> NDArray[Any]:
-    """The tensor as a NumPy array; BFloat16 as Float32, whatever was swapped put right.
+def read_stored(file: str, dtype: str = "") -> Stored:
+    """The tensor of a file, its elements as they are stored.
 
     Args:
         file: where it is.
@@ -78,22 +101,63 @@ def read_array(file: str, dtype: str = "") -> NDArray[Any]:
     code = numpy_code(stored)
     if code is None:
         raise BadPayload(f"elements of type {stored} cannot be read")
-    flat = np.frombuffer(data, dtype=code)
-    if stored == "BFloat16":
-        flat = widen_bfloat16(flat)
-    if strides is not None and _contiguous(shape) != strides:
-        size = flat.itemsize
-        steps = tuple(step * size for step in strides)
-        reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n)
-        if reach >= flat.size or min(strides, default=0) < 0:
-            raise BadPayload("strides reach beyond the storage")
-        return np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False)
-    count = 1
-    for size in shape:
-        count *= size
-    if flat.size < count:
-        raise BadPayload(f"{flat.size} elements where {count} are declared: the file is cut off")
-    return flat[:count].reshape(shape)
+    kind = np.dtype(code)
+    count = elements(shape)
+    if len(data) < count * kind.itemsize and strides is None:
+        there = len(data) // kind.itemsize
+        raise BadPayload(f"{there} elements where {count} are declared: the file is cut off")
+    if strides is None or not count or _contiguous(shape) == strides:
+        steps = None
+    elif min(strides, default=0) < 0:
+        raise BadPayload("strides reach beyond the storage")
+    else:
+        steps = tuple(step * kind.itemsize for step in strides)
+    try:
+        return Stored(stored, np.ndarray(shape, kind, data, strides=steps))
+    except (ValueError, TypeError):
+        raise BadPayload("the tensor reaches beyond its storage") from None
+
+
+def read_array(file: str, dtype: str = "") -> NDArray[Any]:
+    """The tensor as numbers; BFloat16 as Float32, whatever was swapped put right.
+
+    Args:
+        file: where it is.
+        dtype: the type that the dump declares, as of :func:`read_stored`.
+
+    Raises:
+        BadPayload: it cannot be read.
+    """
+    return numbers(*read_stored(file, dtype))
+
+
+def numbers(dtype: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Values of stored elements: bit patterns of types that NumPy lacks become Float32."""
+    import numpy as np
+
+    if dtype == "Float8E4M3FN":
+        return _float8_values()[array]
+    if dtype == "BFloat16":
+        wide = np.ascontiguousarray(array).astype(np.uint32) << np.uint32(16)
+        return np.ndarray(array.shape, np.float32, wide.data)
+    if dtype == "Float8E5M2":
+        half = np.ascontiguousarray(array).astype(np.uint16) << np.uint16(8)
+        return np.ndarray(array.shape, np.float16, half.data).astype(np.float32)
+    return array
+
+
+@lru_cache(maxsize=1)
+def _float8_values() -> NDArray[np.float32]:
+    """Float8E4M3FN by bit pattern: 4 bits of exponent, 3 of mantissa, no infinity."""
+    import numpy as np
+
+    bits = np.arange(256)
+    exponent, mantissa = (bits >> 3) & 15, bits & 7
+    size = np.where(
+        exponent == 0, np.ldexp(mantissa / 8, -6), np.ldexp(1 + mantissa / 8, exponent - 7)
+    )
+    size[(bits & 127) == 127] = np.nan
+    return np.where(bits < 128, size, -size).astype(np.float32)
 
 
 def stored_type(declared: str, shape: Shape, size: int) -> tuple[str, str]:
@@ -106,9 +170,7 @@ def stored_type(declared: str, shape: Shape, size: int) -> tuple[str, str]:
     code = numpy_code(declared)
     if code is None:
         return declared, ""
-    count = 1
-    for length in shape:
-        count *= length
+    count = elements(shape)
     width = int(code[2:])
     if size == count * width:
         return declared, ""
@@ -120,11 +182,12 @@ def stored_type(declared: str, shape: Shape, size: int) -> tuple[str, str]:
     return declared, ""
 
 
-def widen_bfloat16(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """BFloat16 bit patterns as Float32 values."""
-    import numpy as np
-
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+def elements(shape: Shape) -> int:
+    """Number of elements of a shape."""
+    count = 1
+    for size in shape:
+        count *= size
+    return count
 
 
 def _contiguous(shape: Shape) -> tuple[int, ...]:
@@ -137,34 +200,33 @@ def _contiguous(shape: Shape) -> tuple[int, ...]:
 
 
 def _content(file: str) -> memoryview:
-    handle = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    handle = os.open(file, os.O_RDONLY)
     try:
-        size = os.fstat(handle).st_size
-        if size > _MOST_BYTES:
-            raise BadPayload("larger than 16 GiB")
-        parts = [os.read(handle, size)]
-        got = len(parts[0])
-        while got < size:  # one read gives at most 2 GiB
-            part = os.read(handle, size - got)
-            if not part:
-                break
-            parts.append(part)
-            got += len(part)
+        data = os.read(handle, _AT_ONCE)
+        if len(data) < _AT_ONCE:
+            return memoryview(data)
+        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
     finally:
         os.close(handle)
-    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
 
 
 # -- npy -----------------------------------------------------------------------------------------
 
 
-def _npy(data: memoryview) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]:
-    wide = data[6] >= 2
-    (length,) = struct.unpack_from("<I" if wide else "<H", data, 8)
-    start = 12 if wide else 10
+def _npy(data: memoryview) -> Raw:
+    start, length = _npy_place(bytes(data[:12]))
     dtype, shape, fortran = npy_header(bytes(data[start : start + length]))
     strides = _contiguous(tuple(reversed(shape)))[::-1] if fortran and len(shape) > 1 else None
     return dtype, shape, strides, data[start + length :]
+
+
+def _npy_place(head: bytes) -> tuple[int, int]:
+    """Where the header of an npy file begins, and how long it is."""
+    wide = head[6] >= 2
+    (length,) = struct.unpack_from("<I" if wide else "<H", head, 8)
+    if length > (1 << 16):
+        raise BadPayload("header too long")
+    return 12 if wide else 10, length
 
 
 @lru_cache(maxsize=8192)
@@ -177,6 +239,8 @@ def npy_header(text: bytes) -> tuple[str, Shape, bool]:
     if descr.startswith(">"):
         raise BadPayload("big-endian numbers")
     shape = tuple(int(size) for size in found["shape"])
+    if min(shape, default=0) < 0:
+        raise BadPayload("a negative dimension")
     return _npy_type(descr), shape, bool(found["fortran_order"])
 
 
@@ -193,19 +257,19 @@ def _npy_type(descr: str) -> str:
 
 
 def npy_declaration(file: str) -> tuple[str, Shape, int]:
-    """Type and shape of an npy file's header, and the bytes of its body; nothing else is read."""
+    """Type and shape of an npy file's header, and the bytes of its body; nothing else is read.
+
+    Raises:
+        BadPayload: it is none.
+    """
     try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        handle = os.open(file, os.O_RDONLY)
         try:
             size = os.fstat(handle).st_size
             head = os.read(handle, 256)
             if head[:6] != b"\x93NUMPY":
-                raise BadPayload("not an npy file")
-            wide = head[6] >= 2
-            (length,) = struct.unpack_from("<I" if wide else "<H", head, 8)
-            start = 12 if wide else 10
-            if length > (1 << 16):
-                raise BadPayload("header too long")
+                raise BadPayload("not an npy file" if head else "the file is empty")
+            start, length = _npy_place(head)
             if start + length > len(head):
                 head += os.read(handle, start + length - len(head))
         finally:
@@ -214,139 +278,107 @@ def npy_declaration(file: str) -> tuple[str, Shape, int]:
         return dtype, shape, size - start - length
     except BadPayload:
         raise
-    except (OSError, ValueError, KeyError, SyntaxError, struct.error, TypeError) as error:
+    except _DAMAGED as error:
         raise BadPayload(getattr(error, "strerror", None) or "not an npy file") from None
 
 
-# -- PyTorch -------------------------------------------------------------------------------------
+# -- files with several tensors ------------------------------------------------------------------
 
 
-def _torch(data: memoryview) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]:
-    members = _zip_members(data)
-    pickle = next((name for name in members if name.endswith("data.pkl")), None)
-    if pickle is None:
-        raise BadPayload("no tensor of PyTorch")
-    start, size = members[pickle]
-    dtype, key, offset, shape, strides = _torch_tensor(bytes(data[start : start + size]))
-    begin, length = members[f"{pickle[: -len('data.pkl')]}data/{key}"]
-    width = int((numpy_code(dtype) or "|i1")[2:])
-    return dtype, shape, strides, data[begin + offset * width : begin + length]
+def _member(file: str, name: str) -> Raw:
+    if file.endswith(".npz"):
+        return _npy(_npz_member(file, name))
+    header, start = safetensors_header(file)
+    entry = header[name]
+    begin, end = entry["data_offsets"]
+    data = _content(file)[start + begin : start + end]
+    return dtype_name(str(entry["dtype"])), tuple(entry["shape"]), None, data
 
 
-def _zip_members(data: memoryview) -> dict[str, tuple[int, int]]:
-    """Place and length of each stored member, read off the directory at the end."""
-    tail = bytes(data[-65557:]) if len(data) > 65557 else bytes(data)
-    at = tail.rfind(b"PK\x05\x06")
-    if at < 0:
-        raise BadPayload("the file is cut off")
-    count, _, start = struct.unpack_from("<HII", tail, at + 10)
-    if start == 0xFFFFFFFF or count == 0xFFFF:
-        locator = tail.rfind(b"PK\x06\x06")
-        if locator < 0:
-            raise BadPayload("the file is cut off")
-        count, _, start = struct.unpack_from("<QQQ", tail, locator + 32)
-    found: dict[str, tuple[int, int]] = {}
-    place = start
-    for _ in range(count):
-        method, packed = struct.unpack_from("<H8xI", data, place + 10)
-        name_size, extra_size, note_size = struct.unpack_from("<HHH", data, place + 28)
-        (local,) = struct.unpack_from("<I", data, place + 42)
-        name = bytes(data[place + 46 : place + 46 + name_size]).decode("utf-8", "replace")
-        if method:
-            raise BadPayload("a compressed archive")
-        local_name, local_extra = struct.unpack_from("<HH", data, local + 26)
-        found[name] = (local + 30 + local_name + local_extra, packed)
-        place += 46 + name_size + extra_size + note_size
-    return found
+def _npz_member(file: str, name: str) -> memoryview:
+    info = _npz_directory(file, *_stamp(file))[name]
+    content = _content(file)
+    names, extras = struct.unpack_from("<HH", content, info.header_offset + 26)
+    start = info.header_offset + 30 + names + extras
+    data = content[start : start + info.compress_size]
+    if info.compress_type == zipfile.ZIP_STORED:
+        return data
+    if info.compress_type != zipfile.ZIP_DEFLATED:
+        raise BadPayload("packed in a way that is not known")
+    if info.file_size > _MOST_PACKED:
+        raise BadPayload("packed, and larger than 16 GiB")
+    return memoryview(zlib.decompressobj(-15).decompress(data, info.file_size))
 
 
-@lru_cache(maxsize=8192)
-def _torch_tensor(pickle: bytes) -> tuple[str, str, int, Shape, tuple[int, ...]]:
-    """Type, storage key, offset, shape and strides that a pickled tensor states."""
-    stack: list[Any] = []
-    marks: list[int] = []
-    memo: dict[int, Any] = {}
-    for opcode, argument, _ in pickletools.genops(pickle):
-        name = opcode.name
-        if name in ("BINPUT", "LONG_BINPUT"):
-            memo[argument] = stack[-1]
-        elif name == "MEMOIZE":
-            memo[len(memo)] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(memo[argument])
-        elif name == "MARK":
-            marks.append(len(stack))
-        elif name == "TUPLE":
-            start = marks.pop()
-            stack[start:] = [tuple(stack[start:])]
-        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
-            count = int(name[-1])
-            stack[-count:] = [tuple(stack[-count:])]
-        elif name == "EMPTY_TUPLE":
-            stack.append(())
-        elif name == "GLOBAL":
-            stack.append(argument)
-        elif name in ("EMPTY_DICT", "EMPTY_LIST"):
-            stack.append({})
-        elif name == "BINPERSID":
-            stack[-1] = ("storage", stack[-1])
-        elif name == "REDUCE":
-            arguments, function = stack.pop(), stack.pop()
-            if str(function).endswith(("_rebuild_tensor_v2", "_rebuild_tensor")):
-                return _rebuilt(arguments)
-            if str(function).endswith("_rebuild_parameter"):
-                return arguments[0]
-            stack.append(("called", function))
-        elif name in ("NEWTRUE", "NEWFALSE"):
-            stack.append(name == "NEWTRUE")
-        elif name == "NONE":
-            stack.append(None)
-        elif argument is not None and name not in ("PROTO", "FRAME"):
-            stack.append(argument)
-    raise BadPayload("no tensor of PyTorch")
+@lru_cache(maxsize=8)
+def _npz_directory(file: str, size: int, time: int) -> dict[str, zipfile.ZipInfo]:
+    del size, time  # of the file as it was read
+    with zipfile.ZipFile(file) as archive:
+        return {info.filename: info for info in archive.infolist()}
 
 
-def _rebuilt(arguments: Any) -> tuple[str, str, int, Shape, tuple[int, ...]]:
-    (_, stored), offset, shape, strides = arguments[:4]
-    dtype = dtype_name(str(stored[1]).replace(" ", ".").rpartition(".")[2])
-    return dtype, str(stored[2]), int(offset), tuple(shape), tuple(strides)
+def npz_members(file: str) -> list[str]:
+    """Names of the arrays of an npz file.
+
+    Raises:
+        BadPayload: it is none.
+    """
+    try:
+        return list(_npz_directory(file, *_stamp(file)))
+    except _DAMAGED as error:
+        raise BadPayload(getattr(error, "strerror", None) or str(error)) from None
+
+
+def safetensors_members(file: str) -> list[str]:
+    """Names of the tensors of a safetensors file.
+
+    Raises:
+        BadPayload: it is none.
+    """
+    try:
+        return list(safetensors_header(file)[0])
+    except _DAMAGED as error:
+        raise BadPayload(getattr(error, "strerror", None) or "not a safetensors file") from None
+
+
+def safetensors_header(file: str) -> tuple[dict[str, dict[str, Any]], int]:
+    """The directory of a safetensors file, and where its bytes begin."""
+    return _safetensors_header(file, *_stamp(file))
+
+
+@lru_cache(maxsize=8)
+def _safetensors_header(file: str, size: int, time: int) -> tuple[dict[str, dict[str, Any]], int]:
+    del time
+    with open(file, "rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+        if length > min(size, _MOST_HEADER):
+            raise BadPayload("not a safetensors file, or cut off")
+        header: object = json.loads(stream.read(length))
+    if not isinstance(header, dict):
+        raise BadPayload("not a safetensors file")
+    entries = cast("dict[str, dict[str, Any]]", header)
+    entries.pop("__metadata__", None)
+    return entries, 8 + length
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    """Size and time of a file: another file has others."""
+    status = os.stat(file)
+    return status.st_size, status.st_mtime_ns
 
 
 # -- the rest ------------------------------------------------------------------------------------
 
 
-def _member(file: str, name: str) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]:
-    if file.endswith(".npz"):
-        with zipfile.ZipFile(file) as archive:
-            info = archive.getinfo(name)
-            if info.file_size > _MOST_BYTES:
-                raise BadPayload("larger than 16 GiB")
-            return _npy(memoryview(archive.read(info)))
-    header, start = safetensors_header(file)
-    entry = header[name]
-    begin, end = entry["data_offsets"]
-    with open(file, "rb") as stream:
-        stream.seek(start + begin)
-        data = memoryview(stream.read(end - begin))
-    return dtype_name(str(entry["dtype"])), tuple(entry["shape"]), None, data
-
-
-def safetensors_header(file: str) -> tuple[dict[str, Any], int]:
-    """The directory of a safetensors file, and where its bytes begin."""
-    import json
-
-    with open(file, "rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        if length > (100 << 20):
-            raise BadPayload("not a safetensors file")
-        header: dict[str, Any] = json.loads(stream.read(length))
-    header.pop("__metadata__", None)
-    return header, 8 + length
-
-
-def _raw(file: str, data: memoryview) -> tuple[str, Shape, tuple[int, ...] | None, memoryview]:
+def _raw(file: str, data: memoryview) -> Raw:
     """Bytes without a header, as the device wrote them: the name says what they are."""
     name = os.path.basename(file)
+    if not data:
+        raise BadPayload("the file is empty")
+    if name.endswith((".pt", ".npy")):
+        kind = "npy" if name.endswith(".npy") else ".pt"
+        old = ", or PyTorch's format before version 1.6" if kind == ".pt" else ""
+        raise BadPayload(f"not an {kind} file{old}" if kind == "npy" else f"not a .pt file{old}")
     words = [dtype_name(word) for word in reversed(name.split("."))]
     dtype = next((word for word in words if numpy_code(word)), None)
     if dtype is None:

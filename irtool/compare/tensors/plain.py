@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
-from typing import Any
 
-from irtool.compare.tensors.dtypes import dtype_name
 from irtool.compare.tensors.model import Columns, NoTensors, Op, TensorRun
 from irtool.compare.tensors.payload import (
     MEMBER,
     BadPayload,
     npy_declaration,
-    read_raw,
-    safetensors_header,
+    npz_members,
+    read_stored,
+    safetensors_members,
+    stored_type,
 )
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt")
@@ -37,7 +36,7 @@ def read_plain(path: str) -> TensorRun:
     for name, file in sorted(_found(path, complaints), key=lambda item: _natural(item[0])):
         try:
             dtype, shape = _declared(file)
-        except (BadPayload, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except BadPayload as error:
             complaints.append(f"{name}: {error}")
             continue
         at = columns.add("output.0", dtype, shape, file=file)
@@ -70,33 +69,25 @@ def _found(path: str, complaints: list[str]) -> list[tuple[str, str]]:
 
 def _members(file: str, prefix: str, complaints: list[str]) -> list[tuple[str, str]]:
     stem, suffix = os.path.splitext(os.path.basename(file))
+    if suffix not in (".npz", ".safetensors"):
+        return [(f"{prefix}{stem}", file)]
     try:
-        if suffix == ".npz":
-            with zipfile.ZipFile(file) as archive:
-                members = archive.namelist()
-            return [
-                (f"{prefix}{name.removesuffix('.npy')}", f"{file}{MEMBER}{name}")
-                for name in members
-            ]
-        if suffix == ".safetensors":
-            header, _ = safetensors_header(file)
-            return [(f"{prefix}{name}", f"{file}{MEMBER}{name}") for name in header]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        names = npz_members(file) if suffix == ".npz" else safetensors_members(file)
+    except BadPayload as error:
         complaints.append(f"{file}: {error}")
         return []
-    return [(f"{prefix}{stem}", file)]
+    return [(f"{prefix}{name.removesuffix('.npy')}", f"{file}{MEMBER}{name}") for name in names]
 
 
 def _declared(file: str) -> tuple[str, tuple[int, ...]]:
-    if MEMBER in file and not file.partition(MEMBER)[0].endswith(".npz"):
-        path, _, name = file.partition(MEMBER)
-        entry: dict[str, Any] = safetensors_header(path)[0][name]
-        return dtype_name(str(entry["dtype"])), tuple(entry["shape"])
     if file.endswith(".npy") and MEMBER not in file:
-        dtype, shape, _ = npy_declaration(file)
+        dtype, shape, size = npy_declaration(file)
+        _, note = stored_type(dtype, shape, size)
+        if note.startswith("payload is cut"):
+            raise BadPayload(note)
         return dtype, shape
-    dtype, shape, _, _ = read_raw(file)
-    return dtype, shape
+    stored = read_stored(file)
+    return stored.dtype, stored.array.shape
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

@@ -1,54 +1,167 @@
-"""Where pairs of files are measured: in several processes here, or on workers of a Dask cluster."""
+"""Where tensors are read: in this process, in several, or on the workers of a Dask cluster.
+
+A process or worker that dies (killed, out of memory) costs nothing but its time: what it had in
+hand is done again.  An item that kills whoever takes it is given up, and its result is None.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from irtool.compare.tensors.measure import Files, Measure, Scheduler, measure_files
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Tell = Callable[[str], None]
+
+CHUNK = 512
+"""Items that are handed over at a time, at most."""
+_CHUNKS_EACH = 4
+"""Chunks that a worker gets at least, so that none waits long for another."""
+_MOST_DEATHS = 24
+"""Processes that one chunk may cost before all of it is given up."""
 
 
-class NoDask(RuntimeError):
-    """No cluster can be asked, with the reason."""
+class Scheduler(Protocol):
+    """Does work on items somewhere."""
+
+    def __call__(
+        self, work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], /
+    ) -> Iterator[Result | None]:
+        """Results in the order of the items; None for what nobody survived.
+
+        Args:
+            work: of a chunk of items; a function of a module, since it travels.
+            items: plain data.
+        """
+        ...
 
 
-def process_scheduler(jobs: int) -> tuple[Scheduler, Callable[[], None]]:
-    """Processes of this machine, and how to end them; memory holds a window of chunks."""
+def here(
+    work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], /
+) -> Iterator[Result | None]:
+    """One chunk after the other, in this process."""
+    for chunk in chunks(items, 1):
+        yield from work(chunk)
+
+
+def chunks(items: Sequence[Item], workers: int) -> Iterator[Sequence[Item]]:
+    """Pieces small enough that every worker has something to do."""
+    size = max(1, min(CHUNK, len(items) // (workers * _CHUNKS_EACH)))
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+class Processes:
+    """Processes of this machine; a window of chunks is in memory at a time."""
+
+    def __init__(self, jobs: int, tell: Tell) -> None:
+        self.jobs = jobs
+        self._tell = tell
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(
+        self, work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], /
+    ) -> Iterator[Result | None]:
+        """Results in the order of the items."""
+        from concurrent.futures.process import BrokenProcessPool
+
+        waiting: deque[tuple[Sequence[Item], Future[list[Result]]]] = deque()
+        rest = chunks(items, self.jobs)
+        while True:
+            while len(waiting) < 2 * self.jobs and (chunk := next(rest, None)) is not None:
+                waiting.append((chunk, self._submit(work, chunk)))
+            if not waiting:
+                return
+            chunk, future = waiting.popleft()
+            try:
+                yield from future.result()
+            except BrokenProcessPool:
+                self._forget_pool()
+                yield from self._alone(work, chunk)
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _submit(
+        self, work: Callable[[Sequence[Item]], list[Result]], chunk: Sequence[Item]
+    ) -> Future[list[Result]]:
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
+        if self._pool is None:
+            self._pool = _pool(self.jobs)
+        try:
+            return self._pool.submit(work, chunk)
+        except BrokenProcessPool as error:
+            failed: Future[list[Result]] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _forget_pool(self) -> None:
+        """After a death: every other process of the pool has been ended too."""
+        if self._pool is not None:
+            self._tell("a process died (killed, or out of memory): its part is done again")
+        self.close()
+
+    def _alone(
+        self, work: Callable[[Sequence[Item]], list[Result]], chunk: Sequence[Item]
+    ) -> Iterator[Result | None]:
+        """A chunk that may have killed a process, each part of it in a process of its own."""
+        parts = [chunk]
+        deaths = 0
+        while parts:
+            part = parts.pop()
+            done = _in_one(work, part) if deaths < _MOST_DEATHS else None
+            if done is not None:
+                yield from done
+                continue
+            deaths += 1
+            if deaths == 1 and _in_one(_nothing, part[:1]) is None:
+                self._tell("no process can be started: all is done in this one")
+                yield from here(work, part)
+            elif len(part) == 1 or deaths > _MOST_DEATHS:
+                self._tell(f"given up: {len(part):,} that no process survived, first {part[0]!r}")
+                for _ in part:
+                    yield None
+            else:
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-
-    def schedule(chunks: Sequence[Sequence[Files]]) -> Iterable[list[Measure]]:
-        return pool.map(measure_files, chunks)
-
-    return schedule, lambda: pool.shutdown(cancel_futures=True)
+    context = get_context("spawn")  # copies nothing, and is the same on every system
+    return ProcessPoolExecutor(jobs, context, initializer=_ignore_interrupts)
 
 
-def dask_scheduler(
-    address: str, tell: Callable[[str], None]
-) -> tuple[Scheduler, Callable[[], None]]:
-    """Workers of the cluster at an address; they must see the files under the same paths.
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process that waits for the results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    A chunk whose worker dies is given to another one; only the figures travel.
 
-    Raises:
-        NoDask: Dask is not installed, or nobody answers.
-    """
-    try:
-        from dask.distributed import Client  # pyright: ignore  # an extra, untyped
-    except ImportError:
-        raise NoDask("--scheduler needs Dask") from None
-    try:
-        client: Any = Client(address, timeout="10s", set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise NoDask(f"no scheduler answers at {address}: {error}") from None
-    workers = len(client.scheduler_info()["workers"])
-    tell(f"{workers} worker{'s' if workers != 1 else ''} at {address}")
+def _in_one(
+    work: Callable[[Sequence[Item]], list[Result]], chunk: Sequence[Item]
+) -> list[Result] | None:
+    """Work in a process of its own; None if that dies."""
+    from concurrent.futures.process import BrokenProcessPool
 
-    def schedule(chunks: Sequence[Sequence[Files]]) -> Iterator[list[Measure]]:
-        for future in client.map(measure_files, list(chunks), pure=False, retries=3):
-            yield future.result()
-            future.release()
+    with _pool(1) as pool:
+        try:
+            return pool.submit(work, chunk).result()
+        except BrokenProcessPool:
+            return None
 
-    return schedule, client.close
+
+def _nothing(items: Sequence[object]) -> list[int]:
+    return [os.getpid() for _ in items]

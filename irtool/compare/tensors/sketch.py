@@ -9,29 +9,53 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
 
 WIDTH = 32
 _PERIOD = 1 << 16
 
 
-def sketch(flat: NDArray[Any]) -> tuple[float, ...]:
-    """The sums of a tensor's elements in C order, in double precision."""
-    import numpy as np
+class Sketcher:
+    """Sketches a tensor that comes in blocks; all but the last hold whole periods of 65,536."""
 
-    totals = np.zeros(WIDTH)
-    signs = _signs()
-    for part, start in enumerate(range(0, flat.size, _PERIOD)):
-        block = flat[start : start + _PERIOD].astype(np.float64)
-        # Other sums and signs from block to block, so that equal rows do not cancel.
-        signed = block * np.roll(signs, 37 * part)[: block.size]
-        padded = np.zeros(-(-block.size // WIDTH) * WIDTH)
-        padded[: block.size] = signed
-        totals += np.roll(padded.reshape(-1, WIDTH).sum(axis=0), part)
-    return tuple(float(total) for total in totals)
+    def __init__(self) -> None:
+        import numpy as np
+
+        self._totals: Numbers = np.zeros(WIDTH)
+        self._part = 0
+
+    def add(self, block: Numbers) -> None:
+        """The next finite elements, in C order."""
+        import numpy as np
+
+        signs = _signs()
+        for start in range(0, block.size, _PERIOD):
+            part = block[start : start + _PERIOD]
+            # Other sums and signs from part to part, so that equal rows do not cancel.
+            first = _PERIOD - 37 * self._part % _PERIOD
+            signed = part * signs[first : first + part.size]
+            whole = signed.size - signed.size % WIDTH
+            sums = np.sum(np.reshape(signed[:whole], (-1, WIDTH)), axis=0)
+            sums[: signed.size - whole] += signed[whole:]
+            self._totals += np.roll(sums, self._part)
+            self._part += 1
+
+    def sums(self) -> tuple[float, ...]:
+        """The sketch of what has come."""
+        return tuple(self._totals.tolist())
+
+
+def sketch(flat: Numbers) -> tuple[float, ...]:
+    """The sums of a tensor's elements in C order, in double precision."""
+    sketcher = Sketcher()
+    sketcher.add(flat)
+    return sketcher.sums()
 
 
 def distance(left: tuple[float, ...], right: tuple[float, ...]) -> float:
@@ -40,12 +64,13 @@ def distance(left: tuple[float, ...], right: tuple[float, ...]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _signs() -> Any:
-    """+1 and -1 by a generator that is the same on every machine (splitmix64)."""
+def _signs() -> Numbers:
+    """+1 and -1 by a generator that is the same on every machine (splitmix64), twice over."""
     import numpy as np
 
     state = np.arange(1, _PERIOD + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     state ^= state >> np.uint64(31)
-    return 1.0 - 2.0 * (state & np.uint64(1)).astype(np.float64)
+    signs = 1.0 - 2.0 * (state & np.uint64(1)).astype(np.float64)
+    return np.concatenate([signs, signs])
