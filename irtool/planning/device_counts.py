@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 
 
 def device_count_problem(count: int, context: ParallelContext) -> str:
@@ -33,3 +33,17 @@ def legal_counts(most: int, context: ParallelContext) -> Iterator[int]:
     for count in range(most, 0, -1):
         if not device_count_problem(count, context):
             yield count
+
+
+def nearest_legal(count: int, context: ParallelContext) -> str:
+    """Why a number of devices is refused, and which ones near it are not; empty if it is legal."""
+    problem = device_count_problem(count, context)
+    if not problem:
+        return ""
+    less = next(legal_counts(min(count, LARGEST_WORLD), context), None)
+    most = min(2 * count + 8, LARGEST_WORLD)
+    more = next(
+        (n for n in range(count + 1, most + 1) if not device_count_problem(n, context)), None
+    )
+    near = " or ".join(str(n) for n in (less, more) if n is not None)
+    return f"{count} devices: {problem}; {near} would do" if near else f"{count} devices: {problem}"

@@ -73,13 +73,15 @@ class Plan(Shown):
         operators: every operator that has a strategy, in MindSpore's order.
         before: cost of what the dump had; None: it had no complete plan for these devices.
         after: cost of the plan.
-        lower_bound: seconds that no plan under the same constraints can be below.
+        lower_bound: seconds that no plan under the same constraints can be below; None: the
+            search was MindSpore's, which knows none.
         memory_limit: bytes, if there is a limit.
         seconds: CPU time of tables and search.
         rounds: how often the search was run.
         notes: what the reader should know.
         onto: what was taken over from an old plan.
         border: what it costs that only a region was planned.
+        algorithm: how it was searched.
     """
 
     dump: Dump
@@ -88,17 +90,20 @@ class Plan(Shown):
     operators: tuple[PlannedOperator, ...]
     before: StepCost | None
     after: StepCost
-    lower_bound: float
+    lower_bound: float | None
     memory_limit: int | None
     seconds: float
     rounds: int
     notes: tuple[str, ...]
     onto: Onto | None = None
     border: Border | None = None
+    algorithm: str = "exact"
 
     @property
-    def gap(self) -> float:
-        """By what part of the bound the plan may be above the optimum."""
+    def gap(self) -> float | None:
+        """By what part of the bound the plan may be above the optimum; None: there is no bound."""
+        if self.lower_bound is None:
+            return None
         if self.lower_bound <= 0:
             return 0.0
         return max(0.0, self.after.seconds / self.lower_bound - 1)
