@@ -16,6 +16,7 @@ from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.cost import read_begin
 from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
+from irtool.cli.plan_algorithm import exact_only
 from irtool.cli.plan_asked import horizon_of, json_file, nodes_like, pins_of, ranks_of
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
@@ -103,6 +104,11 @@ def _plan(
         str | None,
         typer.Option(metavar="SAVED.json", help="A strategy file of MindSpore's to check keys by."),
     ] = None,
+    row_coefficient: Annotated[
+        float,
+        typer.Option("--matmul-mem-coef", min=0,
+                     help="Of recursive: MindSpore's rp_matmul_mem_coef."),
+    ] = 0.1,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     config: options.Config = None,
@@ -116,11 +122,10 @@ def _plan(
     no complete plan; 2 there is no plan. With --format ir, strategy and shard always 0 or 2.
     """
     if algorithm is not Algorithm.exact:
-        raise Failure(
-            f"{algorithm.value} search is not there yet", "--algorithm", hint="--algorithm exact"
-        )
+        exact_only(algorithm.value, memory=memory, region=region, onto=onto, lost=lost)
     _need_numpy()
     from irtool.planning.elastic import HORIZON, replan
+    from irtool.planning.imitation import Settings, imitate
     from irtool.planning.plan import CannotPlan, plan
     from irtool.render.plan import PlanView, plan_document, plan_object, plan_page
 
@@ -137,7 +142,14 @@ def _plan(
     steps = horizon_of(horizon, HORIZON)
     elastic: ElasticPlan | None = None
     try:
-        if _is_elastic(dump, resolved.context, ranks, to, [wanted, onto, keep_configured or None]):
+        if algorithm is not Algorithm.exact:
+            found = imitate(
+                dump, resolved.context, chosen, algorithm.value, devices=to, pinned=pinned,
+                keep_configured=keep_configured, settings=Settings(row_coefficient),
+            )  # fmt: skip
+        elif _is_elastic(
+            dump, resolved.context, ranks, to, [wanted, onto, keep_configured or None]
+        ):
             given = {node: (rows, outs.get(node)) for node, rows in pinned.items()}
             elastic = replan(
                 dump, resolved.context, chosen, lost=ranks, to=to, horizon=steps,

@@ -10,11 +10,12 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
+from irtool.planning.cost_report import StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan, model_of
 from irtool.planning.device_counts import nearest_legal
 from irtool.planning.plan import Plan, told
 from irtool.planning.plan_memory import search as cheapest
-from irtool.planning.plan_structure import FIXED
+from irtool.planning.plan_structure import FIXED, structure_of
 from irtool.planning.problem import Problem, configured, pins, planned_context, problem_of
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
 from irtool.planning.recursive.search import Choice
@@ -79,6 +80,8 @@ def imitate(
     Raises:
         CannotPlan: MindSpore's search fails here, or chooses what MindSpore refuses.
     """
+    if algorithm not in SEARCHES:
+        raise CannotPlan(f"{algorithm} is none of {', '.join(SEARCHES)}")
     mode, search = SEARCHES[algorithm]
     wanted = devices or context.devices
     searching = replace(context, rank=0, mode="auto_parallel", search=mode)
@@ -109,7 +112,14 @@ def imitate(
         replace(each, pinned=False) if node not in fixed else each
         for each, node in zip(made.operators, _order(problem, made), strict=True)
     )
-    return replace(made, operators=operators, lower_bound=None, algorithm=algorithm, rounds=1)
+    return replace(
+        made,
+        operators=operators,
+        before=_before(problem, kept, machine),
+        lower_bound=None,
+        algorithm=algorithm,
+        rounds=1,
+    )
 
 
 def _check_legal(
@@ -134,6 +144,24 @@ def _check_legal(
             f"MindSpore's {algorithm} search chooses what MindSpore then refuses: {first.op} in "
             f"line {first.line}: {first.message}"
         )
+
+
+def _before(
+    problem: Problem, kept: Mapping[Node, tuple[Strategy, Strategy | None]], machine: Machine
+) -> StepCost | None:
+    """The cost of what the dump has; None where it lacks some of these strategies."""
+    if any(node not in problem.current for node in kept):
+        return None
+    had = {node: given for node, given in problem.current.items() if node in kept}
+    old = with_strategies(
+        problem.structure.dump,
+        {node: rows for node, (rows, _) in had.items()},
+        {node: out for node, (_, out) in had.items() if out is not None},
+    )
+    report = check(old, problem.target)
+    if report.accepted is False:
+        return None
+    return step_cost(structure_of(old, problem.target), report, machine)
 
 
 def _order(problem: Problem, made: Plan) -> list[Node]:
