@@ -76,7 +76,8 @@ def test_names_of_another_network_are_declined(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--algorithm", "recursive"), "not there yet"),
+        (("--algorithm", "recursive", "--memory", "1GiB"), "knows nothing like it"),
+        (("--algorithm", "recursive", "--to", "24"), "16 or 32 would do"),
         (("--pin", "op == 1 2=((1,),)"), "--pin"),
         (("--pin", 'op == "MatMul"'), "no strategy"),
         (("--pin", 'op == "MatMul"=((0, 1),)'), "is no strategy"),

@@ -12,7 +12,7 @@ from irtool.planning.recursive.cut_costs import NotSearchable, Round, Terms, bes
 from irtool.planning.recursive.elimination import Edge, Vertex
 from irtool.planning.recursive.kinds import Kind
 from irtool.planning.recursive.partition import Rounds, cut_all
-from irtool.planning.recursive.tensors import H, WHOLE, W
+from irtool.planning.recursive.tensors import WHOLE, H, W
 
 sizes = st.integers(1, 4096)
 
