@@ -3,7 +3,8 @@
     here=benchmarks/tensors_faults
     python ${here}_pytorch.py PT $(python $here.py --list pytorch)
     python ${here}_mindspore.py MS $(python $here.py --list mindspore)
-    python $here.py --pytorch PT --mindspore MS [--statistics]
+    python ${here}_networks.py PN $(python $here.py --list networks)
+    python $here.py --pytorch PT --mindspore MS --networks PN [--statistics]
 
 Prints a table and the two shares.  With --statistics the same runs are compared once more through
 their digests without sketches: figures alone, as a dump of statistics has them.
@@ -21,11 +22,19 @@ from irtool.compare.run_sides import RunSide, side_of_run
 from irtool.compare.run_tensors import Settings, read_unit
 from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.tensors import digest
+from irtool.compare.tensors.model import NoTensors
 from irtool.compare.tensors.report import why_text
 from irtool.syntax.run import load_run
 
-STEP = ("gradient_scaled", "lr", "decay", "bf16_step")
+STEPPED = frozenset(
+    ("gradient_scaled", "lr", "decay", "bf16_step", "coupled_decay", "beta2", "adam_eps", "clip",
+     "unscaled", "micro_mean", "no_decay_bias", "foreach", "scaled_gradient", "ulp_step",
+     "momentum_sgd", "nesterov")
+)  # fmt: skip
 """Variants whose reference went on through the optimizer."""
+
+_STEP = r"hyperparameter|mul_|lerp_|add_|add\.|addcmul_|addcdiv_|__truediv__|sqrt"
+"""Calls of an optimizer's step."""
 
 FAULTS = {
     "pytorch": {
@@ -59,12 +68,72 @@ FAULTS = {
 }  # fmt: skip
 """Variants with a fault, and what their first operator has to be called."""
 
+FAULTS["networks"] = {
+    "llama-eps": r"__add__\.10", "llama-norm_axis": r"mean\.3", "llama-norm_sum": r"mean\.3|sum",
+    "llama-norm_one": r"__mul__\.26|__r?add__", "llama-rope_base": r"__rpow__\.2",
+    "llama-rope_shift": r"outer\.2|__add__", "llama-rope_sign": r"__mul__\.17|__neg__",
+    "llama-rope_interleaved": r"__mul__\.16", "llama-k_for_v": r"__matmul__\.3",
+    "llama-no_rope_k": r"__matmul__\.2|__truediv__\.3|__add__\.8",
+    "llama-scale": r"__mul__\.24", "llama-mask": r"masked_fill\.1",
+    "llama-window": r"masked_fill\.1", "llama-soft_mask": r"masked_fill\.1",
+    "llama-temperature": r"softmax\.1|__truediv__", "llama-heads": r"linear\.10",
+    "llama-gelu_gate": r"silu\.1|gelu", "llama-swapped_gate": r"silu\.1",
+    "llama-sigmoid": r"silu\.1|sigmoid", "llama-clamp": r"linear\.13|clamp",
+    "llama-dropped_half": r"linear\.13|cat", "llama-residual_scale": r"__add__\.11|__r?mul__",
+    "llama-labels": r"cross_entropy", "llama-batch": r"embedding\.0|flip",
+    "llama-z_loss": r"logsumexp|pow|mean|__add__|__r?mul__", "llama-ignored": r"cross_entropy",
+    "llama-loss_sum": r"cross_entropy", "llama-transposed": r"linear\.7",
+    "llama-one_weight": r"linear\.19", "llama-half_head": r"linear\.20",
+    "llama-seed": r"embedding\.0",
+    "llama-lr": _STEP, "llama-decay": _STEP, "llama-coupled_decay": _STEP, "llama-beta2": _STEP,
+    "llama-adam_eps": _STEP, "llama-clip": r"clip|norm|" + _STEP, "llama-unscaled": r"__mul__\.44",
+    "llama-micro_mean": _STEP, "llama-no_decay_bias": _STEP,
+    "conv-padding": r"conv2d\.3|pad", "conv-padding_mode": r"conv2d\.3|pad",
+    "conv-dilation": r"conv2d\.3", "conv-flipped": r"conv2d\.3",
+    "conv-half_conv": r"conv2d\.|batch_norm\.2", "conv-leaky": r"relu\.3",
+    "conv-after_add": r"__add__\.1|relu\.4", "conv-avg_pool": r"pool2d\.0",
+    "conv-groups": r"group_norm\.0", "conv-flatten": r"linear\.0",
+    "conv-normalised": r"conv2d\.0|__mul__", "conv-bgr": r"conv2d\.0|flip",
+    "conv-eval": r"batch_norm\.0",
+    "conv-bn_eps": r"batch_norm\.2", "conv-mse": r"cross_entropy|mse", "conv-seed": r"conv2d\.0",
+    "conv-one_weight": r"group_norm\.0", "conv-half_head": r"linear\.0",
+    "conv-lr": _STEP, "conv-nesterov": _STEP, "conv-decay": _STEP,
+    "conv-clip": r"clip|norm|" + _STEP, "conv-unscaled": r"__mul__\.0",
+    "encoder-place": r"__add__\.0|roll", "encoder-last": r"linear\.5",
+    "encoder-abs": r"linear\.5|abs",
+    "encoder-pad": r"multi_head_attention_forward\.0|masked_fill_|__g[et]__",
+    "encoder-ln_eps": r"layer_norm\.2", "encoder-act": r"relu\.1",
+    "encoder-swapped_gates": r"linear\.5", "encoder-xavier": r"linear\.1",
+    "encoder-l1": r"mse_loss|l1", "encoder-mse_sum": r"mse_loss",
+    "encoder-one_weight": r"linear\.5",
+    "encoder-half_head": r"linear\.5", "encoder-lr": _STEP, "encoder-beta2": _STEP,
+    "encoder-adam_eps": _STEP, "encoder-decay": _STEP,
+}  # fmt: skip
+
 HEALTHY = {
     "pytorch": (
         "bf16", "bf16_step", "split_k", "reorder_qkv", "threads", "blas", "ulp", "commuted",
         "double", "softmax_parts", "split_qkv",
     ),
     "mindspore": ("split_k", "reorder", "half_softmax", "half_matmul", "commuted", "ulp"),
+    "networks": (
+        "llama-half_norm", "llama-half_softmax", "llama-half_residual", "llama-fused_norm",
+        "llama-sdpa", "llama-sdpa_causal", "llama-softmax_double", "llama-split_k",
+        "llama-matmul", "llama-recompute", "llama-ulp", "llama-bf16", "llama-fp16",
+        "llama-double", "llama-threads", "llama-blas", "llama-foreach", "llama-scaled_gradient",
+        "llama-bf16_step", "llama-ulp_step", "conv-split_channels", "conv-channels_last",
+        "conv-one_hot", "conv-ulp", "conv-bf16", "conv-fp16", "conv-double", "conv-threads",
+        "conv-blas", "conv-foreach", "conv-scaled_gradient", "encoder-by_hand", "encoder-ulp",
+        "encoder-bf16", "encoder-double", "encoder-threads", "encoder-blas", "encoder-foreach",
+    ),
+}  # fmt: skip
+
+
+REFERENCES = {
+    "pytorch": ("none", "none_step"),
+    "mindspore": ("none",),
+    "networks": [f"{n}-{base}" for n in ("llama", "conv", "encoder")
+                 for base in ("none", "none_step")],
 }  # fmt: skip
 
 
@@ -73,12 +142,12 @@ def main() -> int:
     parser.add_argument("--list", choices=list(FAULTS))
     parser.add_argument("--pytorch")
     parser.add_argument("--mindspore")
+    parser.add_argument("--networks")
     parser.add_argument("--statistics", action="store_true")
     parser.add_argument("variants", nargs="*")
     asked = parser.parse_args()
     if asked.list:
-        more = ("none", "none_step") if asked.list == "pytorch" else ("none",)
-        print(*more, *FAULTS[asked.list], *HEALTHY[asked.list])
+        print(*REFERENCES[asked.list], *FAULTS[asked.list], *HEALTHY[asked.list])
         return 0
     tallies = {False: [0, 0, 0, 0], True: [0, 0, 0, 0]}
     for framework in FAULTS:
@@ -104,13 +173,15 @@ def judge(
         path = os.path.join(folder, variant)
         if not os.path.isdir(path) or (wanted and variant not in wanted):
             continue
-        base = "none_step" if variant in STEP and framework == "pytorch" else "none"
+        network, mark, change = variant.rpartition("-")
+        base = "none_step" if change in STEPPED and framework != "mindspore" else "none"
+        base = network + mark + base
         start = time.process_time()
         found = compared(os.path.join(folder, base), path, statistics)
         expected = FAULTS[framework].get(variant)
         name = named(found)
         if not found.units:
-            print(f"  {variant:16} no common step: {found.missing}")
+            print(f"  {variant:22} no common step: {found.missing}")
             continue
         if expected is not None:
             good = bool(name and re.search(expected, name))
@@ -122,7 +193,7 @@ def judge(
             tally[3] += 1
         why = why_text(found.first) if found.first else ""
         seconds = time.process_time() - start
-        print(f"  {'ok ' if good else 'BAD'} {variant:16} {seconds:5.1f} s  {name}  [{why[:110]}]")
+        print(f"  {'ok ' if good else 'BAD'} {variant:22} {seconds:5.1f} s  {name}  [{why[:110]}]")
         sys.stdout.flush()
 
 
@@ -151,7 +222,10 @@ def _side(path: str) -> RunSide:
 
 def _only_statistics(side: RunSide) -> None:
     for key, unit in list(side.units.items()):
-        tensors = read_unit(unit)
+        try:
+            tensors = read_unit(unit)
+        except NoTensors:
+            continue
         digest.fill(tensors)
         tensors.columns.files = [""] * len(tensors.columns)
         tensors.columns.sketches.clear()

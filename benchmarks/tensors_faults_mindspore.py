@@ -179,9 +179,8 @@ def main(out: str, variant: str) -> None:
         beta2=0.99 if variant == "beta" else 0.999,
         weight_decay=0.1 if variant == "decay" else 0.0,
     )
-    step = nn.TrainOneStepCell(WithLoss(network), optimizer)
-    if variant == "loss_scale":
-        step.sens = 2.0
+    scale = {"sens": 2.0} if variant == "loss_scale" else {}
+    step = nn.TrainOneStepCell(WithLoss(network), optimizer, **scale)
     step.set_train()
     losses = []
     for _ in range(1):

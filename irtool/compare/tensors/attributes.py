@@ -25,6 +25,11 @@ class AttributeChange:
     left: str
     right: str
 
+    @property
+    def is_shape(self) -> bool:
+        """Whether it is only the shape of a tensor, or another operator of the same kind."""
+        return self.name.endswith(" shape") or self.name == "operator"
+
     def __str__(self) -> str:
         return f"{self.name}: {self.left} → {self.right}"
 

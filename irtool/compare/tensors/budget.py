@@ -15,7 +15,7 @@ from irtool.compare.tensors.dtypes import coarsest, is_float
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Shape
 from irtool.compare.tensors.pairing import OpPair
-from irtool.compare.tensors.semantics import Family, family, reduction_length
+from irtool.compare.tensors.semantics import Family, family, jumps, reduction_length
 from irtool.compare.tensors.verdict import Measured, Places
 
 _MEAN = frozenset(("mean", "reducemean", "meanext"))
@@ -34,7 +34,8 @@ class Account:
         out: its measure.
         inputs: what both sides read.
         hidden: of a gradient, the tensors of the forward call.
-        before: largest error before, where parts of a module have been judged already; else 0.
+        parts: largest error of the parts of a module that have been judged already; else 0.
+        before: largest error before; figures may hide it from one tensor and show it in the next.
     """
 
     pair: OpPair
@@ -44,6 +45,7 @@ class Account:
     out: Measure
     inputs: Sequence[Measured]
     hidden: Sequence[Measured]
+    parts: float = 0.0
     before: float = 0.0
 
 
@@ -69,8 +71,13 @@ def budget(account: Account) -> tuple[float, float]:
     norm = max(account.out.left, account.out.right)
     chi, terms = _magnification(_Terms(kind, op, left, inputs, hidden, length, norm, output))
     carried = _carried(op, kind, inputs, hidden, norm, chi)
+    if jumps(op.type, op.phase) or (op.is_module and op.phase == "backward"):
+        errors = (m.error for _, m in (*inputs, *hidden))
+        carried = max(carried, math.sqrt(max(errors, default=0.0)))
     if opaque and op.is_module:
-        carried = max(carried, 4.0 * account.before)  # parts of it have run, and are judged
+        carried = max(carried, 4.0 * account.parts)
+    if not account.out.exact and (account.inputs or account.hidden):
+        carried = max(carried, chi * account.before)
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
     lossy = 4.0 if opaque and op.is_module else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from irtool.compare.tensors.dtypes import coarsest
 from irtool.compare.tensors.measure import Measure, measure_arrays
@@ -47,7 +46,7 @@ def only_propagates(
         call = None
         if forward is not None and op.phase == "backward":
             call = (forward.pair.left, forward.pair.right)[which]
-        ratio = _ratio(run, op, recomputed(run, op, call), found.output[which])
+        ratio = _ratio(run, op, call, found.output[which])
         if ratio is None:
             return False
         ratios.append(ratio)
@@ -81,8 +80,16 @@ def _same_state(
     return True
 
 
-def _ratio(run: TensorRun, op: Op, results: Mapping[str, Any] | None, place: int) -> float | None:
-    """Error of a stored output against the computed one, over what rounding allows."""
+def recomputed_error(run: TensorRun, op: Op, forward: Op | None, place: int) -> float | None:
+    """Relative error of a stored output against the computed one; None where that is not known.
+
+    Args:
+        run: the dump.
+        op: the operator.
+        forward: of a gradient, the forward call.
+        place: the output.
+    """
+    results = recomputed(run, op, forward)
     columns = run.columns
     expected = results.get(columns.labels[place]) if results else None
     if expected is None or not columns.files[place]:
@@ -91,10 +98,17 @@ def _ratio(run: TensorRun, op: Op, results: Mapping[str, Any] | None, place: int
         stored = read_array(columns.files[place], columns.dtypes[place])
     except BadPayload:
         return None
-    measure = measure_arrays(stored, expected)
-    if math.isnan(measure.error):
+    error = measure_arrays(stored, expected).error
+    return None if math.isnan(error) else error
+
+
+def _ratio(run: TensorRun, op: Op, forward: Op | None, place: int) -> float | None:
+    """That error over what rounding allows."""
+    error = recomputed_error(run, op, forward, place)
+    if error is None:
         return None
+    columns = run.columns
     shapes = [columns.shapes[at] for at in op.inputs]
     length = reduction_length(family(op.type), op.phase, shapes, columns.shapes[place], False)
     unit = coarsest([columns.dtypes[at] for at in op.tensors])
-    return measure.error / (math.sqrt(length) * 2.0**-24 + 2 * unit)
+    return error / (math.sqrt(length) * 2.0**-24 + 2 * unit)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judge import Judge
-from irtool.compare.tensors.measure import Measure, Scheduler, Sides, complete, measure_all
+from irtool.compare.tensors.makers import Makers
+from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.pairing import OpPair, pair_operators, pair_tensors
+from irtool.compare.tensors.pairing import pair_operators, pair_tensors
+from irtool.compare.tensors.transposed import measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node
 
@@ -94,9 +96,11 @@ def compare_tensors(
     wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
     found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
     measures = dict(zip(wanted, found, strict=True))
+    measure_transposed(left, right, zip(pairs, slots, strict=True), measures)
     _state_norms(left, right, measures)
     same = left.framework == right.framework or not left.framework or not right.framework
-    judge = Judge(left, right, measures, same, parameters_known, changed=changed or {})
+    makers = Makers(left, right, pairs)
+    judge = Judge(left, right, measures, makers, same, parameters_known, changed or {})
     judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
     taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
     return TensorComparison(
@@ -106,7 +110,7 @@ def compare_tensors(
         measures,
         [op for op in left.ops if op.index not in taken[0]],
         [op for op in right.ops if op.index not in taken[1]],
-        first=_first(judged, left, right, pairs),
+        first=_first(judged, makers),
     )
 
 
@@ -121,39 +125,11 @@ def _state_norms(
             right.columns.norm[b] = measure.right
 
 
-def _first(
-    judged: Sequence[Judged],
-    left: TensorRun,
-    right: TensorRun,
-    pairs: Sequence[OpPair],
-) -> Judged | None:
+def _first(judged: Sequence[Judged], makers: Makers) -> Judged | None:
     """The first fault, with the operators that made an input that comes from nowhere."""
     found = first_fault(judged)
     if found is None or not found.entered or found.parameter or found.output is None:
         return found
-    taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
-    found.maker_left = _maker(left, found.pair.left, found.output[0], taken[0])
-    found.maker_right = _maker(right, found.pair.right, found.output[1], taken[1])
+    found.maker_left = makers.maker(0, found.pair.left, found.output[0])
+    found.maker_right = makers.maker(1, found.pair.right, found.output[1])
     return found
-
-
-def _maker(run: TensorRun, reader: Op, place: int, taken: set[int]) -> Op | None:
-    """The unpaired operator that put out what another one reads; None if that has a partner.
-
-    Told by the value: the norm of a tensor is as good as its name.  Views, which the dump may not
-    show, do not change it.
-    """
-    columns = run.columns
-    norm, size = columns.norm[place], math.prod(columns.shapes[place])
-    free: Op | None = None
-    for op in run.ops[: reader.index]:
-        if op.index in taken:
-            continue
-        for at in op.outputs:
-            if math.prod(columns.shapes[at]) != size:
-                continue
-            if math.isnan(columns.norm[at]):
-                complete(columns, at, False)
-            if math.isclose(columns.norm[at], norm, rel_tol=1e-6):
-                free = op
-    return free

@@ -1,97 +1,139 @@
 """An input that is further apart than all that came before could explain.
 
 A dump does not show every operation: views, indexing, arithmetic in place.  What goes wrong there
-shows where its result is read next.
+shows where its result is read next.  Nobody is accused of an input that makes no difference to
+what comes out: a weight that one side keeps transposed, terms of a sum that changed places.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from irtool.compare.tensors.accumulation import LINEAR, explained_by_ends
 from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
-from irtool.compare.tensors.past import Past
+from irtool.compare.tensors.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.precision import true_unit
+from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 
 ENTERS = 8.0
 """How many times further than anything before an input must be apart to have got its error from
 operations that the dump does not show; from figures :data:`ENTERS_FIGURES`."""
 ENTERS_FIGURES = 40.0
+_FINE = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_OTHER_INTEGERS = 0.3
+"""Relative error of whole numbers that is no matter of a few that rounding has tipped over."""
 
 
-def error_enters(
-    left: TensorRun,
-    right: TensorRun,
-    found: Judged,
-    inputs: Sequence[Measured],
-    past: Past,
-    parameters_known: bool,
-) -> bool:
-    """Whether an input brings error from nowhere; ``found`` then says which.
+@dataclass(slots=True)
+class Entering:
+    """Looks for such an input of one operator.
 
-    Args:
+    Attributes:
         left: one dump.
         right: the other.
-        found: the operator that reads it.
-        inputs: what it reads.
+        found: the operator that reads it; says which input, once one was found.
         past: what came before.
+        makers: operators without a partner.
         parameters_known: an earlier step was compared, so parameters may differ by now.
     """
-    entering = _Entering(left, right, found, past)
-    for places, measure in inputs:
+
+    left: TensorRun
+    right: TensorRun
+    found: Judged
+    past: Past
+    makers: Makers
+    parameters_known: bool
+
+    def is_found(self, inputs: Sequence[Measured]) -> bool:
+        """Whether one of the inputs brings error from nowhere."""
+        for places, measure in inputs:
+            what = self._what(places, measure)
+            if what:
+                self.accuse(places, measure, what)
+                return True
+        return False
+
+    def _what(self, places: Places, measure: Measure) -> str:
+        """What is wrong with an input; empty for nothing."""
+        if is_broken(measure) and not is_broken_alike(measure) and not self.past.broken_differ:
+            return " has NaN or infinity on one side, nothing before has"
         if math.isnan(measure.error) or measure.error == 0:
-            continue
-        if not is_float(left.columns.dtypes[places[0]]):
-            if entering.is_new_integer(places):
-                entering.accuse(places, measure, "is not the same on both sides")
-                return True
-        elif places[0] in found.pair.left.parameters:
-            if not parameters_known and entering.is_other_parameter(places, measure):
-                found.parameter = True
-                entering.accuse(places, measure, ", a parameter, differs before it is used")
-                return True
-        elif entering.is_from_nowhere(places, measure):
-            entering.accuse(places, measure, "is further apart than anything before it")
-            return True
-    return False
+            return ""
+        if not is_float(self.left.columns.dtypes[places[0]]):
+            is_new = self.is_new_integer(places, measure)
+            return " is not the same on both sides" if is_new else ""
+        if places[0] in self.found.pair.left.parameters:
+            if self.parameters_known or not self.is_other_parameter(places, measure):
+                return ""
+            self.found.parameter = True
+            return ", a parameter, differs before it is used"
+        return self.from_nowhere(places, measure)
 
-
-class _Entering:
-    def __init__(self, left: TensorRun, right: TensorRun, found: Judged, past: Past) -> None:
-        self.left, self.right, self.found, self.past = left, right, found, past
-
-    def is_new_integer(self, places: Places) -> bool:
+    def is_new_integer(self, places: Places, measure: Measure) -> bool:
         past = self.past
-        if past.is_residue(places[0]) or past.worst > 0:
+        if past.is_residue(places[0]) or self.found.pair.left.phase != "forward":
             return False
-        return self.found.pair.left.phase == "forward"
+        if past.worst > 0:  # some of them may come of numbers that differ by rounding
+            if past.integers_differ:
+                return False
+            if measure.error < max(_OTHER_INTEGERS, 10 * math.sqrt(past.worst)):
+                return False
+        return not self.has_no_effect(0.0, 1.0)
 
     def is_other_parameter(self, places: Places, measure: Measure) -> bool:
         units = 8 if measure.exact else 40  # an extreme alone may be unlucky
-        if measure.error <= units * self.unit(places):
+        unit = self.unit(places)
+        if measure.error <= units * unit:
             return False
-        return measure.error > units * self.true_unit(places)
+        if measure.error <= units * self.true_unit(places):
+            return False
+        return not self.has_no_effect(unit, units)
 
-    def is_from_nowhere(self, places: Places, measure: Measure) -> bool:
+    def from_nowhere(self, places: Places, measure: Measure) -> str:
         past = self.past
         if past.is_residue(places[0]):
-            return False
+            return ""
         factor = ENTERS if measure.exact else ENTERS_FIGURES
-        if measure.error <= factor * max(past.worst, 4 * self.unit(places)):
-            return False
-        if measure.error <= factor * 4 * self.true_unit(places):
-            return False
-        return not self.has_no_effect(self.unit(places), factor)
+        unit = self.unit(places)
+        if measure.error <= factor * max(past.worst, 4 * min(unit, _FINE)):
+            return ""
+        coarse = max(unit, self.true_unit(places))
+        if measure.error <= factor * 4 * coarse:
+            return self.summed_in_half(places, measure, coarse)
+        if self.has_no_effect(unit, factor):
+            return ""
+        return " is further apart than anything before it"
+
+    def summed_in_half(self, places: Places, measure: Measure, coarse: float) -> str:
+        """Of a sum that only one side computes as one: whether the parts were added in half."""
+        if coarse < _FINE or not measure.exact:
+            return ""
+        pair = self.found.pair
+        for which, (run, reader) in enumerate(((self.left, pair.left), (self.right, pair.right))):
+            maker = self.makers.maker(which, reader, places[which])
+            if maker is None or family(maker.type) not in LINEAR:
+                continue
+            units = measure.error / coarse
+            if units > explained_by_ends(run, maker):
+                return (
+                    f" is {units:.2g} units of half precision apart, more than rounding the ends "
+                    "of a sum explains: it is rounded on its way"
+                )
+        return ""
 
     def has_no_effect(self, unit: float, factor: float) -> bool:
-        """A sum does not care which of its terms comes first."""
+        """Whether all outputs agree as if the input did."""
         measures = self.past.measures
-        errors = [measures[p].error for p in self.found.slots.outputs if p in measures]
+        found = [measures[p] for p in self.found.slots.outputs if p in measures]
         limit = max(factor * self.past.worst, 8 * unit)
-        return bool(errors) and all(error <= limit for error in errors)
+        return bool(found) and all(m.error <= limit and is_broken_alike(m) for m in found)
 
     def unit(self, places: Places) -> float:
         return max(
@@ -109,7 +151,7 @@ class _Entering:
     def accuse(self, places: Places, measure: Measure, what: str) -> None:
         found, past = self.found, self.past
         label = self.left.columns.labels[places[0]]
-        found.entered = f"{label}{what}" if what.startswith(",") else f"{label} {what}"
+        found.entered = f"{label}{what}"
         found.verdict = "introduces error"
         found.error_out, found.output = measure.error, places
         found.error_in = past.worst

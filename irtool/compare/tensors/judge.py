@@ -10,16 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.compare.tensors.accumulation import adds_up_in_half
 from irtool.compare.tensors.arguments import changed_arguments
 from irtool.compare.tensors.budget import Account, budget
 from irtool.compare.tensors.cleared import only_propagates
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
-from irtool.compare.tensors.entering import error_enters
+from irtool.compare.tensors.entering import Entering
+from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.pairing import OpPair, Slots
-from irtool.compare.tensors.past import Past, composites
-from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.past import Past, composites, is_broken, is_broken_alike
+from irtool.compare.tensors.semantics import family, is_random
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
 
@@ -27,6 +29,10 @@ LIMIT_TENSORS = 3.0
 """``z`` from which an operator introduces error, where values or sketches are compared."""
 LIMIT_FIGURES = 10.0
 """The same where only stated figures are: they see less of an input's error."""
+LIMIT_ATTRIBUTES = 1.0
+"""The same where both sides were given other arguments, which is reason enough."""
+_SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
+"""Families that give results of another size only where they are told to compute another thing."""
 
 
 @dataclass(slots=True)
@@ -36,6 +42,7 @@ class Judge:
     left: TensorRun
     right: TensorRun
     measures: Mapping[Places, Measure]
+    makers: Makers
     same_framework: bool = True
     parameters_known: bool = False
     changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
@@ -64,14 +71,13 @@ class Judge:
             for p in slots.outputs
             if p in measures and columns.notes.get(p[0]) != "dead output"
         ]
-        if pair.left.type == "Parameter":
-            found.why = "the state at the end of the step"
-            return
-        if _is_broken(found, inputs, outputs):
-            return
+        _note_origin(found, inputs, outputs)
         if outputs and all(m.equal for _, m in (*inputs, *outputs)):
             found.verdict = "attribute differs" if found.attributes else "equal bits"
             found.error_in = found.error_out = 0.0
+            return
+        if pair.left.type == "Parameter":
+            found.why = "the state at the end of the step"
             return
         if not found.attributes and self._is_rounding(inputs, outputs):
             self._carries_rounding(found, inputs, outputs)
@@ -79,10 +85,15 @@ class Judge:
         hidden = self.past.hidden(pair.left)
         known = [m.error for _, m in (*inputs, *hidden) if not math.isnan(m.error)]
         found.error_in = max(known, default=0.0 if pair.left.inputs else math.nan)
-        known_parameters = self.parameters_known
-        if error_enters(self.left, self.right, found, inputs, self.past, known_parameters):
+        if self._enters(found, inputs):
             return
-        self._outputs(found, inputs, hidden, outputs)
+        if not _breaks(found, inputs, outputs):
+            self._outputs(found, inputs, hidden, outputs)
+
+    def _enters(self, found: Judged, inputs: Sequence[Measured]) -> bool:
+        sides = self.left, self.right
+        entering = Entering(*sides, found, self.past, self.makers, self.parameters_known)
+        return entering.is_found(inputs)
 
     def _is_rounding(self, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
         """Whether everything is within rounding of its type, so that no budget is needed."""
@@ -92,7 +103,7 @@ class Judge:
         for places, measure in (*inputs, *outputs):
             unit = roundoff(dtypes[places[0]])
             is_small = bool(unit) and unit < 2.0**-20 and measure.error <= 2 * unit
-            if not is_small and not measure.equal:
+            if not (is_small and is_broken_alike(measure)) and not measure.equal:
                 return False
         return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
 
@@ -115,6 +126,10 @@ class Judge:
     ) -> None:
         """Every output against its budget; the worst one decides."""
         left = self.left.columns
+        if any(m.error > 0 and not is_float(left.dtypes[p[0]]) for p, m in inputs):
+            found.verdict = "carries error"
+            found.why = "works on other whole numbers than the other side"
+            return
         best: tuple[float, float, Measured] | None = None
         floors = 0
         notes: list[str] = []
@@ -139,11 +154,31 @@ class Judge:
             if best is None or z > best[0]:
                 best = (z, explained, (places, measure))
         if best is None:
+            if self._is_other_result(found, outputs):
+                return
             _no_output(found, floors, notes)
             return
         found.z, found.budget, (found.output, measure) = best
         found.error_out = measure.error
         self._decide(found, measure)
+
+    def _is_other_result(self, found: Judged, outputs: Sequence[Measured]) -> bool:
+        """Whether other arguments give a result of another size, from inputs that agree."""
+        left, right = self.left.columns, self.right.columns
+        if all(change.is_shape for change in found.attributes) or found.pair.left.is_module:
+            return False
+        if family(found.pair.left.type) not in _SHRINK:
+            return False
+        if found.error_in > LIMIT_FIGURES * max(self.past.worst, 2.0**-20):
+            return False
+        for places, measure in outputs:
+            a, b = left.shapes[places[0]], right.shapes[places[1]]
+            if math.isnan(measure.error) and math.prod(a) != math.prod(b):
+                found.verdict = "introduces error"
+                found.why = f"its result is {list(a)} on the left and {list(b)} on the right"
+                found.output, found.z = places, math.inf
+                return True
+        return False
 
     def _budget(
         self,
@@ -155,16 +190,17 @@ class Judge:
         past = self.past
         has_parts = pair.left.phase == "backward" or pair.left.owner in past.composite
         columns = self.left.columns, self.right.columns
-        before = past.worst if has_parts else 0.0
-        return budget(Account(pair, *columns, *output, inputs, hidden, before))
+        parts = past.worst if has_parts else 0.0
+        return budget(Account(pair, *columns, *output, inputs, hidden, parts, past.worst))
 
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)
 
     def _decide(self, found: Judged, measure: Measure) -> None:
         limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
-        if found.z > limit:
-            if "dropout" in found.pair.left.type.lower():
+        is_told = any(not change.is_shape for change in found.attributes)
+        if found.z > limit or (is_told and self._stands_out(found, measure)):
+            if is_random(found.pair.left.type) and not found.attributes:
                 found.why = "random by intention"
             elif self._is_first_step(found, measure):
                 found.why = "a first optimizer step from zero state: only signs of gradients count"
@@ -175,12 +211,37 @@ class Judge:
                 found.verdict = "introduces error"
         elif found.attributes:
             found.verdict = "attribute differs"
+        elif self._adds_up_in_half(found, measure):
+            found.verdict = "introduces error"
         elif self._is_lower_precision(found):
             found.verdict = "lower precision, explained"
         elif measure.equal and not found.error_in:
             found.verdict = "equal bits"
         else:
             found.verdict = "carries error"
+
+    def _stands_out(self, found: Judged, measure: Measure) -> bool:
+        """Of operators with other arguments: whether that shows, against all that came before."""
+        if found.z > LIMIT_ATTRIBUTES:
+            return True
+        left, right = self.left.columns.dtypes, self.right.columns.dtypes
+        slots = (*found.slots.inputs, *found.slots.outputs)
+        unit = max(coarsest([left[a] for a, _ in slots]), coarsest([right[b] for _, b in slots]))
+        before = max(self.past.worst, found.error_in, 8 * unit)
+        return not math.isnan(before) and measure.error > LIMIT_FIGURES * before
+
+    def _adds_up_in_half(self, found: Judged, measure: Measure) -> bool:
+        forward = self.past.forward.get(found.pair.left.call)
+        if found.pair.left.phase != "backward":
+            forward = None
+        side = adds_up_in_half(self.left, self.right, found, measure, forward)
+        if side:
+            found.wrong = side
+            found.why = (
+                f"the {side} output is further from what its inputs give than rounding them and "
+                "it explains: the sum is rounded on its way"
+            )
+        return bool(side)
 
     def _is_first_step(self, found: Judged, measure: Measure) -> bool:
         """A quotient of moments that began at zero turns gradients into signs."""
@@ -215,30 +276,36 @@ def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
         found.verdict = "attribute differs"
 
 
-def _is_broken(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
-    """NaN and infinity: where they come out and did not go in."""
-    for side in ("left", "right"):
-        went = any(_broken(m, side) for _, m in inputs)
-        came = any(_broken(m, side) for _, m in outputs)
-        if not came or went:
-            continue
-        found.broken = "both" if found.broken else side
-        if any(_broken(m, "right" if side == "left" else "left") for _, m in outputs):
-            continue
-        found.verdict = "introduces error"
-        found.z = found.error_out = math.inf
-        found.output = outputs[0][0]
-        errors = [m.error for _, m in inputs if not math.isnan(m.error)]
-        found.error_in = max(errors, default=0.0)
-        found.wrong = side
-        found.why = f"NaN or infinity on the {side} side, from finite inputs"
-    if found.verdict == "introduces error":
-        return True
-    if any(m.broken_left > 0 or m.broken_right > 0 for _, m in (*inputs, *outputs)):
+def _note_origin(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
+    """Say on which sides NaN or infinity comes out where none went in, masks excepted."""
+    if any(is_broken(m) for _, m in inputs) or _masks(found.pair):
+        return
+    left = any(m.broken_left > 0 for _, m in outputs)
+    right = any(m.broken_right > 0 for _, m in outputs)
+    found.broken = "both" if left and right else "left" if left else "right" if right else ""
+
+
+def _masks(pair: OpPair) -> bool:
+    """Whether infinity is what an operator was asked for."""
+    for op in (pair.left, pair.right):
+        if any(isinstance(v, float) and not math.isfinite(v) for v in op.attributes.values()):
+            return True
+    return pair.left.type.lower() in ("full", "fill", "fill_", "where", "select", "tensor")
+
+
+def _breaks(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
+    """NaN and infinity that only one side has; what both have alike, a mask say, is left out."""
+    new = next((item for item in outputs if not is_broken_alike(item[1])), None)
+    if new is None:
+        return False
+    if any(is_broken(m) and not is_broken_alike(m) for _, m in inputs):
         found.why = "NaN or infinity"
         return True
-    return False
-
-
-def _broken(measure: Measure, side: str) -> bool:
-    return (measure.broken_left if side == "left" else measure.broken_right) > 0
+    places, measure = new
+    found.wrong = "left" if measure.broken_left > measure.broken_right else "right"
+    found.verdict = "introduces error"
+    found.z = found.error_out = math.inf
+    found.output = places
+    kind = "finite" if not any(is_broken(m) for _, m in inputs) else "equally finite"
+    found.why = f"NaN or infinity on the {found.wrong} side, from {kind} inputs"
+    return True

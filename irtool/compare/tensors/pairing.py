@@ -56,6 +56,7 @@ def pair_operators(
         given: names of the left dump and what they are called in the right one.
     """
     found = _Pairs(left, right)
+    found.by_own_names(lambda op: op.type == "Parameter")
     if nodes:
         found.by_nodes(nodes)
     if given:
@@ -82,9 +83,19 @@ class _Pairs:
         self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
 
     def pair(self, a: int, b: int, how: How) -> None:
-        if a not in self.left and b not in self.right:
+        if a not in self.left and b not in self.right and not self._is_split(a, b):
             self.left[a] = (b, how)
             self.right[b] = a
+
+    def _is_split(self, a: int, b: int) -> bool:
+        """Whether one of two products is only a part of the other: no partner for it."""
+        ours, theirs = self.runs[0].ops[a], self.runs[1].ops[b]
+        if ours.is_module or family(ours.type) not in ("matmul", "convolution"):
+            return False
+        if ours.type != theirs.type or (ours.phase == "backward" and ours.call):
+            return False
+        sizes = _sizes(ours, self.runs[0].columns), _sizes(theirs, self.runs[1].columns)
+        return any(sizes[1].get(label, size) != size for label, size in sizes[0].items())
 
     def sorted(self) -> list[OpPair]:
         ours, theirs = self.runs[0].ops, self.runs[1].ops
@@ -122,10 +133,10 @@ class _Pairs:
             if name is not None and name in theirs:
                 self.pair(op.index, theirs[name], "map")
 
-    def by_own_names(self) -> None:
-        theirs = {op.name: op.index for op in self.runs[1].ops}
+    def by_own_names(self, wanted: Callable[[Op], bool] = lambda op: True) -> None:
+        theirs = {op.name: op.index for op in self.runs[1].ops if wanted(op)}
         for op in self.runs[0].ops:
-            if op.name in theirs:
+            if op.name in theirs and wanted(op):
                 self.pair(op.index, theirs[op.name], "name")
 
     def by_modules(self) -> None:
@@ -159,13 +170,13 @@ class _Pairs:
                     members.setdefault((self._key(which, op), values), []).append(op)
             groups.append(members)
         for key, ours in groups[0].items():
-            theirs = groups[1].get(key, ())
+            theirs = groups[1].get(key, [])
             if len(ours) == len(theirs) == 1:
                 self.pair(ours[0].index, theirs[0].index, "parameters")
 
     def by_order(self, phase: str) -> None:
         """Calls in the same order between pairs that are known."""
-        for key in (self._key, self._loose_key):
+        for key in (self._key, self._loose_key, self._input_key):
             for ours, theirs in self._gaps(phase):
                 for a, b in _aligned(ours, theirs, key):
                     self.pair(a.index, b.index, "order")
@@ -191,13 +202,13 @@ class _Pairs:
         known = self._keys[which].get(op.index)
         if known is None:
             shapes = self.runs[which].columns.shapes
-            results = tuple(math.prod(shapes[at]) for at in op.outputs)
             if self.cross:
-                known = (family(op.type), op.phase, results)
+                sizes = tuple(math.prod(shapes[at]) for at in op.outputs)
+                known = (family(op.type), op.phase, sizes)
             else:
                 inputs = tuple(shapes[at] for at in op.inputs)
-                results_full = tuple(shapes[at] for at in op.outputs)
-                known = (_scope(op), op.type, inputs, results_full)
+                results = tuple(shapes[at] for at in op.outputs)
+                known = (_scope(op), op.type, inputs, results)
             self._keys[which][op.index] = known
         return known
 
@@ -208,6 +219,18 @@ class _Pairs:
         sizes = tuple(math.prod(shapes[at]) for at in places)
         kind = family(op.type)
         return (op.type.lower() if kind in ("unknown", "view") else kind, sizes)
+
+    def _input_key(self, which: int, op: Op) -> Hashable:
+        """Less still: the same operator on inputs of these sizes, whatever comes out."""
+        shapes = self.runs[which].columns.shapes
+        if family(op.type) not in ("reduce", "norm", "softmax", "loss"):
+            return (which, op.index)
+        return (op.type.lower(), tuple(math.prod(shapes[at]) for at in op.inputs))
+
+
+def _sizes(op: Op, columns: Columns) -> dict[str, int]:
+    """Numbers of elements of an operator's tensors."""
+    return {columns.labels[at]: math.prod(columns.shapes[at]) for at in op.tensors}
 
 
 def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> str | None:

@@ -25,6 +25,8 @@ class Past:
         residue: tensors that are nothing but rounding, told by their size and norm.
         zero_state: the moments of an optimizer were zero before this step.
         composite: paths of modules whose parts were dumped too.
+        integers_differ: an operator has put out other whole numbers on both sides.
+        broken_differ: one has put out NaN or infinity where the other side has none.
     """
 
     columns: Columns
@@ -34,6 +36,8 @@ class Past:
     residue: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     zero_state: bool = False
     composite: set[str] = field(default_factory=set[str])
+    integers_differ: bool = False
+    broken_differ: bool = False
 
     def remember(self, found: Judged) -> None:
         """What one more operator showed."""
@@ -42,6 +46,7 @@ class Past:
             self.forward[op.call] = found
         if op.type.lower() in ("lerp_", "lerp") and op.inputs:
             self.zero_state = columns.norm[op.inputs[0]] == 0.0
+        self._notice(found)
         if self._is_tainted(found):
             return
         if found.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
@@ -50,6 +55,16 @@ class Past:
             measure = self.measures.get(places)
             if measure is not None and measure.error > self.worst:
                 self.worst = measure.error
+
+    def _notice(self, found: Judged) -> None:
+        """Results that are no numbers to compute an error with."""
+        for places in found.slots.outputs:
+            measure = self.measures.get(places)
+            if measure is None:
+                continue
+            self.broken_differ |= is_broken(measure) and not is_broken_alike(measure)
+            if not measure.equal and not is_float(self.columns.dtypes[places[0]]):
+                self.integers_differ = True
 
     def _is_tainted(self, found: Judged) -> bool:
         """Whether an operator works on residue; then its results are marked, and do not count."""
@@ -94,6 +109,19 @@ class Past:
         if math.isnan(norm) or norm == 0.0:
             return None
         return math.prod(self.columns.shapes[place]), norm
+
+
+def is_broken(measure: Measure) -> bool:
+    """Whether there is NaN or infinity on either side."""
+    return measure.broken_left > 0 or measure.broken_right > 0
+
+
+def is_broken_alike(measure: Measure) -> bool:
+    """Whether as many elements are NaN or infinite on both sides: a mask, as a rule."""
+    return (
+        measure.broken_left == measure.broken_right
+        or min(measure.broken_left, measure.broken_right) < 0
+    )
 
 
 def composites(run: TensorRun) -> set[str]:

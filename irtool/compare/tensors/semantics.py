@@ -8,6 +8,7 @@ that is a line in one of the tables below it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -53,7 +54,11 @@ _FAMILIES: dict[Family, str] = {
     " where select maximum minimum clamp clip masked_fill masked_fill_ softplus fastgelu"
     " geluext swiglu leaky_relu elu hardtanh reciprocal inv maskedfill dropoutdomask tril triu"
     " greater less equal __gt__ __lt__ __eq__ logical_not logicalnot floor ceil round sign"
-    " newgelu geluv2 quickgelu identity selu mish",
+    " newgelu geluv2 quickgelu identity selu mish relu6 relu6grad leakyrelugrad elugrad celu"
+    " hardswish hardswishgrad hardsigmoid logsigmoid softsign prelu prelugrad absgrad tan atan"
+    " sinh cosh erfinv sincos sign trunc ne eq lt gt ge le __ge__ __le__ __ne__ maskedselect"
+    " maxpool max_pool2d maxpoolgrad max_pool1d adaptive_max_pool2d maximumgrad minimumgrad"
+    " siluext silugradext sqrtgrad rsqrtgrad rmsnormpart topkext glu geglu",
     "cast": "cast to float half bfloat16 type type_as tofloat double tensorcast",
     "view": "reshape transpose view permute contiguous flatten squeeze unsqueeze expand slice"
     " stridedslice split chunk concat cat stack expanddims broadcastto tile repeat slicegrad"
@@ -95,6 +100,48 @@ DEAD_OUTPUTS = frozenset(
     ("adamweightdecay", "adam", "fusedadam", "lamb", "applymomentum", "applyadam", "momentum")
 )
 """Operators whose declared results nobody reads and no kernel writes on every device."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_JUMPS = _words(
+    "relu relu6 leakyrelu relugrad relu6grad leakyrelugrad relugradv2 reluv2 prelu prelugrad abs"
+    " absgrad clamp clip hardtanh hardtanhgrad hardswish hardswishgrad hardsigmoid threshold"
+    " maxpool2d maxpool1d maxpool3d maxpool maxpoolgrad maxpoolgradwithargmax maxpoolgradv1"
+    " adaptivemaxpool2d maximum minimum maximumgrad minimumgrad max min amax amin where select"
+    " sort topk median smoothl1loss smoothl1lossgrad l1loss"
+)
+"""Operators whose gradient jumps where the input crosses a limit or two inputs change places."""
+_ROUNDS = _words("sign floor ceil round trunc heaviside rint bucketize floordiv")
+"""Operators that jump themselves."""
+_RANDOM = re.compile(
+    r"dropout|^rand|random|bernoulli|multinomial|^normal_?$|uniform|standardnormal|gumbel|"
+    r"exponential_|poisson|gamma"
+)
+_TOOLS = str.maketrans("", "", "_")
+
+
+@lru_cache(maxsize=8192)
+def is_random(type_: str) -> bool:
+    """Whether an operator puts out other numbers at every run, by intention."""
+    return bool(_RANDOM.search(type_.lower()))
+
+
+@lru_cache(maxsize=8192)
+def jumps(type_: str, phase: str) -> bool:
+    """Whether a small error of the inputs may come out as a large one of a few elements.
+
+    A share of the elements in proportion to the error falls on the other side of the jump, so the
+    relative error of the result grows as the square root of that of the inputs.
+    """
+    word = type_.lower().translate(_TOOLS)
+    if family(type_) == "optimizer" or word in ("addcdiv", "addcdivext"):
+        return True  # a first step from zero moments is a sign
+    if word in _ROUNDS:
+        return True
+    return word in _JUMPS and (phase == "backward" or word.endswith("grad"))
 
 
 @lru_cache(maxsize=8192)

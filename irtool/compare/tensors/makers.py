@@ -1,0 +1,51 @@
+"""Operators without a partner that made what a paired one reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from irtool.compare.tensors.measure import complete
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.pairing import OpPair
+
+_SAME = 1e-6
+"""Relative difference of the norms of one tensor that two operators show."""
+
+
+class Makers:
+    """Finds them by value: the norm of a tensor is as good as its name.
+
+    Views, which the dump may not show, do not change it.
+    """
+
+    def __init__(self, left: TensorRun, right: TensorRun, pairs: Sequence[OpPair]) -> None:
+        self._runs = left, right
+        taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
+        self._free = tuple(
+            [op for op in run.ops if op.index not in done]
+            for run, done in zip(self._runs, taken, strict=True)
+        )
+
+    def maker(self, which: int, reader: Op, place: int) -> Op | None:
+        """The last unpaired operator before a reader that put out what it reads, or None.
+
+        Args:
+            which: 0 for the left run, 1 for the right one.
+            reader: the operator that reads.
+            place: the tensor in the columns of that run.
+        """
+        columns = self._runs[which].columns
+        norm, size = columns.norm[place], math.prod(columns.shapes[place])
+        found: Op | None = None
+        for op in self._free[which]:
+            if op.index >= reader.index:
+                break
+            for at in op.outputs:
+                if math.prod(columns.shapes[at]) != size:
+                    continue
+                if math.isnan(columns.norm[at]):
+                    complete(columns, at, False)
+                if math.isclose(columns.norm[at], norm, rel_tol=_SAME):
+                    found = op
+        return found
