@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import options
-from irtool.cli.diff_losses import tell_losses
-from irtool.cli.diff_runs import RunOptions, is_for_runs, tell_runs, write_digest
-from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.diff_options import RunOptions
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, note, report_problems
-from irtool.cli.where import read_query
-from irtool.compare.graph_diff import GraphDiff, diff_graphs
-from irtool.compare.timeline import Snapshot, timeline
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node
-from irtool.ir.run import InputFile
-from irtool.render.diff import DiffView, diff_document, timeline_document
-from irtool.render.diff_json import diff_object, ranks_object, timeline_object
-from irtool.render.diff_ranks import RankDifference, ranks_document
-from irtool.render.json import json_text
-from irtool.render.tables import Document
-from irtool.syntax.load import loads
-from irtool.syntax.run import Compilation, Run, load_run
-from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.source import DumpError, read_content
+from irtool.cli.report import Failure
 
 
 class Format(str, Enum):
@@ -100,54 +80,41 @@ def command(
     1 different, 2 could not compare.  Of runs with tensors: 1 if an operator introduces error,
     settings or losses differ; tensors that only carry error are none of these.
     """
-    asked = _Asked(
-        format,
-        read_query("--where", where) if where is not None else None,
-        limit,
-        rank,
-        graph,
-        Output(output_file),
-        output_file,
-    )
-    for_runs = RunOptions(
-        format.value, asked.output, limit, rank, graph, step, map_file, jobs, scheduler
-    )
+    output = Output(output_file)
+    for_runs = RunOptions(format.value, output, limit, rank, graph, step, map_file, jobs, scheduler)
+    # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:
         if len(paths) != 1 or passes or ranks or loss:
             raise Failure("--digest takes one run", hint="irtool diff --digest RUN -o FILE")
+        from irtool.cli.diff_runs import write_digest
+
         return write_digest(paths[0], for_runs, output_file)
     _check_paths(paths, passes, ranks, loss)
     if format is Format.model_explorer and (passes or ranks or loss):
         raise Failure("model-explorer shows two graphs", hint="irtool diff left.ir right.ir")
     if loss:
-        return tell_losses(paths[0], paths[1], repeat or (), format.value, asked.output)
+        from irtool.cli.diff_losses import tell_losses
+
+        return tell_losses(paths[0], paths[1], repeat or (), format.value, output)
     if repeat:
         raise Failure("--repeat goes with --loss")
     if format is Format.svg:
         raise Failure("svg goes with --loss", hint="irtool viz draws graphs")
+    if not (passes or ranks or where or format is Format.model_explorer):
+        from irtool.cli.diff_runs import is_for_runs, tell_runs
+
+        if is_for_runs(paths):
+            return tell_runs(paths, for_runs)
+    from irtool.cli.diff_graphs import Asked, tell_dumps, tell_passes, tell_ranks
+    from irtool.cli.where import read_query
+
+    wanted = read_query("--where", where) if where is not None else None
+    asked = Asked(format.value, output, wanted, limit, rank, graph, output_file)
     if passes:
-        return _tell_passes(asked, paths[0])
+        return tell_passes(paths[0], asked)
     if ranks:
-        return _tell_ranks(asked, paths[0])
-    if format is not Format.model_explorer and where is None and is_for_runs(paths):
-        return tell_runs(paths, for_runs)
-    left, right = (_dump(asked, path) for path in _same_pass(paths, asked))
-    status = _tell(asked, diff_graphs(left, right))
-    asked.output.close()
-    return 1 if left.problems or right.problems else status
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the command line asks for."""
-
-    format: Format
-    wanted: Callable[[Node], bool] | None
-    limit: int | None
-    rank: int | None
-    graph: int | None
-    output: Output
-    file: str | None = None
+        return tell_ranks(paths[0], asked)
+    return tell_dumps(paths, asked)
 
 
 def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> None:
@@ -162,170 +129,5 @@ def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> Non
     if len(paths) != 2:
         hint = "irtool diff left.ir right.ir"
         raise Failure(f"two are compared, not {len(paths)}", hint=hint)
-    if paths[0] == paths[1] == STDIN:
+    if paths[0] == paths[1] == "-":
         raise Failure("standard input can be one side only")
-
-
-# -- two dumps -----------------------------------------------------------------------------------
-
-
-def _same_pass(paths: list[str], asked: _Asked) -> list[InputFile]:
-    """The two files; of run folders the dumps of the last pass that both have."""
-    if not all(os.path.isdir(path) for path in paths):
-        return [_file(path, asked) for path in paths]
-    sides = [_compilation(path, asked) for path in paths]
-    names = [{file.name for file in side.passes} for side in sides]
-    common = [file.name for file in sides[0].passes if file.name in names[1]]
-    chosen = "validate" if "validate" in common else common[-1] if common else None
-    files = [side.main if chosen is None else side.file(chosen) or side.main for side in sides]
-    for file in files:
-        note(f"compares {file.path}")
-    return [InputFile(file.path, file.rank, None, file.name) for file in files]
-
-
-def _file(path: str, asked: _Asked) -> InputFile:
-    if os.path.isdir(path):
-        main = _compilation(path, asked).main
-        note(f"compares {main.path}")
-        return InputFile(main.path, main.rank, None, main.name)
-    files, problems = inputs_for([path], asked.rank, asked.graph)
-    if not files:
-        problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
-    if len(files) > 1:
-        raise Failure(f"{len(files)} files match, and one is compared", path)
-    return files[0]
-
-
-def _compilation(path: str, asked: _Asked) -> Compilation:
-    try:
-        picked = _run(path).compilation(asked.graph, asked.rank)
-    except LookupError as error:
-        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
-    if picked.chosen:
-        note(f"{path}: {picked.chosen}")
-    return picked
-
-
-def _run(path: str) -> Run:
-    try:
-        return load_run(path)
-    except DumpError as error:
-        raise Failure(error.message, path, hint=error.hint) from None
-
-
-def _dump(asked: _Asked, file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    report_problems(dump.problems)
-    if not any(graph.nodes for graph in dump.graphs):
-        name = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there are no nodes to compare", name)
-    return dump
-
-
-def _tell(asked: _Asked, diff: GraphDiff) -> int:
-    wanted = asked.wanted
-    patterns = diff.patterns
-    if wanted is not None:
-        patterns = tuple(
-            pattern
-            for pattern in patterns
-            if any(wanted(node) for edit in pattern.edits for node in (*edit.left, *edit.right))
-        )
-    view = DiffView(diff, patterns, asked.limit)
-    if asked.format is Format.json:
-        asked.output.write(json_text(diff_object(diff, patterns, wanted)) + "\n")
-    elif asked.format is Format.html:
-        from irtool.render.diff_page import diff_page
-        from irtool.render.page.page import render_page
-
-        asked.output.write(render_page(diff_page(view)))
-    elif asked.format is Format.model_explorer:
-        _write_explorer(asked, diff)
-    else:
-        asked.output.show(diff_document(view))
-    return 0 if diff.is_identical else 1
-
-
-def _write_explorer(asked: _Asked, diff: GraphDiff) -> None:
-    """Both graphs, and beside them the mapping between their nodes."""
-    from irtool.render.diff_explorer import diff_explorer
-
-    graphs, mapping = diff_explorer(diff)
-    asked.output.write(json_text(graphs) + "\n")
-    if asked.file is None or asked.file == "-":
-        note("the mapping between the two graphs is written beside the file of -o FILE")
-        return
-    path = f"{os.path.splitext(asked.file)[0]}.mapping.json"
-    beside = Output(path)
-    beside.write(json_text(mapping) + "\n")
-    beside.close()
-    note(f"model-explorer {asked.file}: two panes, left and right; upload {path} to sync them")
-
-
-# -- one run -------------------------------------------------------------------------------------
-
-
-def _tell_passes(asked: _Asked, path: str) -> int:
-    steps = list(timeline(_snapshots(_compilation(path, asked))))
-    if not steps:
-        raise Failure("a timeline takes two dumps of one compilation at least", path)
-    _write_series(asked, timeline_object(steps), lambda: timeline_document(steps, asked.limit))
-    return 0 if all(step.is_identical for step in steps) else 1
-
-
-def _snapshots(compilation: Compilation) -> Iterator[Snapshot]:
-    """The dumps of a compilation's passes; kernel graphs and actor sets are of another kind."""
-    fingerprints = Fingerprints()
-    for file in compilation.passes:
-        if file.kind not in ("stage", "parallel", "pass"):
-            continue
-        try:
-            text = read_content(file.path).data.decode("utf-8", "surrogateescape")
-        except DumpError as error:
-            note(f"{error.path}: {error.message}; left out")
-            continue
-        name = os.path.basename(file.path)
-        yield Snapshot(name, fingerprints.of(text, 0), loads(text, file.path))
-
-
-def _tell_ranks(asked: _Asked, path: str) -> int:
-    run = _run(path)
-    try:
-        compilations = run.across_ranks(asked.graph)
-        classes = run.classes(asked.graph)
-    except LookupError as error:
-        raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
-    if all(item.file is None for item in classes):
-        raise Failure("no rank has a dump that can be read", path)
-    dumps = [
-        compilations[item.representative].read(item.file) if item.file is not None else None
-        for item in classes
-    ]
-    first = next(dump for dump in dumps if dump is not None)
-    found = [
-        RankDifference(
-            item.ranks,
-            dump is not None,
-            None if dump is None or dump is first else diff_graphs(first, dump),
-        )
-        for item, dump in zip(classes, dumps, strict=True)
-    ]
-    _write_series(asked, ranks_object(found), lambda: ranks_document(found, asked.limit))
-    return 0 if len(classes) == 1 else 1
-
-
-def _write_series(asked: _Asked, made: dict[str, object], document: Callable[[], Document]) -> None:
-    if asked.format is Format.json:
-        asked.output.write(json_text(made) + "\n")
-    elif asked.format is Format.html:
-        from irtool.render.diff_page import series_page
-        from irtool.render.page.page import render_page
-
-        asked.output.write(render_page(series_page(document())))
-    else:
-        asked.output.show(document())
-    asked.output.close()

@@ -11,13 +11,15 @@ from irtool.compare.losses.comparison import LossComparison, NothingInCommon, co
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
 from irtool.render.json import json_text
-from irtool.render.losses import losses_chart, losses_document, losses_object, losses_page
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 
 def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, output: Output) -> int:
     """Compare and write; the exit status."""
+    from irtool.render.losses import losses_document, losses_object
+    from irtool.render.losses_page import losses_chart, losses_page
+
     found = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
     if format == "json":
         output.write(json_text(losses_object(found)) + "\n")

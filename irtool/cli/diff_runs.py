@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from irtool.cli.output import Output
+from irtool.cli.diff_options import RunOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
+from irtool.syntax.collector import CollectorPause
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
@@ -19,20 +19,7 @@ if TYPE_CHECKING:
     from irtool.compare.run_sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
 
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What the command line asks for."""
-
-    format: str
-    output: Output
-    limit: int | None = None
-    rank: int | None = None
-    graph: int | None = None
-    step: int | None = None
-    map_file: str | None = None
-    jobs: int | None = None
-    scheduler: str | None = None
+_MANY = 1 << 20
 
 
 def is_for_runs(paths: list[str]) -> bool:
@@ -63,6 +50,11 @@ def holds_tensors(path: str) -> bool:
 def tell_runs(paths: list[str], options: RunOptions) -> int:
     """Compare and write; the exit status."""
     _need_numpy()
+    with CollectorPause.over(_MANY):  # an object or more a tensor, and hardly any garbage
+        return _tell_runs(paths, options)
+
+
+def _tell_runs(paths: list[str], options: RunOptions) -> int:
     from irtool.compare.run_tensors import Settings
     from irtool.compare.runs import compare_runs
     from irtool.compare.tensors.report import case_of
@@ -91,7 +83,7 @@ def tell_runs(paths: list[str], options: RunOptions) -> int:
         options.output.write(json_text(runs_object(found, case)) + "\n")
     elif options.format == "html":
         from irtool.render.page.page import render_page
-        from irtool.render.runs import runs_page
+        from irtool.render.runs_page import runs_page
 
         options.output.write(render_page(runs_page(found, case)))
     else:
@@ -141,6 +133,9 @@ def _run(path: str) -> Run:
 
 
 def _need_numpy() -> None:
+    # Sums over tensors wait for memory, and there are --jobs for more: threads only spin.
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:
         import numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]  # only whether it is there
     except ImportError:

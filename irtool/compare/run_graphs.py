@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from irtool.compare.run_sides import RunSide
 from irtool.compare.tensors.join import Joined, choose, full_names, graph_files, join
 from irtool.compare.tensors.model import TensorRun
-from irtool.syntax.load import load
 from irtool.syntax.source import DumpError, read_content
 
 _MOST_GRAPH_FILES = 60
@@ -23,6 +22,8 @@ def join_graph(side: RunSide, tensors: TensorRun) -> Joined | None:
     if chosen is None:
         return None
     path, is_replayed, printed = chosen
+    from irtool.syntax.load import load  # the parser, only where there is something to parse
+
     try:
         return join(tensors, load(path), printed, is_replayed)
     except DumpError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.run_graphs import join_graph
 from irtool.compare.run_sides import Key, RunSide
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
@@ -17,6 +18,9 @@ from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import GraphDiff
 
 _LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
 _TELLING_KINDS = ("attribute changed", "constant changed")
@@ -141,6 +145,8 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         )
         found.append(unit)
         _forget(found)
+        if any(joined):
+            gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
     return found
 
 
@@ -160,6 +166,8 @@ def _kernel_diff(
     """The difference of the graphs that both dumps were joined with."""
     if joined[0] is None or joined[1] is None:
         return None
+    from irtool.compare.graph_diff import diff_graphs
+
     dumps = dump_of(runs[0]), dump_of(runs[1])
     if dumps[0] is None or dumps[1] is None:
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.hyperparameters import Evidence, Row, hyperparameters
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.run_sides import RunSide
@@ -17,9 +17,12 @@ from irtool.compare.run_tensors import (
     read_unit,
     unit_name,
 )
-from irtool.compare.suspects import Suspect, suspects
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.verdict import Judged
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.suspects import Suspect
 
 
 @dataclass(slots=True)
@@ -42,7 +45,7 @@ class RunComparison:
     units: list[UnitResult] = field(default_factory=list[UnitResult])
     losses: LossComparison | None = None
     hyperparameters: list[Row] = field(default_factory=list[Row])
-    suspects: list[Suspect] = field(default_factory=list[Suspect])
+    suspects: list[Suspect] = field(default_factory=list["Suspect"])
     missing: list[str] = field(default_factory=list[str])
 
     @property
@@ -100,6 +103,8 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
     )
     found.hyperparameters = hyperparameters(ours, theirs, _initial_weights(found))
     if found.graphs is not None and not found.units:
+        from irtool.compare.suspects import suspects
+
         found.suspects = suspects(found.graphs)
     _add_missing(found)
     return found
@@ -124,6 +129,8 @@ def _add_graphs(found: RunComparison) -> None:
         for side, run in ((found.left, shown.left), (found.right, shown.right)):
             side.dump = side.dump or dump_of(run)
     if found.left.dump is not None and found.right.dump is not None:
+        from irtool.compare.graph_diff import diff_graphs
+
         found.graphs = diff_graphs(found.left.dump, found.right.dump)
 
 

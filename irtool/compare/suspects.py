@@ -10,11 +10,14 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import Edit, GraphDiff
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.semantics import family
 from irtool.ir.node import Node
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import Edit, GraphDiff
 
 _FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
 _LAYOUT = ("format", "dst_type")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import GraphDiff
-from irtool.compare.patterns import Pattern
-from irtool.compare.timeline import Step
 from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
 from irtool.render.tables import (
@@ -21,6 +19,11 @@ from irtool.render.tables import (
     text_column,
 )
 from irtool.render.text import plural, share_text, shortened
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.patterns import Pattern
+    from irtool.compare.timeline import Step
 
 _USUAL = 40
 """Patterns shown where nobody asked for more."""

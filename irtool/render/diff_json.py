@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import Edit, GraphDiff, Pair
-from irtool.compare.patterns import Pattern
-from irtool.compare.timeline import Step
 from irtool.ir.node import Node, PrimitiveTarget
-from irtool.render.diff_ranks import RankDifference
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import Edit, GraphDiff, Pair
+    from irtool.compare.patterns import Pattern
+    from irtool.compare.timeline import Step
+    from irtool.render.diff_ranks import RankDifference
 
 SCHEMA = "irtool.diff/1"
 

@@ -13,7 +13,6 @@ from typing import cast
 
 from irtool.ir.problem import Problem
 from irtool.ir.types import Abstract
-from irtool.syntax.query_fields import plain_value
 
 
 def json_text(value: object) -> str:
@@ -35,6 +34,8 @@ def json_value(value: object) -> object:
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)
         return {str(key): json_value(item) for key, item in entries.items()}
+    from irtool.syntax.query_fields import plain_value  # values of dumps: few outputs have them
+
     return plain_value(value)
 
 

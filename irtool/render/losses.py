@@ -13,31 +13,30 @@ from irtool.compare.losses.comparison import (
     side_values,
 )
 from irtool.compare.losses.series import LossRun
-from irtool.render.page.charts import Mark, Series, line_chart
-from irtool.render.page.page import Answer, Column, FactsSection, Page, PictureSection, TableSection
 from irtool.render.tables import Document, Facts, Heading, Note, Table, number_column, text_column
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
-_NEXT = {
+NEXT = {
     "different from the first step": "the forward pass differs: dump step 0 on both sides and "
     "compare tensors (irtool diff RUN_A RUN_B)",
     "drift": "compare learning rate, weight decay, betas, epsilon and gradients around the step "
     "where it begins; then dump that step on both sides",
 }
+"""What to do after each verdict that asks for something."""
 
 
 def losses_document(found: LossComparison) -> Document:
     """The answer, the figures behind it, the difference as a line of bars."""
-    document = Document([Heading(answer_text(found)), Facts(_facts(found))])
-    deltas = _deltas(found)
-    if any(deltas):
-        document.add(Facts([("difference", sparkline([abs(delta) for delta in deltas]))]))
+    document = Document([Heading(answer_text(found)), Facts(figures(found))])
+    apart = deltas(found)
+    if any(apart):
+        document.add(Facts([("difference", sparkline([abs(delta) for delta in apart]))]))
     rows = _other_rows(found)
     if rows:
         columns = (text_column("also logged"), number_column("left"), number_column("right"))
         document.add(Table("", columns, rows))
-    step = _NEXT.get(found.verdict)
+    step = NEXT.get(found.verdict)
     if step:
         document.add(Note(f"next: {step}"))
     return document
@@ -71,7 +70,8 @@ def _telling(found: LossComparison) -> Drift:
     return after if after is not None and abs(after.t) > abs(found.drift.t) else found.drift
 
 
-def _facts(found: LossComparison) -> list[tuple[str, str]]:
+def figures(found: LossComparison) -> list[tuple[str, str]]:
+    """What was compared, and the figures that the answer rests on."""
     steps = found.steps
     shifted = f", the right one's steps moved by {found.offset:+d}" if found.offset else ""
     facts = [
@@ -125,7 +125,8 @@ def _other_rows(found: LossComparison) -> list[list[str | int | None]]:
     return sorted(rows, key=lambda row: str(row[0]))
 
 
-def _deltas(found: LossComparison) -> list[float]:
+def deltas(found: LossComparison) -> list[float]:
+    """Right minus left by step."""
     left = side_values(found.left, found.steps)
     right = side_values(found.right, found.steps, found.offset)
     return [b - a if math.isfinite(a) and math.isfinite(b) else 0.0
@@ -144,57 +145,7 @@ def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
     return "".join(_BARS[min(7, int(8 * part / most))] for part in parts)
 
 
-# -- pictures ------------------------------------------------------------------------------------
-
-
-def losses_chart(found: LossComparison) -> str:
-    """Both curves."""
-    left = side_values(found.left, found.steps)
-    right = side_values(found.right, found.steps, found.offset)
-    curves = [
-        Series(name, [(step, y) for step, y in zip(found.steps, values, strict=True)
-                      if math.isfinite(y)])
-        for name, values in (("left", left), ("right", right))
-    ]  # fmt: skip
-    return line_chart(curves, "step", "loss", marks=_marks(found))
-
-
-def difference_chart(found: LossComparison) -> str:
-    """The absolute difference."""
-    points = [(step, abs(delta)) for step, delta in zip(found.steps, _deltas(found), strict=True)]
-    return line_chart([Series("difference", points)], "step", "difference", marks=_marks(found))
-
-
-def _marks(found: LossComparison) -> list[Mark]:
-    if found.change_step is None or found.change_step == found.steps[0]:
-        return []
-    return [Mark(found.change_step, f"step {found.change_step}")]
-
-
-def losses_page(found: LossComparison) -> Page:
-    """The answer, figures, both pictures, every step."""
-    tone = "bad" if found.is_suspicious else "good"
-    details = [f"next: {_NEXT[found.verdict]}"] if found.verdict in _NEXT else []
-    left = side_values(found.left, found.steps)
-    right = side_values(found.right, found.steps, found.offset)
-    rows = [[step, a, b, b - a] for step, a, b in zip(found.steps, left, right, strict=True)]
-    return Page(
-        f"loss: {found.left.path} ↔ {found.right.path}",
-        Answer(answer_text(found), tone, details),
-        [
-            FactsSection("", _facts(found)),
-            PictureSection("Loss", losses_chart(found), "The loss of both runs by step."),
-            PictureSection(
-                "Difference", difference_chart(found), "The absolute difference by step."
-            ),
-            TableSection(
-                "Steps",
-                [Column("step", "number"), Column("left", "number"), Column("right", "number"),
-                 Column("difference", "number")],
-                rows,
-            ),
-        ],
-    )  # fmt: skip
+# -- for scripts -----------------------------------------------------------------------------------
 
 
 def losses_object(found: LossComparison) -> dict[str, object]:

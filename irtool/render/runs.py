@@ -8,8 +8,6 @@ from irtool.compare.tensors.report import Case
 from irtool.render.diff import DiffView, diff_document, node_place, place_text
 from irtool.render.losses import answer_text as loss_answer
 from irtool.render.losses import losses_document
-from irtool.render.page.document import document_sections
-from irtool.render.page.page import Answer, Page, TextSection
 from irtool.render.tables import (
     Document,
     Facts,
@@ -170,14 +168,3 @@ def _add_suspects(document: Document, found: RunComparison, limit: int | None) -
         Heading("and on PyTorch's side (config.json of msprobe)"),
         *(Note(line) for line in msprobe_settings().splitlines()),
     )
-
-
-def runs_page(found: RunComparison, case: Case | None) -> Page:
-    """The same as a page."""
-    lines = answer(found, case)
-    document = runs_document(found, case, 0)
-    tone = "bad" if found.is_suspicious else "good"
-    body = Document(document.blocks[len(lines) :])
-    sections = list(document_sections(body))
-    title = f"{found.left.path} ↔ {found.right.path}"
-    return Page(title, Answer(lines[0], tone, lines[1:]), sections or [TextSection("", [])])

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
 from irtool.ir.run import LogFile, MsprobeDump, PassFile, RankClass, TensorDump
-from irtool.syntax.load import load
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
 from irtool.syntax.run_sort import Sorted, sort_listing
@@ -44,6 +43,9 @@ class _Shelf:
         if found is not None:
             self.dumps.move_to_end(path)
             return found
+        # Many a run folder is looked into for other things than dumps: no parser for these.
+        from irtool.syntax.load import load
+
         found = load(path)
         self.dumps[path] = found
         self.size += found.size
