@@ -72,7 +72,9 @@ def _legend_cell(row: LegendRow) -> str:
         key = f'<TD BGCOLOR="{row.colour}" BORDER="1" COLOR="#555555" WIDTH="22"></TD>'
     else:
         key = f'<TD WIDTH="22">{html(row.symbol)}</TD>'
-    return f'{key}<TD ALIGN="LEFT"><FONT POINT-SIZE="10">{html(row.text)}</FONT></TD>'
+    # Fonts that stand in for Helvetica are wider than graphviz thinks.
+    text = html(row.text) + 3 * "&#160;"
+    return f'{key}<TD ALIGN="LEFT"><FONT POINT-SIZE="10">{text}</FONT></TD>'
 
 
 def frame_title(title: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
@@ -13,6 +14,7 @@ from irtool.render.text import shortened, tuple_text
 
 Object = Mapping[str, object]
 _TEXT = 60
+_DUMP = re.compile(r"\.ir(\.gz|\.xz)?$")
 
 
 class OverlayError(ValueError):
@@ -27,7 +29,8 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
         dumps: whose nodes the marks are for; nodes are found by file, line and id.
 
     Raises:
-        OverlayError: it is not the result of a command, or of one that says nothing of nodes.
+        OverlayError: it is not the result of a command, or of one that says nothing of nodes, or
+            it is about another dump.
     """
     result = _object(data)
     schema = str(result.get("schema", ""))
@@ -41,9 +44,11 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
         raise OverlayError(f"{message}; overlays are {known}")
     if version != "1":
         raise OverlayError(f"{name} version {version} is not known here, version 1 is")
-    return [
-        overlay for overlay in reader(result, _Nodes(dumps)) if overlay.marks or overlay.unplaced
-    ]
+    nodes = _Nodes(dumps)
+    about = str(result.get("path") or "")
+    if _DUMP.search(about) and not nodes.is_about(about):
+        raise OverlayError(f"it is about {about}, which is not drawn")
+    return [overlay for overlay in reader(result, nodes) if overlay.marks or overlay.unplaced]
 
 
 class _Nodes:

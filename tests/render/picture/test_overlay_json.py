@@ -89,6 +89,7 @@ def test_marks_of_other_files_are_not_placed(dump: Dump) -> None:
         ({}, "no schema"),
         ({"schema": "irtool.parse/1"}, "says nothing of nodes"),
         ({"schema": "irtool.check/9"}, "version 9"),
+        ({"schema": "irtool.cost/1", "path": "elsewhere/other.ir"}, "other.ir, which is not drawn"),
     ],
 )
 def test_what_is_no_overlay_is_refused(dump: Dump, data: object, message: str) -> None:
