@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import fields, replace
 from enum import Enum
@@ -12,26 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.begin import BEGIN, context_of, find_begin
-from irtool.cli.comm_inputs import Asked, read_cluster
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.inputs import read_input
 from irtool.cli.memory_inputs import machine_of
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, report_problems
+from irtool.cli.recover_inputs import begins_of, read_run
+from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
-from irtool.cluster.ranks import Cluster
-from irtool.ir.dump import Dump
-from irtool.ir.run import InputFile
 from irtool.planning.recovery_time import Assumptions
 from irtool.render.json import json_text
 from irtool.render.page.page import render_page
-from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.printer import dumps
-from irtool.syntax.run import load_run
 from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.planning.holdings import StageDumps
@@ -108,6 +99,7 @@ def _recover(
     on.
     """
     _need_numpy()
+    from irtool.planning.holdings_seen import seen_holdings
     from irtool.planning.recovery import CannotRecover, Request, recover
     from irtool.planning.recovery_groups import group_table
     from irtool.render.recovery_view import RecoveryView
@@ -115,37 +107,40 @@ def _recover(
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    file = find_begin(path, context.rank, graph)
-    resolved = context_of(file, context, configuration)
-    begins = _stages(path, file, resolved.context, graph)
-    cluster, classes, notes = _groups(path, file.path, resolved.context, graph)
-    groups = None
-    if cluster is not None:
-        groups = group_table(cluster, resolved.context.devices, resolved.context.stages)
+    read = read_run(path, context, configuration, graph)
+    size, stages = read.context.devices, read.context.stages
+    groups = seen = None
+    if read.cluster is not None:
+        groups = group_table(read.cluster, size, stages)
+        if not read.begins:
+            seen = seen_holdings(read.cluster, size, stages)
     links = _with_servers(machine_of(machine, context), server)
     request = Request(_ranks(lost), to, add_devices, links.node_devices or 8, not scaled)
-    later = {
-        "new_begin": _begin(plan, resolved.context, graph) if plan else None,
-        "grown_begin": _begin(grown, resolved.context, graph) if grown else None,
-    }
+    new = begins_of(plan, read.context, graph) if plan else None
+    larger = begins_of(grown, read.context, graph) if grown else None
+    if (new or larger) and not read.begins:
+        raise Failure("without a begin dump of the run there is nothing to compare with", path)
     try:
         found = recover(
-            begins,
-            resolved.context,
+            read.begins,
+            read.context,
             request,
             groups,
-            **later,
-            statements=_statements(cluster, begins),
+            seen,
+            new_begin=new,
+            grown_begin=larger,
+            statements=read.statements,
             assumptions=assumptions,
             machine=links,
         )
     except CannotRecover as error:
         raise Failure(str(error), path) from None
-    cache = _cache_text(found, begins, later["new_begin"] or later["grown_begin"])
-    view = RecoveryView(found, path, assumptions, classes, cache, limit, notes)
+    cache = _cache_text(found, read.begins, new or larger)
+    view = RecoveryView(found, path, assumptions, read.classes, cache, limit, read.notes)
     _write(view, format, Output(output_file))
     refused = found.replanned and found.new.accepted is False
-    unknown = bool(found.old.unknown or found.old.missing or found.new.accepted is None)
+    unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
+    unknown = unknown or (found.replanned and found.accepted is None)
     return 1 if found.lost or refused or (unknown and not allow_unknown) else 0
 
 
@@ -178,62 +173,6 @@ def _write(view: RecoveryView, format: Format, output: Output) -> None:
     output.close()
 
 
-# -- reading -------------------------------------------------------------------------------------
-
-
-def _read(path: str) -> Dump:
-    try:
-        dump = read_input(InputFile(path))
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    report_problems(dump.problems)
-    return dump
-
-
-def _begin(path: str, context: ParallelContext, graph: int | None) -> StageDumps:
-    """A begin dump that an option names; of a run folder those of all stages."""
-    return _stages(path, find_begin(path, None, graph), context, graph)
-
-
-def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | None) -> StageDumps:
-    """The begin dumps by pipeline stage: each stage's first rank that left one."""
-    found = {context.stage: file.path}
-    if os.path.isdir(path) and context.stages > 1:
-        found.clear()
-        for rank, compilation in sorted(load_run(path).across_ranks(graph).items()):
-            begin = compilation.file(BEGIN)
-            if begin is not None and rank < context.devices:
-                found.setdefault(rank // context.stage_size, begin.path)
-    return {stage: _read(each) for stage, each in found.items()}
-
-
-def _groups(
-    path: str, begin: str, context: ParallelContext, graph: int | None
-) -> tuple[Cluster | None, list[tuple[int, ...]], list[str]]:
-    """What the ranks communicate, ranks with equal graphs, and what is not known of them."""
-    folder = path if os.path.isdir(path) else os.path.dirname(begin) or "."
-    try:
-        cluster = read_cluster(Asked([folder], None, graph, context.devices)).cluster
-    except Failure:
-        cluster = None
-    if cluster is None or cluster.partial:
-        return None, [], ["no validate dump is there: groups are those that check predicts"]
-    missing = context.devices - len(cluster.ranks)
-    notes: list[str] = []
-    if missing > 0:
-        notes.append(f"{missing} ranks left no dump: their groups are those of others, shifted")
-    return cluster, [tuple(ranks) for ranks in cluster.classes], notes
-
-
-def _statements(cluster: Cluster | None, begins: StageDumps) -> int:
-    """Of the largest graph that one process compiles."""
-    all_dumps = list(begins.values())
-    if cluster is not None:
-        all_dumps = [one.program.dump for one in cluster.ranks.values()]
-    counted = {id(dump): sum(len(graph.nodes) for graph in dump.graphs) for dump in all_dumps}
-    return max(counted.values(), default=0)
-
-
 def _cache_text(found: Recovery, begins: StageDumps, given: StageDumps | None) -> str:
     """Whether MindSpore may load a compiled graph: it hashes Python files only."""
     if given is not None and found.target == found.context.devices:
@@ -243,7 +182,7 @@ def _cache_text(found: Recovery, begins: StageDumps, given: StageDumps | None) -
             for stage, begin in begins.items()
         )
     else:
-        same = not found.replanned
+        same = not found.replanned and found.target == found.context.devices
     if same:
         valid = "still valid: the graph is the same"
         if found.request.lost:

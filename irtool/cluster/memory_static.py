@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -53,21 +53,25 @@ def static_tensors(
 
     Inputs count once: with a dataset that sinks, the device holds the next batch too.
     """
-    weights = {item.name for item in dump.parameters if item.is_weight}
-    updated = _weights_with_state(weights)
+    owner_of = owners(item.name for item in dump.parameters if item.is_weight)
+    updated = {owner for name, owner in owner_of.items() if owner != name}
     host = _on_host(live)
     found = [
-        _static(item, weights, updated, rounding, item.name in host) for item in dump.parameters
+        _static(item, owner_of, updated, rounding, item.name in host) for item in dump.parameters
     ]
     return (*found, *_constants(dump, rounding))
 
 
 def _static(
-    item: Parameter, weights: set[str], updated: set[str], rounding: Rounding, on_host: bool
+    item: Parameter,
+    owner_of: Mapping[str, str],
+    updated: set[str],
+    rounding: Rounding,
+    on_host: bool,
 ) -> StaticTensor:
-    owner = owner_of(item.name, weights)
+    owner = owner_of.get(item.name, item.name)
     cause: StaticCause
-    if item.name not in weights:
+    if item.name not in owner_of:
         cause = "inputs"
     elif item.name.startswith(ACCUMULATED):
         cause = "accumulated gradients"
@@ -91,19 +95,29 @@ def _static(
     )
 
 
-def owner_of(name: str, weights: Iterable[str]) -> str:
-    """The weight that a parameter is kept for: ``up.weight`` for ``moments.up.weight``."""
-    known = weights if isinstance(weights, set) else set(weights)
+def owners(names: Iterable[str]) -> dict[str, str]:
+    """The weight that each parameter is kept for, its own name for a weight.
+
+    ``moments.up.weight`` is kept for ``up.weight``.  What something is kept for is a weight itself,
+    however its name begins: ``dense.bias`` beside ``moments.dense.bias``, where ``bias`` is another
+    weight.
+    """
+    known = dict.fromkeys(names)
+    weights = {tail for name in known for tail in _tails(name) if tail in known}
+    return {
+        name: name
+        if name in weights
+        else next((tail for tail in _tails(name) if tail in known), name)
+        for name in known
+    }
+
+
+def _tails(name: str) -> Iterator[str]:
+    """What stands behind each dot of a name, the longest first."""
     place = name.find(".")
     while place >= 0:
-        if name[place + 1 :] in known:
-            return name[place + 1 :]
+        yield name[place + 1 :]
         place = name.find(".", place + 1)
-    return name
-
-
-def _weights_with_state(weights: set[str]) -> set[str]:
-    return {owner for name in weights if (owner := owner_of(name, weights)) != name}
 
 
 def _is_small(item: Parameter) -> bool:
@@ -167,6 +181,6 @@ __all__ = [
     "StaticTensor",
     "by_cause",
     "constant_name",
-    "owner_of",
+    "owners",
     "static_tensors",
 ]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from irtool.cluster.memory_static import owner_of
+from irtool.cluster.memory_static import owners
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS
 from irtool.sharding.check import check
@@ -69,7 +69,7 @@ class Holdings:
     """All parameters of a network on some devices.
 
     ``unknown`` are parameters whose slice is not known, with the reason; ``reports`` what ``check``
-    says of each stage, ``missing`` the stages that left no begin dump.
+    says of each stage; ``seen`` the stages whose slices were read off later dumps, without reports.
     """
 
     devices: int
@@ -77,11 +77,13 @@ class Holdings:
     items: tuple[Holding, ...]
     unknown: Mapping[str, str]
     reports: Mapping[int, Report]
+    seen: frozenset[int] = frozenset()
 
     @property
     def missing(self) -> tuple[int, ...]:
         """Stages of which nothing is known."""
-        return tuple(stage for stage in range(self.stages) if stage not in self.reports)
+        known = self.seen | self.reports.keys()
+        return tuple(stage for stage in range(self.stages) if stage not in known)
 
     @property
     def accepted(self) -> bool | None:
@@ -89,7 +91,7 @@ class Holdings:
         verdicts = [report.accepted for report in self.reports.values()]
         if False in verdicts:
             return False
-        return None if None in verdicts or self.missing else True
+        return None if None in verdicts or not verdicts or self.missing else True
 
     def by_name(self) -> dict[str, Holding]:
         """The parameters by name."""
@@ -129,22 +131,23 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
     for stage, report in reports.items():
         ranks = range(stage * size, (stage + 1) * size)
         weights = _weights(report)
+        owner_of = owners(weights)
         gathers = {item.name: item for item in report.parameters}
         for item in report.parameters:
             if item.name not in weights:
                 continue
-            owner = gathers.get(owner_of(item.name, weights), item)
+            owner = gathers.get(owner_of[item.name], item)
             boxes = _boxes(item, owner, ranks)
             if boxes is None:
                 unknown[item.name] = item.why or "its slice is not known"
                 continue
             shapes[item.name] = item
             found.setdefault(item.name, {}).update(boxes)
-    names = set(shapes)
+    owner_of = owners(shapes)
     items = tuple(
         Holding(
             name,
-            owner_of(name, names),
+            owner_of[name],
             tuple(shapes[name].shape),
             _item_bytes(shapes[name]),
             boxes,

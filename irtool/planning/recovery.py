@@ -83,10 +83,11 @@ class Recovery(Shown):
         why_target: why it is that number.
         ways: plans for that number with what they move, the chosen one first; none: the plan
             stays as it is.
-        moves: what has to be moved, for the chosen plan.
+        moves: what has to be moved, for the chosen plan; None: nobody knows, for want of a plan.
         group_changes: groups of the plan against those of the old one; None if nothing changes.
         growth: where layers were added.
         times: how long it takes.
+        machine: links and prices.
         notes: what could not be said, and what was taken for granted.
     """
 
@@ -106,10 +107,11 @@ class Recovery(Shown):
     legal: tuple[int, ...]
     why_target: str
     ways: tuple[Way, ...]
-    moves: Resharding
+    moves: Resharding | None
     group_changes: GroupChanges | None
     growth: Growth | None
     times: TimeComparison
+    machine: Machine
     notes: tuple[str, ...]
 
     @property
@@ -149,6 +151,7 @@ def recover(
     context: ParallelContext,
     request: Request,
     groups: GroupTable | None = None,
+    seen: Holdings | None = None,
     new_begin: Dump | StageDumps | None = None,
     grown_begin: Dump | StageDumps | None = None,
     statements: int = 0,
@@ -162,6 +165,8 @@ def recover(
         context: its devices and options.
         request: what happened.
         groups: all its communication groups, where its dumps show them; else they are predicted.
+        seen: who holds what, as later dumps show it: for a run without begin dumps (``begin`` is
+            empty then), whose devices can be replaced but not re-planned.
         new_begin: a plan for the new number of devices; without it the planner makes one.
         grown_begin: the network with layers added.
         statements: of the graph that has to be compiled.
@@ -175,23 +180,25 @@ def recover(
     machine = _with_links(machine or default_machine(context.target), assumptions)
     survivors = _survivors(context, request.lost)
     begins = stages_of(begin, context)
-    old = holdings(begins, context)
+    old = seen if seen is not None and not begins else holdings(begins, context)
     target, legal, why = _target(context, request, len(survivors))
     new_context = loaded(context, target)
     given = grown_begin if grown_begin is not None else new_begin
     no_search = ""
     plans: list[Replan] = []
-    if given is not None:
+    if given is not None and begins:
         network = stages_of(given, new_context)
         plans = [given_plan(begins, old, network, new_context, machine)]
-    elif target != context.devices:
+    elif target != context.devices and begins:
         plans, no_search = ways_on(begins, old, new_context, machine, request.search)
     fresh = max(0, target - len(survivors))
     ways = tuple(
         Way(each, reshard(old, each.holdings, survivors, machine, fresh)) for each in plans
     )
     new = ways[0].plan.holdings if ways else old
-    moves = ways[0].moves if ways else reshard(old, old, survivors, machine, fresh)
+    moves: Resharding | None = ways[0].moves if ways else None
+    if not ways and target == context.devices:
+        moves = reshard(old, old, survivors, machine, fresh)
     predicted = predicted_groups(old)
     groups = groups if groups is not None and groups.groups else predicted
     changes = group_changes(predicted, predicted_groups(new)) if ways else None
@@ -203,9 +210,10 @@ def recover(
     times = compare_times(
         assumptions,
         _most_groups(rebuilt),
-        statements if ways else 0,
+        statements if ways or target != context.devices else 0,
         moves,
         sum(item.whole_bytes for item in new.items),
+        bool(old.unknown or old.missing),
     )
     return Recovery(
         context,
@@ -228,7 +236,8 @@ def recover(
         changes,
         growth,
         times,
-        tuple(_notes(old, ways, no_search)),
+        machine,
+        tuple(_notes(old, ways, no_search, moves)),
     )
 
 
@@ -287,12 +296,21 @@ def _most_groups(groups: Sequence[GroupUse]) -> list[int]:
     return max(found.values(), key=sum, default=list[int]())
 
 
-def _notes(old: Holdings, ways: Sequence[Way], no_search: str) -> Iterator[str]:
+def _notes(
+    old: Holdings, ways: Sequence[Way], no_search: str, moves: Resharding | None
+) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
     for name, reason in old.unknown.items():
-        yield f"{name}: {reason}"
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{names[0]}{more}: {reason}"
     if old.missing:
         stages = ", ".join(map(str, old.missing))
-        yield f"no begin dump of stage {stages}: nothing is known of what its ranks hold"
+        kind = "dump" if old.seen else "begin dump"
+        yield f"no {kind} of stage {stages}: nothing is known of what its ranks hold"
+    if moves is None:
+        yield "without a begin dump there is no plan for other devices, so what moves is not known"
     if not ways:
         return
     plan = ways[0].plan

@@ -152,7 +152,7 @@ def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[Grou
             continue
         steps = tuple(rank - group.ranks[0] for rank in group.ranks)
         for stage in range(stages):
-            for ranks in _tiles(steps, range(stage * size, (stage + 1) * size)):
+            for ranks in tiles(steps, range(stage * size, (stage + 1) * size)):
                 if ranks not in known:
                     known.add(ranks)
                     name = group_name(ranks)
@@ -160,7 +160,7 @@ def _shifted(groups: Iterable[GroupUse], devices: int, stages: int) -> list[Grou
     return found
 
 
-def _tiles(steps: Ranks, ranks: range) -> list[Ranks]:
+def tiles(steps: Ranks, ranks: range) -> list[Ranks]:
     """The ranks cut into groups of one form; nothing if they cannot be."""
     free = dict.fromkeys(ranks)
     found: list[Ranks] = []

@@ -73,8 +73,8 @@ class RecoveryTime:
 class TimeComparison:
     """Restore from peers against restart from a checkpoint.
 
-    ``peers`` is None where some slice has no holder left; ``checkpoint_bytes`` is what a
-    checkpoint holds, ``store_seconds`` how long it takes to write one.
+    ``peers`` is None where some slice has no holder left, or nobody knows; ``checkpoint_bytes`` is
+    what a checkpoint holds, ``store_seconds`` how long it takes to write one.
     """
 
     peers: RecoveryTime | None
@@ -89,6 +89,7 @@ def compare_times(
     statements: int,
     moves: Resharding | None,
     state_bytes: int,
+    is_partial: bool = False,
 ) -> TimeComparison:
     """Both ways to go on.
 
@@ -99,6 +100,7 @@ def compare_times(
         statements: of the graph to compile; 0 where a compile cache is valid.
         moves: what peers send; None where the new layout is not known.
         state_bytes: of all parameters and their state, each counted once.
+        is_partial: some parameters' holders are not known, so nobody can say that peers have all.
     """
     a = assumptions
     build = len(groups) * a.group_seconds + sum(groups) * a.rank_seconds
@@ -114,7 +116,7 @@ def compare_times(
         a.checkpoint_steps * a.step_seconds / 2,
     )
     peers: RecoveryTime | None = None
-    if moves is not None and not moves.lost_bytes:
+    if moves is not None and not moves.lost_bytes and not is_partial:
         peers = RecoveryTime(
             a.start_seconds,
             build,

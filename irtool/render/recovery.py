@@ -38,7 +38,7 @@ def recovery_document(view: RecoveryView) -> Document:
     for note in (*found.notes, *view.notes):
         document.add(Note(f"note: {shortened(note, 300)}"))
     if found.happened:
-        assumed = assumptions_text(view.assumptions, found.moves.machine)
+        assumed = assumptions_text(view.assumptions, found.machine)
         document.add(Note(f"assumed: {assumed}"))
     return document
 
@@ -56,11 +56,11 @@ def _after(view: RecoveryView) -> Iterator[Block]:
         yield growth_table(view, found.growth)
     if found.ways:
         yield ways_table(found.ways, found.old_seconds)
-    if found.old.items:
-        yield moves_table(view)
-    if found.moves.peer_bytes:
-        yield levels_table(found)
-        yield links_table(view)
+    if found.moves is not None and found.old.items:
+        yield moves_table(view, found.moves)
+        if found.moves.peer_bytes:
+            yield levels_table(found.moves)
+            yield links_table(view, found.moves)
     if found.plan is not None and found.plan.changes:
         yield changes_table(view, found.plan)
     changes = found.group_changes

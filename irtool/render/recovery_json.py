@@ -123,7 +123,9 @@ def _units(points: Sequence[WeakPoint]) -> list[list[int]]:
     return [list(point.units) for point in points]
 
 
-def _moves_object(moves: Resharding) -> dict[str, object]:
+def _moves_object(moves: Resharding | None) -> dict[str, object]:
+    if moves is None:
+        return {"bytes_moved": None, "levels": None, "links": None, "moves": None}
     return {
         "bytes_moved": moves.peer_bytes,
         "bytes_moved_in_order": moves.identity_bytes,
@@ -172,7 +174,7 @@ def _times_object(found: Recovery, assumptions: Assumptions) -> dict[str, object
         "checkpoint": _time_object(times.checkpoint),
         "checkpoint_bytes": times.checkpoint_bytes,
         "store_seconds": times.store_seconds,
-        "assumptions": assumptions_text(assumptions, found.moves.machine),
+        "assumptions": assumptions_text(assumptions, found.machine),
     }
 
 

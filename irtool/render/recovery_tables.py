@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.planning.growth import Growth
-from irtool.planning.recovery import Recovery, Way
+from irtool.planning.recovery import Way
 from irtool.planning.recovery_groups import GroupChanges
 from irtool.planning.recovery_time import RecoveryTime
 from irtool.planning.replan import Replan
+from irtool.planning.reshard import Resharding
 from irtool.planning.survival import SurvivingSlice, WeakPoint
 from irtool.render.comm_pieces import seconds_text
 from irtool.render.recovery_view import RecoveryView
@@ -153,9 +154,8 @@ def ways_table(ways: Sequence[Way], before: float | None) -> Table:
     return Table(title, columns, rows)
 
 
-def moves_table(view: RecoveryView) -> Table:
+def moves_table(view: RecoveryView, moves: Resharding) -> Table:
     """What each new rank gets, by the links that it takes."""
-    moves = view.recovery.moves
     shown = view.shown(len(moves.moves))
     names = [level.name for level in moves.machine.levels]
     rows: Rows = [
@@ -180,7 +180,7 @@ def moves_table(view: RecoveryView) -> Table:
     return Table(title, columns, rows, max(0, len(moves.moves) - shown), "rank")
 
 
-def levels_table(found: Recovery) -> Table:
+def levels_table(moves: Resharding) -> Table:
     """What goes over links of each kind."""
     columns = (
         text_column("links"), number_column("bytes"), number_column("pairs"),
@@ -197,14 +197,14 @@ def levels_table(found: Recovery) -> Table:
             bytes_text(each.receiver),
             f"{each.seconds:,.3f}",
         ]
-        for each in found.moves.levels
+        for each in moves.levels
     ]
     return Table("Bytes to move by kind of link", columns, rows)
 
 
-def links_table(view: RecoveryView) -> Table:
+def links_table(view: RecoveryView, moves: Resharding) -> Table:
     """The pairs of devices with most to carry."""
-    links = view.recovery.moves.busiest
+    links = moves.busiest
     shown = view.shown(len(links), 8)
     columns = (
         text_column("from"), text_column("to"), number_column("plays rank"), text_column("link"),
@@ -252,10 +252,12 @@ def times_table(view: RecoveryView) -> Table:
         number_column("in all"),
         text_column("largest"),
     )
+    lost = bool(view.recovery.lost)
+    missing = "not possible" if lost else "not known"
     rows: Rows = []
     for name, way in ways:
         if way is None:
-            rows.append([f"{name}: not possible", *[None] * (len(columns) - 2), ""])
+            rows.append([f"{name}: {missing}", *[None] * (len(columns) - 2), ""])
         else:
             texts = [f"{seconds:,.1f}" for _, seconds in way.terms()]
             rows.append([name, *texts, f"{way.total:,.1f}", way.largest])

@@ -46,6 +46,10 @@ def answer_text(view: RecoveryView) -> str:
         return f"{target} from a checkpoint: {plural(len(found.lost), 'slice')} have no holder left"
     if not found.old.items:
         return f"{target}: nothing is known of who holds what"
+    if found.old.unknown or found.old.missing:
+        return f"{target}: nothing is lost of what is known; not all is"
+    if found.moves is None:
+        return f"{target}: everything survives"
     moved = found.moves.peer_bytes
     return f"{target}: everything survives, {bytes_text(moved)} move between devices"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,51 @@ def test_mistakes_are_explained(
     assert status == 2
     assert words in err
     assert "Traceback" not in err
+
+
+# -- runs that left only validate dumps ----------------------------------------------------------
+
+
+@pytest.fixture
+def only_validate(samples: Path, tmp_path: Path) -> Path:
+    for rank in (0, 4):
+        folder = tmp_path / f"rank_{rank}"
+        folder.mkdir()
+        path = samples / f"pipeline_run/rank_{rank}/20_validate_0080.ir"
+        shutil.copy(path, folder / path.name)
+    return tmp_path
+
+
+def test_validate_dumps_alone_tell_who_holds_the_same(
+    capsys: pytest.CaptureFixture[str], only_validate: Path, samples: Path
+) -> None:
+    status, out, _ = run(capsys, only_validate, "--lost", 2, "--format", "json")
+    found = json.loads(out)
+    assert status == 1  # what moves is not known
+    assert found["moves"] is None
+    assert any("there is no begin dump" in note for note in found["notes"])
+    _, out, _ = run(capsys, samples / "pipeline_run", "--lost", 2, "--format", "json")
+    whole = json.loads(out)
+    for key in ("weak_points", "common_replicas", "slices_lost", "groups_rebuilt", "classes"):
+        assert found[key] == whole[key], key
+    survivors, known = (
+        {each["parameter"]: each["survivors"] for each in one["slices_surviving"]}
+        for one in (whole, found)
+    )
+    assert survivors == known
+
+
+def test_validate_dumps_alone_tell_what_a_new_device_gets(
+    capsys: pytest.CaptureFixture[str], only_validate: Path
+) -> None:
+    status, out, _ = run(capsys, only_validate, "--lost", 2, "--add-devices", 1)
+    assert status == 0
+    assert out.startswith("go on with 8 devices: everything survives, 96.0 KiB move")
+
+
+def test_nothing_can_be_compared_with_validate_dumps(
+    capsys: pytest.CaptureFixture[str], only_validate: Path, samples: Path
+) -> None:
+    status, _, err = run(capsys, only_validate, "--grown", samples / "pipeline_run")
+    assert status == 2
+    assert "without a begin dump of the run there is nothing to compare with" in err
