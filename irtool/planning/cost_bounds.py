@@ -350,7 +350,7 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
             if way == "any order":
                 joined &= bit == last - 1
             else:
-                joined &= (bit == last + 1) & (uncut | (leads if grows else False))
+                joined &= (bit == last + 1) & (uncut | (leads & ~inside if grows else False))
             ended = wanted & ~joined & (length > 0)
         else:
             ended = length > 0

@@ -7,9 +7,11 @@ alike share their candidates and tables, so that repeated layers cost nothing to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -101,13 +103,37 @@ class PricedLink:
     table: LinkTable
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Shared:
+    """A weight of several operators, all of which want it in one layout.
+
+    ``users``: variables with the number of the layout that each candidate wants (-1: one that not
+    all can have); ``values``: for each of them a table of candidates and layouts, 0 or infinite;
+    ``nothing``: a 0 for each layout.
+    """
+
+    users: tuple[tuple[int, Ints], ...]
+    values: tuple[Floats, ...]
+    nothing: Floats
+
+    @property
+    def count(self) -> int:
+        """How many layouts there are."""
+        return len(self.nothing)
+
+    def agrees(self, choices: Sequence[int]) -> bool:
+        """Whether all operators want the same layout under some choices."""
+        found = {int(numbers[choices[at]]) for at, numbers in self.users}
+        return len(found) == 1 and -1 not in found
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """The tables of a network.
 
-    ``nodes``: the variables; ``memory``: bytes by candidate; ``equal``: pairs that must agree on a
-    weight's layout; ``constant`` and ``constant_memory``: what no choice changes; ``current``: by
-    variable the candidate that the dump has now, if it has one.
+    ``nodes``: the variables; ``memory``: bytes by candidate; ``shared``: operators that must agree
+    on a weight's layout; ``constant`` and ``constant_memory``: what no choice changes;
+    ``current``: by variable the candidate that the dump has now, if it has one.
     """
 
     structure: Structure
@@ -118,7 +144,7 @@ class Model:
     unary: tuple[Floats, ...]
     memory: tuple[Floats, ...]
     links: tuple[PricedLink, ...]
-    equal: tuple[Table, ...]
+    shared: tuple[Shared, ...]
     constant: float
     constant_memory: float
     current: tuple[int | None, ...]
@@ -133,6 +159,46 @@ class Model:
             for item in self.links
         ]
         return [*found, *self.equal]
+
+    @cached_property
+    def equal(self) -> tuple[Table, ...]:
+        """Pairs that must agree on a weight's layout: 0 where they do, infinite elsewhere."""
+        made: dict[object, Floats] = {}
+        found: list[Table] = []
+        for each in self.shared:
+            first, *others = each.users
+            for other in others:
+                key = id(first[1]), id(other[1])
+                if key not in made:
+                    same = first[1][:, None] == other[1][None, :]
+                    made[key] = np.where(same & (first[1] >= 0)[:, None], 0.0, inf)
+                found.append(Table((first[0], other[0]), made[key]))
+        return tuple(found)
+
+    def tables(
+        self, unary: Sequence[Floats], shared: Collection[int] = ()
+    ) -> tuple[list[int], list[Floats], list[Table]]:
+        """The model for a search: sizes, numbers and tables of all variables.
+
+        Args:
+            unary: numbers of the operators' candidates.
+            shared: which of the weights that several operators use have one layout; the others are
+                left out. Each of them is a variable behind the operators: its layout. It has few
+                values, and makes tables small that would have to hold an operator's.
+        """
+        sizes = [len(each) for each in self.candidates]
+        numbers = list(unary)
+        pairs = self.pairs()[: len(self.links)]
+        for number in shared:
+            each = self.shared[number]
+            at = len(sizes)
+            sizes.append(each.count)
+            numbers.append(each.nothing)
+            pairs += [
+                Table((variable, at), values)
+                for (variable, _), values in zip(each.users, each.values, strict=True)
+            ]
+        return sizes, numbers, pairs
 
     def chosen(self, choices: Sequence[int]) -> dict[Node, Candidate]:
         """The candidates of some choices."""
@@ -176,7 +242,7 @@ class _Builder:
         default_factory=dict[object, tuple[Floats, Floats]]
     )
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
-    sames: dict[object, Floats] = field(default_factory=dict[object, Floats])
+    shared: dict[object, _Numbered] = field(default_factory=dict[object, "_Numbered"])
 
     def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
         structure = self.structure
@@ -224,7 +290,7 @@ class _Builder:
             tuple(unary),
             tuple(memory),
             tuple(links),
-            tuple(self._equal(place, candidates)),
+            tuple(self._shared(place, candidates)),
             constant,
             held,
             tuple(
@@ -329,38 +395,53 @@ class _Builder:
             [_price(chains, link, item.judgement, item.judgement) for item in candidates.items]
         )
 
-    def _equal(self, place: Mapping[Node, int], candidates: Sequence[Candidates]) -> list[Table]:
+    def _shared(
+        self, place: Mapping[Node, int], candidates: Sequence[Candidates]
+    ) -> Iterator[Shared]:
         """All users of a weight want it in one layout."""
-        found: list[Table] = []
         for parameter in self.structure.parameters:
-            users = [ref for ref in parameter.users if ref.node in place]
-            for other in users[1:]:
-                first = users[0]
-                if first.node is None or other.node is None or first.node is other.node:
-                    continue
-                pair = sorted(((place[first.node], first), (place[other.node], other)),
-                              key=lambda each: each[0])  # fmt: skip
-                values = self._same(
-                    pair[0][1], candidates[pair[0][0]], pair[1][1], candidates[pair[1][0]]
-                )
-                found.append(Table((pair[0][0], pair[1][0]), values))
-        return found
-
-    def _same(self, first: Ref, a: Candidates, second: Ref, b: Candidates) -> Floats:
-        key = (_end(first), id(a), _end(second), id(b))
-        found = self.sames.get(key)
-        if found is None:
-            left = [first.of(item.judgement) for item in a.items]
-            right = [second.of(item.judgement) for item in b.items]
-            found = np.array(
-                [
-                    [0.0 if x is not None and y is not None and x.same_as(y) else inf
-                     for y in right]
-                    for x in left
-                ]
+            users = {ref.node: ref for ref in parameter.users if ref.node in place}
+            if len(users) < 2:
+                continue
+            ends = sorted(
+                (place[node], ref) for node, ref in users.items() if node is not None
             )  # fmt: skip
-            self.sames[key] = found
-        return found
+            key = tuple((id(candidates[at]), _end(ref)) for at, ref in ends)
+            if key not in self.shared:
+                self.shared[key] = _numbered(
+                    [(ref, candidates[at]) for at, ref in ends]
+                )  # fmt: skip
+            numbers, values, nothing = self.shared[key]
+            at = tuple(variable for variable, _ in ends)
+            yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
+
+
+_Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
+
+
+def _numbered(users: Sequence[tuple[Ref, Candidates]]) -> _Numbered:
+    """Layouts of a weight as numbers, by user and candidate: -1 where not all users can have it.
+
+    And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
+    """
+    known: dict[tuple[int, tuple[str, int]], list[object]] = {}
+    for ref, candidates in users:
+        key = id(candidates), _end(ref)
+        if key not in known:
+            layouts = [ref.of(item.judgement) for item in candidates.items]
+            known[key] = [x and (x.tensor_shape, x.strides()) for x in layouts]
+    first, *others = known.values()
+    number: dict[object, int] = {}
+    for layout in first:
+        if layout is not None and all(layout in each for each in others):
+            number.setdefault(layout, len(number))
+    made: dict[tuple[int, tuple[str, int]], tuple[Ints, Floats]] = {}
+    for key, each in known.items():
+        numbers = np.array([number.get(layout, -1) for layout in each], dtype=np.int64)
+        fits = numbers[:, None] == np.arange(max(1, len(number)), dtype=np.int64)[None, :]
+        made[key] = numbers, np.where(fits, 0.0, inf)
+    ends = [made[id(candidates), _end(ref)] for ref, candidates in users]
+    return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(max(1, len(number)))
 
 
 def kept_bytes(judged: Judged, judgement: Judgement) -> float:

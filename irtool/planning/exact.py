@@ -14,6 +14,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,12 @@ Floats = npt.NDArray[np.float64]
 
 MOST_ENTRIES = 30_000_000
 """Entries of one table; larger ones are divided."""
+MOST_SUMS = 16
+"""Sums that are looked at for a table, over the entries that it may have."""
+
+
+PIECE = 1 << 17
+"""Entries of a sum that are made at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -137,13 +145,18 @@ def _eliminated(
     groups: list[list[Table]] = []
     ordered = sorted(tables, key=lambda table: -table.values.size)
     everything = {other for table in tables for other in table.variables}
-    if _size(sizes, everything) <= most:
+
+    def fits(variables: set[int]) -> bool:
+        size = _size(sizes, variables)
+        return size <= most * MOST_SUMS and size <= most * sizes[variable]
+
+    if fits(everything):
         groups = [tables]
     else:
         for table in ordered:
             for group in groups:
                 union = {other for each in group for other in each.variables}
-                if _size(sizes, union | set(table.variables)) <= most:
+                if fits(union | set(table.variables)):
                     group.append(table)
                     break
             else:
@@ -162,14 +175,53 @@ def _least(variable: int, tables: list[Table], sizes: Sequence[int], memo: Memo)
     rest = tuple(other for other in union if other != variable)
     found = memo.results.get(key)
     if found is None:
-        total = np.zeros([sizes[other] for other in union])
-        for table in tables:
-            shape = [sizes[other] if other in table.variables else 1 for other in union]
-            total += np.reshape(table.values, shape)
-        found = total.min(axis=place[variable])
+        parts = [
+            np.reshape(table.values, [sizes[v] if v in table.variables else 1 for v in union])
+            for table in tables
+        ]
+        found = _least_sum(parts, [sizes[other] for other in union], place[variable])
         memo.results[key] = found
         memo.kept += [table.values for table in tables]
     return Table(rest, found)
+
+
+def _least_sum(parts: list[Floats], shape: list[int], axis: int) -> Floats:
+    """The least along one axis of a sum of arrays that are broadcast to a shape.
+
+    Large sums are made piece by piece along the other axes, so that a piece stays in the cache.
+    """
+    outer = sorted((at for at in range(len(shape)) if at != axis), key=lambda at: shape[at])
+    inner = prod(shape)
+    cut: list[int] = []
+    while inner > PIECE and len(outer) > 1:
+        cut.append(outer.pop(0))
+        inner //= shape[cut[-1]]
+    base = [part for part in parts if all(part.shape[at] == 1 for at in cut)]
+    others = [part for part in parts if not all(part.shape[at] == 1 for at in cut)]
+    common = _sum(base, [1 if at in cut else size for at, size in enumerate(shape)])
+    found = np.empty([1 if at == axis else size for at, size in enumerate(shape)])
+    for places in product(*(range(shape[at]) for at in cut)):
+        total = common
+        for part in others:
+            total = total + _piece(part, cut, places)
+        _piece(found, cut, places)[...] = total.min(axis=axis, keepdims=True)
+    return found.squeeze(axis)
+
+
+def _piece(values: Floats, cut: list[int], places: tuple[int, ...]) -> Floats:
+    """The part of an array at some places of some axes; the axes stay."""
+    index = [slice(None)] * values.ndim
+    for at, place in zip(cut, places, strict=True):
+        if values.shape[at] > 1:
+            index[at] = slice(place, place + 1)
+    return values[tuple(index)]
+
+
+def _sum(parts: list[Floats], shape: list[int]) -> Floats:
+    total = np.zeros(shape)
+    for part in parts:
+        total += part
+    return total
 
 
 def _decoded(order: list[tuple[int, list[Table]]], count: int) -> tuple[int, ...]:

@@ -30,25 +30,37 @@ class Search:
     model: Model
     memo: Memo = field(default_factory=Memo)
     rounds: int = 0
+    shared: list[int] = field(default_factory=list[int])
+    """Weights that must lie in one layout: the others do so by themselves, up to now."""
 
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
         """Choices with the least sum, the sum, and the bound; prices are exact at the end."""
         model = self.model
-        sizes = [len(each) for each in model.candidates]
         best: tuple[int, ...] | None = None
         value, bound = inf, -inf
         for _ in range(MOST_ROUNDS):
             self.rounds += 1
-            solution = solve(sizes, unary, model.pairs(), self.memo)
+            solution = solve(*model.tables(unary, self.shared), self.memo)
+            choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
-            new = self.refine(solution.choices)
-            reached = value_of(solution.choices, unary, model.pairs())
+            new = self.refine(choices) or self.share(choices)
+            reached = value_of(choices, unary, model.pairs())
             if best is None or reached < value:
-                best, value = solution.choices, reached
+                best, value = choices, reached
             if not new or value <= bound * (1 + 1e-9):
                 break
         assert best is not None
         return best, value, min(bound, value)
+
+    def share(self, choices: tuple[int, ...]) -> bool:
+        """Demand one layout of weights whose users disagree; whether there were any."""
+        apart = [
+            number
+            for number, each in enumerate(self.model.shared)
+            if number not in self.shared and not each.agrees(choices)
+        ]
+        self.shared += apart
+        return bool(apart)
 
     def refine(self, choices: tuple[int, ...]) -> bool:
         """Ask for the prices that some choices use; whether there were any to ask for."""

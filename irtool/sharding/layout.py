@@ -154,9 +154,9 @@ class TensorLayout:
         """
         if self == other:
             return True
-        return self.tensor_shape == other.tensor_shape and self._strides() == other._strides()
+        return self.tensor_shape == other.tensor_shape and self.strides() == other.strides()
 
-    def _strides(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+    def strides(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Per dimension the (size, stride in ranks) of its axes, adjacent ones merged."""
         found: list[tuple[tuple[int, int], ...]] = []
         for entry in self.tensor_map:
