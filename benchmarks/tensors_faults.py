@@ -86,7 +86,7 @@ FAULTS["networks"] = {
     "llama-one_weight": r"linear\.19", "llama-half_head": r"linear\.20",
     "llama-seed": r"embedding\.0",
     "llama-lr": _STEP, "llama-decay": _STEP, "llama-coupled_decay": _STEP, "llama-beta2": _STEP,
-    "llama-adam_eps": _STEP, "llama-clip": r"clip|norm|" + _STEP, "llama-unscaled": r"__mul__\.44",
+    "llama-adam_eps": _STEP, "llama-clip": r"clip|norm|" + _STEP, "llama-unscaled": r"lerp_",
     "llama-micro_mean": _STEP, "llama-no_decay_bias": _STEP,
     "conv-padding": r"conv2d\.3|pad", "conv-padding_mode": r"conv2d\.3|pad",
     "conv-dilation": r"conv2d\.3", "conv-flipped": r"conv2d\.3",
@@ -98,7 +98,7 @@ FAULTS["networks"] = {
     "conv-bn_eps": r"batch_norm\.2", "conv-mse": r"cross_entropy|mse", "conv-seed": r"conv2d\.0",
     "conv-one_weight": r"group_norm\.0", "conv-half_head": r"linear\.0",
     "conv-lr": _STEP, "conv-nesterov": _STEP, "conv-decay": _STEP,
-    "conv-clip": r"clip|norm|" + _STEP, "conv-unscaled": r"__mul__\.0",
+    "conv-clip": r"clip|norm|" + _STEP, "conv-unscaled": r"add\.0",
     "encoder-place": r"__add__\.0|roll", "encoder-last": r"linear\.5",
     "encoder-abs": r"linear\.5|abs",
     "encoder-pad": r"multi_head_attention_forward\.0|masked_fill_|__g[et]__",
@@ -200,8 +200,10 @@ def judge(
 def named(found: RunComparison) -> str:
     """What the answer names first: hyperparameters, then the operator."""
     first = found.first
-    told = "".join(f"hyperparameter {row.name} " for row in found.told_differently
-                   if row.name != "initial weights")  # fmt: skip
+    shown = ("initial weights", "loss scale (right over left)")  # by the tensors themselves
+    told = "".join(
+        f"hyperparameter {row.name} " for row in found.told_differently if row.name not in shown
+    )
     if first is None:
         return told
     makers = [each.name for each in (first.maker_left, first.maker_right) if each is not None]

@@ -85,15 +85,13 @@ class Evidence:
     context: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def hyperparameters(
-    left: Evidence, right: Evidence, weights: tuple[bool | None, str] = (None, "")
-) -> list[Row]:
+def hyperparameters(left: Evidence, right: Evidence, more: Sequence[Row] = ()) -> list[Row]:
     """All that either side tells, the usual order first.
 
     Args:
         left: one side.
         right: the other.
-        weights: whether the initial weights are equal, and in words.
+        more: rows that only the comparison of tensors can tell.
     """
     sides = [_values(each) for each in (left, right)]
     rows: list[Row] = []
@@ -102,9 +100,7 @@ def hyperparameters(
         same = _same(list(ours), list(theirs)) if ours and theirs else None
         where = next(iter((*ours.values(), *theirs.values())), "")
         rows.append(Row(name, _text(ours), _text(theirs), same, where))
-    if weights[1]:
-        rows.append(Row("initial weights", weights[1], weights[1], weights[0]))
-    return sorted(rows, key=_rank)
+    return sorted((*rows, *more), key=_rank)
 
 
 def _rank(row: Row) -> tuple[int, str]:

@@ -17,6 +17,7 @@ from irtool.compare.run_tensors import (
     read_unit,
     unit_name,
 )
+from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.verdict import Judged
 
@@ -101,7 +102,7 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
         Evidence(side.dump, _first_tensors(found, which), side.losses, side.context)
         for which, side in enumerate((left, right))
     )
-    found.hyperparameters = hyperparameters(ours, theirs, _initial_weights(found))
+    found.hyperparameters = hyperparameters(ours, theirs, _told_by_tensors(found))
     if found.graphs is not None and not found.units:
         from irtool.compare.suspects import suspects
 
@@ -161,13 +162,25 @@ def _add_missing(found: RunComparison) -> None:
         found.missing.append(f"tensors: no step of a rank is in both ({texts[0]}; {texts[1]})")
 
 
-def _initial_weights(found: RunComparison) -> tuple[bool | None, str]:
+def _told_by_tensors(found: RunComparison) -> list[Row]:
+    """Hyperparameters that show only where tensors are held against each other."""
+    rows: list[Row] = []
+    if found.units and found.units[0].comparison is not None:
+        rows += _initial_weights(found.units[0].comparison)
+    shown = found.shown
+    if shown is not None and shown.comparison is not None:
+        scale = shown.comparison.gradient_scale
+        if scale != 1.0:
+            where = "all gradients are that many times those of the other side"
+            sides = ("1", f"{scale:g}") if scale > 1 else (f"{1 / scale:g}", "1")
+            rows.append(Row("loss scale (right over left)", *sides, False, where))
+    return rows
+
+
+def _initial_weights(comparison: TensorComparison) -> list[Row]:
     """Whether parameters are equal where they are first used, by the first unit's tensors."""
-    if not found.units or found.units[0].comparison is None:
-        return None, ""
-    comparison = found.units[0].comparison
     if (comparison.left.step or 0) > 0:
-        return None, ""
+        return []
     total = 0
     differing: list[tuple[float, str]] = []
     seen: set[tuple[int, ...]] = set()
@@ -179,14 +192,14 @@ def _initial_weights(found: RunComparison) -> tuple[bool | None, str]:
             if places[0] not in op.parameters or places in seen:
                 continue
             seen.add(places)
-            measure = comparison.measures[places]
             total += 1
             if item.parameter and item.output == places:
-                differing.append((measure.error, op.name))
+                differing.append((comparison.measures[places].error, op.name))
     if not total:
-        return None, ""
+        return []
+    text, same = f"equal ({total} compared)", True
     if differing:
         worst = max(differing)
         text = f"{len(differing)} of {total} differ, most at {worst[1]} ({worst[0]:.2g} relative)"
-        return False, text
-    return True, f"equal ({total} compared)"
+        same = False
+    return [Row("initial weights", text, text, same)]

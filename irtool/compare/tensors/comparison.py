@@ -13,6 +13,7 @@ from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing import pair_operators, pair_tensors
+from irtool.compare.tensors.scaling import gradient_scale
 from irtool.compare.tensors.transposed import measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node
@@ -31,6 +32,7 @@ class TensorComparison:
         first: the first operator that introduces error.
         fingerprints: of two frameworks, how many distinct tensors of the left dump have a partner
             by value: ``{"forward": (found, all), "backward": (found, all)}``.
+        gradient_scale: the factor of the right run's gradients, 1 where they have none.
     """
 
     left: TensorRun
@@ -43,6 +45,7 @@ class TensorComparison:
     joined_right: Joined | None = None
     first: Judged | None = None
     fingerprints: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    gradient_scale: float = 1.0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -98,6 +101,7 @@ def compare_tensors(
     measures = dict(zip(wanted, found, strict=True))
     measure_transposed(left, right, zip(pairs, slots, strict=True), measures)
     _state_norms(left, right, measures)
+    scale = gradient_scale(pairs, slots, measures)
     same = left.framework == right.framework or not left.framework or not right.framework
     makers = Makers(left, right, pairs)
     judge = Judge(left, right, measures, makers, same, parameters_known, changed or {})
@@ -111,6 +115,7 @@ def compare_tensors(
         [op for op in left.ops if op.index not in taken[0]],
         [op for op in right.ops if op.index not in taken[1]],
         first=_first(judged, makers),
+        gradient_scale=scale,
     )
 
 

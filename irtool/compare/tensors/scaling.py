@@ -1,0 +1,94 @@
+"""Gradients of a run whose loss is scaled: a power of two times those of the other run.
+
+Half precision needs the loss scaled up, so that small gradients do not vanish, and the optimizer
+takes the factor out again.  What lies between is right, only larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from irtool.compare.tensors.measure import Measure
+from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.verdict import Places
+
+_LEAST = 6
+"""Binary logarithm of the smallest scale that is believed: a smaller factor may be a fault."""
+_SHARE = 0.7
+"""Share of the gradients that have to agree on it."""
+_NEAR = 0.25
+"""How far, in powers of two, norms may be from an exact factor."""
+
+
+def gradient_scale(
+    pairs: Sequence[OpPair], slots: Sequence[Slots], measures: dict[Places, Measure]
+) -> float:
+    """Right gradients over left ones: a power of two, 1 where they are not scaled.
+
+    ``measures`` of the gradients become what they are without the factor.
+    """
+    scaled = [measures[places] for places in _gradients(pairs, slots)]
+    found = Counter(
+        power for m in scaled if m.left > 0 and (power := _power(m.right / m.left)) is not None
+    )
+    if not found:
+        return 1.0
+    power, times = found.most_common(1)[0]
+    if abs(power) < _LEAST or times < _SHARE * sum(found.values()):
+        return 1.0
+    scale = 2.0**power
+    for places in (*_gradients(pairs, slots), *_losses(pairs, slots, scale)):
+        measure = measures[places]
+        if measure.left > 0 and _power(measure.right / measure.left) == power:
+            measures[places] = _without(measure, scale)
+    return scale
+
+
+def _gradients(pairs: Sequence[OpPair], slots: Sequence[Slots]) -> Iterator[Places]:
+    for pair, each in zip(pairs, slots, strict=True):
+        if pair.left.phase == "backward":
+            yield from (*each.inputs, *each.outputs)
+
+
+def _losses(pairs: Sequence[OpPair], slots: Sequence[Slots], scale: float) -> Iterator[Places]:
+    """What the factor itself multiplies."""
+    for pair, each in zip(pairs, slots, strict=True):
+        if pair.left.phase == "forward" and family(pair.left.type) == "product":
+            ours, theirs = pair.left.attributes, pair.right.attributes
+            if any(_is_times(ours.get(name), theirs.get(name), scale) for name in ours):
+                yield from each.outputs
+
+
+def _is_times(left: object, right: object, scale: float) -> bool:
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        return False
+    return bool(left) and math.isclose(right / left, scale, rel_tol=1e-9)
+
+
+def _power(ratio: float) -> int | None:
+    """The power of two that a ratio is near to."""
+    if not ratio > 0 or not math.isfinite(ratio):
+        return None
+    exact = math.log2(ratio)
+    power = round(exact)
+    return power if abs(exact - power) <= _NEAR else None
+
+
+def _without(measure: Measure, scale: float) -> Measure:
+    """A measure against the right tensor without its factor.
+
+    From the norms and the distance alone, through the product of both tensors.
+    """
+    left, right = measure.left, measure.right
+    other = right / scale
+    largest = max(left, other)
+    if not measure.exact:
+        return measure._replace(error=abs(left - other) / largest, right=other)
+    product = (left * left + right * right - measure.distance**2) / 2
+    square = (left * left + other * other - 2 * product / scale) / (largest * largest)
+    resolution = 2.0**-48 * max(scale, 1 / scale)
+    error = math.sqrt(square) if square > resolution else 0.0
+    return measure._replace(error=error, right=other)
