@@ -62,4 +62,4 @@ def numpy_code(dtype: str) -> str | None:
 
 def coarsest(dtypes: list[str]) -> float:
     """The unit roundoff of the coarsest float type among some; 0 if there is none."""
-    return max((_ROUNDOFF.get(dtype, 0.0) for dtype in dtypes), default=0.0)
+    return max([_ROUNDOFF.get(dtype, 0.0) for dtype in dtypes], default=0.0)

@@ -12,8 +12,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, cast
 
 from irtool.compare.tensors.dtypes import dtype_name
@@ -21,7 +22,6 @@ from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, Pha
 from irtool.compare.tensors.semantics import parameter_places
 from irtool.ir.run import MsprobeDump
 
-_API = re.compile(r"(?P<kind>[^.]+)\.(?P<api>.+)\.(?P<call>\d+)\.(?P<way>forward|backward)")
 _MODULE = re.compile(
     r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
     r"\.(?P<way>forward|backward|parameters_grad)(?:\.(?P<call>\d+))?"
@@ -66,10 +66,10 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
     except ValueError as error:
         detail = str(error).partition(":")[0].lower()
         raise NoTensors(f"dump.json is cut off or damaged ({detail})") from None
-    data: Any = document.get("data") if isinstance(document, dict) else None
+    header = cast("dict[str, Any]", document if isinstance(document, dict) else {})
+    data = header.get("data")
     if not isinstance(data, dict) or not data:
         raise NoTensors("dump.json holds no operators: was the run stopped before it was written?")
-    header = cast("dict[str, Any]", document)
     folder = os.path.join(dump.path, "dump_tensor_data")
     has_files = header.get("task") == "tensor" and os.path.isdir(folder)
     reader = _Reader(f"{folder}{os.sep}" if has_files else "")
@@ -78,15 +78,16 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
             reader.entry(name, cast("dict[str, Any]", entry))
         else:
             reader.complaints.append(f"{name}: not an operator")
+    columns = reader.columns()
     _mark_optimizer(reader.ops)
     _add_sources(reader.ops, dump.path)
     _add_owners(reader.ops, dump.path)
     return TensorRun(
         path,
         "msprobe",
-        reader.level(),
+        _level(columns),
         str(header.get("framework") or _framework(reader.ops)),
-        reader.columns,
+        columns,
         reader.ops,
         dump.rank,
         dump.step,
@@ -95,23 +96,17 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
 
 
 class _Reader:
-    """Entries to operators; leaves to columns."""
+    """Entries to operators; leaves are collected, and become columns all at once."""
 
     def __init__(self, folder: str) -> None:
-        self.columns = Columns()
         self.ops: list[Op] = []
         self.complaints: list[str] = []
         self._folder = folder
-
-    def level(self) -> Level:
-        if any(self.columns.files):
-            return "tensors"
-        if all(map(math.isnan, self.columns.most)) and any(self.columns.hashes):
-            return "md5"
-        return "statistics"
+        self._labels: list[str] = []
+        self._leaves: list[dict[str, Any]] = []
 
     def entry(self, name: str, entry: Mapping[str, Any]) -> None:
-        _, type_, phase, owner, call, is_module = _parsed(name)
+        type_, phase, owner, call, is_module = _parsed(name)
         attributes: dict[str, object] = {}
         inputs: list[int] = []
         outputs: list[int] = []
@@ -119,31 +114,28 @@ class _Reader:
         if ".parameters_grad" in name:
             for key, values in entry.items():
                 self._walk(values, f"{key}.grad", outputs, attributes)
-        elif phase == "backward":
-            self._walk(entry.get("input"), "input", inputs, attributes)
-            self._walk(entry.get("output"), "output", outputs, attributes)
         else:
             self._walk(entry.get("input_args", entry.get("input")), "input", inputs, attributes)
             named = entry.get("input_kwargs")
             if named:
                 self._walk(named, "input", inputs, attributes)
-            for key, value in (entry.get("parameters") or {}).items():
+            for key, value in _items(entry.get("parameters")):
                 self._walk(value, key, parameters, attributes)
             self._walk(entry.get("output"), "output", outputs, attributes)
-            if not is_module:
-                labels = self.columns.labels
-                wanted = {f"input.{place}" for place in parameter_places(type_)}
-                parameters += [at for at in inputs if labels[at] in wanted]
-        extra = [at for at in parameters if at not in inputs] if is_module else []
+        if is_module:
+            inputs += parameters
+        elif phase == "forward" and (wanted := _parameter_labels(type_)):
+            labels = self._labels
+            parameters += [at for at in inputs if labels[at] in wanted]
         self.ops.append(
             Op(
                 len(self.ops),
                 name,
                 type_,
                 phase,
-                [*inputs, *extra] if extra else inputs,
+                inputs,
                 outputs,
-                frozenset(parameters),
+                frozenset(parameters) if parameters else _NONE,
                 attributes,
                 owner,
                 call,
@@ -155,16 +147,31 @@ class _Reader:
         self, value: Any, label: str, places: list[int], attributes: dict[str, object]
     ) -> None:
         """A leaf, or lists and maps of leaves, however deep."""
-        if value.__class__ is list and not _is_nested(value):  # nearly always
-            for n, item in enumerate(value):
-                if item is None:
-                    continue
-                if "shape" in item:
-                    places.append(self._tensor(item, _label(label, n)))
-                elif "type" in item:
-                    attributes[_label(label, n)] = item.get("value")
-            return
-        pending: list[tuple[Any, str]] = [(value, label)]
+        if value.__class__ is not list:
+            value = [(value, label)]
+        else:
+            leaves, labels = self._leaves, self._labels
+            deep: list[tuple[Any, str]] = []
+            for n, item in enumerate(cast("list[Any]", value)):
+                if item.__class__ is dict and not deep:  # nearly always
+                    if "shape" in item:
+                        places.append(len(leaves))
+                        leaves.append(item)
+                        labels.append(_label(label, n))
+                        continue
+                    if "type" in item:
+                        attributes[_label(label, n)] = item.get("value")
+                        continue
+                if item is not None:
+                    deep.append((item, _label(label, n)))
+            value = deep
+        if value:
+            self._walk_deep(value, places, attributes)
+
+    def _walk_deep(
+        self, pending: list[tuple[Any, str]], places: list[int], attributes: dict[str, object]
+    ) -> None:
+        pending.reverse()
         while pending:
             value, label = pending.pop()
             if isinstance(value, list):
@@ -173,37 +180,61 @@ class _Reader:
             elif isinstance(value, dict):
                 leaf = cast("dict[str, Any]", value)
                 if "shape" in leaf:
-                    places.append(self._tensor(leaf, label))
+                    places.append(len(self._leaves))
+                    self._leaves.append(leaf)
+                    self._labels.append(label)
                 elif "type" in leaf:
                     attributes[label] = leaf.get("value")
                 else:
                     pending += [(item, f"{label}.{key}") for key, item in leaf.items()][::-1]
 
-    def _tensor(self, leaf: dict[str, Any], label: str) -> int:
-        file = leaf.get("data_name")
-        most, least = leaf.get("Max"), leaf.get("Min")
-        mean, norm = leaf.get("Mean"), leaf.get("Norm")
-        columns = self.columns
-        columns.labels.append(label)
-        columns.dtypes.append(dtype_name(leaf.get("dtype") or ""))
-        columns.shapes.append(tuple(leaf.get("shape") or ()))
-        columns.most.append(most if most.__class__ is float else _number(most))
-        columns.least.append(least if least.__class__ is float else _number(least))
-        columns.mean.append(mean if mean.__class__ is float else _number(mean))
-        columns.norm.append(norm if norm.__class__ is float else _number(norm))
-        columns.broken.append(1 if _is_nan(most) or _is_nan(least) else -1)
-        columns.hashes.append(leaf.get("md5") or leaf.get("xor") or "")
+    def columns(self) -> Columns:
+        """The figures of all tensors."""
+        leaves = self._leaves
+        try:
+            rows = list(map(_FIGURES, leaves))
+        except KeyError:  # with checksums, or of older versions, there are others
+            rows = [tuple(map(leaf.get, _NAMES)) for leaf in leaves]
+        given: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
+        shapes, dtypes, *figures = given or [[] for _ in _NAMES]
+        most, least, mean, norm = map(_numbers, figures)
+        spelt = {text: dtype_name(str(text or "")) for text in set(map(str, dtypes))}
+        return Columns(
+            self._labels,
+            [spelt[str(text)] for text in dtypes],
+            _shapes(shapes),
+            most,
+            least,
+            mean,
+            norm,
+            _broken(figures[0], figures[1]),
+            [str(leaf.get("md5") or leaf.get("xor") or "") for leaf in leaves],
+            self._files(),
+        )
+
+    def _files(self) -> list[str]:
         folder = self._folder
-        columns.files.append(folder + file if folder and file and file != "-1" else "")
-        return len(columns.labels) - 1
+        if not folder:
+            return [""] * len(self._leaves)
+        names = [leaf.get("data_name") for leaf in self._leaves]
+        return [f"{folder}{name}" if name and name != "-1" else "" for name in names]
 
 
-def _is_nested(items: Any) -> bool:
-    """Whether a list holds more than leaves."""
-    for item in items:
-        if item is not None and not (item.__class__ is dict and "type" in item):
-            return True
-    return False
+_NONE: frozenset[int] = frozenset()
+_NAMES = ("shape", "dtype", "Max", "Min", "Mean", "Norm")
+_FIGURES = itemgetter(*_NAMES)
+
+
+def _level(columns: Columns) -> Level:
+    if any(columns.files):
+        return "tensors"
+    if any(columns.hashes) and all(map(math.isnan, columns.most)):
+        return "md5"
+    return "statistics"
+
+
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
 
 
 @lru_cache(maxsize=4096)
@@ -211,9 +242,36 @@ def _label(label: str, place: int) -> str:
     return f"{label}.{place}"
 
 
-def _is_nan(value: Any) -> bool:
-    """Whether a figure is stated and is NaN (null says that it is not stated)."""
-    return value != value or (value.__class__ is str and value.lower() == "nan")
+@lru_cache(maxsize=4096)
+def _parameter_labels(type_: str) -> frozenset[str]:
+    return frozenset(f"input.{place}" for place in parameter_places(type_))
+
+
+def _shapes(values: list[Any]) -> list[tuple[int, ...]]:
+    """Dimensions; what are none make a shape that nothing else has."""
+    try:
+        found = [tuple(value or ()) for value in values]
+        if all(type(size) is int for shape in set(found) for size in shape):
+            return found
+    except TypeError:
+        pass
+    return [_shape(value) for value in values]
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    sizes = cast("list[Any]", value) if isinstance(value, list) else ()
+    return tuple(sizes) if all(type(size) is int for size in sizes) else (-1,)
+
+
+def _broken(most: list[Any], least: list[Any]) -> list[int]:
+    """1 where an extreme is NaN; null says only that nothing is stated, and gives -1."""
+    return [1 if a != a or b != b else -1 for a, b in zip(most, least, strict=True)]
+
+
+def _numbers(values: list[Any]) -> list[float]:
+    if set(map(type, values)) <= {float}:  # nearly always
+        return values
+    return [value if value.__class__ is float else _number(value) for value in values]
 
 
 def _number(value: Any) -> float:
@@ -228,23 +286,24 @@ def _number(value: Any) -> float:
 
 
 @lru_cache(maxsize=65536)
-def _parsed(name: str) -> tuple[str, str, Phase, str, str, bool]:
-    """Kind, operator, phase, owner, name of the forward call, whether it is a module."""
+def _parsed(name: str) -> tuple[str, Phase, str, str, bool]:
+    """Operator, phase, owner, name of the forward call, whether it is a module."""
     if name.startswith(("Module.", "Cell.")):
         found = _MODULE.fullmatch(name)
         if found is not None:
             phase: Phase = "forward" if found["way"] == "forward" else "backward"
             call = f"{found['kind']}.{found['path']}.{found['type']}.forward.{found['call'] or 0}"
-            return found["kind"], found["type"], phase, found["path"], call, True
-    found = _API.fullmatch(name)
-    if found is None:
-        return "", name.rpartition(".")[2] or name, "forward", "", name, False
-    phase = "forward" if found["way"] == "forward" else "backward"
-    api = found["api"].rpartition(".")[2] if found["kind"] != "Primitive" else found["api"]
-    if found["kind"] == "Primitive":
-        api = api.partition(".")[2] or api
-    call = f"{found['kind']}.{found['api']}.{found['call']}.forward"
-    return found["kind"], api, phase, "", call, False
+            return found["type"], phase, found["path"], call, True
+    head, _, way = name.rpartition(".")
+    head, _, call = head.rpartition(".")
+    kind, mark, api = head.partition(".")
+    if not mark or not call.isdecimal() or way not in ("forward", "backward"):
+        return name.rpartition(".")[2] or name, "forward", "", name, False
+    type_ = api.rpartition(".")[2]
+    if kind == "Primitive":
+        type_ = api.partition(".")[2] or api
+    phase = "forward" if way == "forward" else "backward"
+    return type_, phase, "", f"{head}.{call}.forward", False
 
 
 def _framework(ops: list[Op]) -> str:
@@ -308,4 +367,4 @@ def _add_owners(ops: list[Op], folder: str) -> None:
             if isinstance(parent, list):
                 parent = cast("list[Any]", parent)[0] if parent else None
             if isinstance(parent, str):
-                op.owner = _parsed(parent)[3]
+                op.owner = _parsed(parent)[2]
