@@ -98,7 +98,23 @@ def test_a_missing_stage_is_said_and_limits_the_answer(samples: Path) -> None:
 def test_ranks_of_a_stage_have_equal_graphs(samples: Path) -> None:
     run = load_run(samples / "pipeline_4_stages")
     assert [one.ranks for one in run.classes()] == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    assert len(load_run(samples / "rank_classes").classes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "classes"),
+    [
+        ("search", [tuple(range(8))]),
+        ("chain", [(0, 1, 5)]),
+        ("batch_split", [(0, 5)]),
+        ("data_parallel", [(0, 5)]),
+        ("two_stages", [(0, 3), (4, 7)]),
+    ],
+)
+def test_ranks_that_need_one_compilation(
+    samples: Path, program: str, classes: list[tuple[int, ...]]
+) -> None:
+    run = load_run(samples / "rank_classes" / program)
+    assert [one.ranks for one in run.classes()] == classes
 
 
 def test_devices_and_stages_are_seen_in_send_and_receive(samples: Path) -> None:
