@@ -288,9 +288,10 @@ def _kind(same: Sequence[Row]) -> Kind:
 class NamedGroup:
     """What a group's name stands for.
 
-    ``found_by`` is ``dump`` where some node lists the members, ``name`` where the hash was
-    searched; ``rows`` are the communications of that group in the dumps, over all ranks' first of
-    each class.  ``members`` are ranks whose dumps use the name.
+    ``found_by`` is ``dump`` where some node lists the members, ``world`` for the group of all
+    devices, ``plain`` for a name that is the ranks themselves, ``name`` where the hash was
+    searched, ``nothing``; ``rows`` are the communications of that group in the dumps, over all
+    ranks' first of each class.  ``members`` are ranks whose dumps use the name.
     """
 
     name: str
@@ -319,8 +320,8 @@ def named_group(
     ranks = next((group.ranks for group in same if group.ranks), None)
     found_by = "dump" if ranks else "nothing"
     if ranks is None:
-        ranks = _decoded(name, devices or (report.devices if report.ranks else None))
-        found_by = "name" if ranks else "nothing"
+        known = devices or (report.devices if report.ranks else None)
+        ranks, found_by = _decoded(name, known)
     members = tuple(
         rank
         for rank, one in cluster.ranks.items()
@@ -352,8 +353,12 @@ def _used_by(cluster: Cluster, name: str, machine: Machine) -> Iterable[Row]:
             yield from (row for row in rows if row.party.group == name)
 
 
-def _decoded(name: str, devices: int | None) -> tuple[int, ...] | None:
+def _decoded(name: str, devices: int | None) -> tuple[tuple[int, ...] | None, str]:
+    """Members of a group that no dump lists, and how they were found."""
     if name.startswith(WORLD_GROUPS):
-        return tuple(range(devices)) if devices else None
-    found = plain_name(name) or (decode(name, devices) if devices else None)
-    return found or search(name, devices or 1)
+        return tuple(range(devices)) if devices else None, "world"
+    plain = plain_name(name)
+    if plain is not None and plain[-1] < (devices or plain[-1] + 1):
+        return plain, "plain"
+    found = (decode(name, devices) if devices else None) or search(name, devices or 1)
+    return found, "name" if found else "nothing"

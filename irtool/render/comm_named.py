@@ -11,26 +11,36 @@ from irtool.render.comm_pieces import disagreement_object, disagreements_table, 
 from irtool.render.tables import Document, Facts, Heading, Note
 from irtool.render.text import ranks_text
 
+_KNOWN_FROM = {
+    "dump": "the dumps list them",
+    "world": "it is the group of all devices",
+    "plain": "the name is its ranks",
+    "name": "the name's hash, searched",
+    "nothing": "no dump lists it, and no regular group hashes so",
+}
+
 
 def named_document(view: GroupsView, found: NamedGroup) -> Document:
     """What a group's name stands for."""
     ranks = "unknown ranks" if found.ranks is None else f"ranks {ranks_text(found.ranks)}"
     document = Document([Heading(f"{found.name}: {ranks}")])
-    known = {"dump": "the dumps list them", "name": "the name's hash, searched"}
-    facts = [
-        (
-            "known from",
-            known.get(found.found_by, "no dump lists it, and no regular group hashes so"),
-        ),
-        ("axes", ", ".join(found.axes) or "unknown: no operator of these dumps uses it"),
-    ]
+    axes = ", ".join(found.axes)
+    if not axes:
+        axes = "unknown: no operator of these dumps uses it" if view.report.ranks else ""
+    facts = [("known from", _KNOWN_FROM[found.found_by])]
+    if axes:
+        facts.append(("axes", axes))
     if found.level:
         facts.append(("link", found.level))
-    facts.append(("used by", f"ranks {ranks_text(found.members)}" if found.members else "no dump"))
+    if view.report.ranks:
+        users = f"ranks {ranks_text(found.members)}" if found.members else "no dump"
+        facts.append(("used by", users))
+    else:
+        facts.append(("used by", "no dump was given: a run folder would tell operators and lines"))
     document.add(Facts(facts))
     if found.ranks is None:
         document.add(
-            Note("--devices N tells how far to search; groups of the user's own have no hash")
+            Note("--devices N tells how many there are; groups of the user's own have no hash")
         )
     if found.rows:
         rows = GroupsView(view.path, _only(view, found), lambda node: True, True, view.limit)

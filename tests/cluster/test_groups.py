@@ -162,6 +162,24 @@ def test_a_name_of_no_dump_is_decoded_by_search(name: str, ranks: tuple[int, ...
     assert (found.ranks, found.found_by) == (ranks, "name")
 
 
+@pytest.mark.parametrize(
+    ("name", "ranks", "found_by"),
+    [
+        ("hccl_world_group", tuple(range(8)), "world"),
+        ("0-4-6", (0, 4, 6), "plain"),
+        ("0-4-9", None, "nothing"),  # there is no rank 9
+        ("4-999", None, "nothing"),
+        ("mine", None, "nothing"),
+    ],
+)
+def test_how_a_name_of_no_dump_was_understood(
+    name: str, ranks: tuple[int, ...] | None, found_by: str
+) -> None:
+    nobody = Cluster({}, (), 0)
+    found = named_group(group_report(nobody, default_machine()), nobody, name, devices=8)
+    assert (found.ranks, found.found_by) == (ranks, found_by)
+
+
 def test_a_group_of_the_dump_comes_with_its_operators(samples: Path) -> None:
     cluster = folded(irtool.load_run(samples / "pipeline_2_stages"))
     report = group_report(cluster, default_machine())
