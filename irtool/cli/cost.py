@@ -60,7 +60,7 @@ def _cost(
     _need_numpy()
     from irtool.planning.cost_report import step_cost
     from irtool.planning.plan_structure import structure_of
-    from irtool.render.cost import CostView, cost_document, cost_object, cost_page
+    from irtool.render.cost import CostView, cost_document, cost_object
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -78,7 +78,9 @@ def _cost(
     if format is Format.json:
         output.write(json_text(cost_object(view)) + "\n")
     elif format is Format.html:
-        output.write(render_page(cost_page(view)))
+        from irtool.render.cost_page import cost_page
+
+        output.write(render_page(cost_page(view, dump)))
     else:
         output.show(cost_document(view))
     output.close()

@@ -161,12 +161,14 @@ def _with_servers(machine: Machine, size: int | None) -> Machine:
 
 
 def _write(view: RecoveryView, format: Format, output: Output) -> None:
-    from irtool.render.recovery import recovery_document, recovery_page
+    from irtool.render.recovery import recovery_document
     from irtool.render.recovery_json import recovery_object
 
     if format is Format.json:
         output.write(json_text(recovery_object(view)) + "\n")
     elif format is Format.html:
+        from irtool.render.recovery_page import recovery_page
+
         output.write(render_page(recovery_page(view)))
     else:
         output.show(recovery_document(view))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from irtool.ir.node import Node
 from irtool.planning.cost_report import CostItem, StepCost
 from irtool.planning.costs import ASSUMPTIONS
-from irtool.render.page.document import document_sections
-from irtool.render.page.page import Answer, Page, Tone
 from irtool.render.tables import (
     Document,
     Facts,
@@ -180,17 +178,6 @@ def dearest_table(view: CostView) -> Table:
     ]  # fmt: skip
     left = max(0, len(cost.items) - count)
     return Table(f"Dearest {plural(len(rows), 'part')}", columns, rows, left, "part")
-
-
-def cost_page(view: CostView) -> Page:
-    """An html page with everything."""
-    tone: Tone = "bad" if view.report.accepted is False else "plain"
-    document = cost_document(view)
-    return Page(
-        f"cost: {view.path}",
-        Answer(answer_text(view), tone),
-        list(document_sections(Document(document.blocks[1:]))),
-    )
 
 
 def cost_object(view: CostView) -> dict[str, object]:

@@ -56,7 +56,9 @@ def _graphs(diff: GraphDiff) -> GraphSection:
         marks |= {pair.left: mark, pair.right: mark}
     overlay = Overlay("diff", "differences", marks=marks)
     sides = [("left", diff.left), ("right", diff.right)]
-    return GraphSection("Both graphs", graph_data(sides, None, [overlay]))
+    begins = diff.first_divergence
+    first = (begins.right or begins.left) if begins is not None else None
+    return GraphSection("Both graphs", graph_data(sides, None, [overlay], first=first))
 
 
 def _side_by_side(edits: list[Edit]) -> TableSection:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.planning.recovery import Recovery
-from irtool.render.page.document import document_sections
-from irtool.render.page.page import Answer, Page
 from irtool.render.recovery_tables import (
     changes_table,
     group_changes_table,
@@ -123,11 +121,3 @@ def _common_text(found: Recovery) -> str:
         return "none: no two ranks hold the same of everything, so it restores from disk"
     listed = ", ".join(f"[{ranks_text(ranks)}]" for ranks in sets[:6])
     return f"ranks that hold the same of everything: {listed}{' …' if len(sets) > 6 else ''}"
-
-
-def recovery_page(view: RecoveryView) -> Page:
-    """The same as an html page."""
-    document = recovery_document(view)
-    tone = "bad" if view.recovery.lost else "good"
-    sections = list(document_sections(Document(document.blocks[1:])))
-    return Page(f"recover: {view.path}", Answer(answer_text(view), tone), sections)

@@ -111,7 +111,9 @@ def _graphs(
 ) -> GraphSection:
     overlays = [_verdicts(found, case), _errors(found), _suspects(found)]
     title = "Both graphs" if len(dumps) == 2 else f"The graph of the {dumps[0][0]} run"
-    return GraphSection(title, graph_data(dumps, None, [each for each in overlays if each.marks]))
+    first = (case.left.node or case.right.node) if case is not None else None
+    laid = [each for each in overlays if each.marks]
+    return GraphSection(title, graph_data(dumps, None, laid, first=first))
 
 
 def _verdicts(found: RunComparison, case: Case | None) -> Overlay:

@@ -66,7 +66,7 @@ class Lane:
     spans: Sequence[Span]
 
 
-# -- the four charts ---------------------------------------------------------------------------
+# -- the charts ---------------------------------------------------------------------------
 
 
 def line_chart(
@@ -210,6 +210,32 @@ def bars(
                 x += width
         drawn.append(_label(x + 6, y + 16, text, "quiet"))
     return _svg(top + step * len(rows) + 6, drawn)
+
+
+def cells(rows: Sequence[tuple[str, Sequence[tuple[str, int, str]]]], names: Sequence[str]) -> str:
+    """Rows of small boxes, such as the devices of each server.
+
+    Args:
+        rows: name of a row, and of each of its boxes the label, the series, and what it says when
+            it is pointed at.
+        names: of the series.
+    """
+    left = 14 + _CHAR * min(24, max((len(name) for name, _ in rows), default=0))
+    widest = max((len(row) for _, row in rows), default=0)
+    size = max(4.0, min(56.0, (_WIDTH - 16 - left) / max(1, widest)))
+    high = min(size, 26.0)
+    drawn = _legend(names, "", True)
+    top = 32
+    for at, (name, row) in enumerate(rows):
+        y = top + at * (high + 4)
+        drawn.append(_label(left - 8, y + high / 2 + 4, shortened(name, 24), "", "end"))
+        for column, (label, series, title) in enumerate(row):
+            x = left + column * size
+            drawn.append(_box(x, y, size - 2, high, series, title))
+            if _CHAR * len(label) < size - 2:
+                middle = x + size / 2 - 1
+                drawn.append(_label(middle, y + high / 2 + 4, label, "on", "middle", "#ffffff"))
+    return _svg(top + len(rows) * (high + 4) + 8, drawn)
 
 
 # -- pieces ------------------------------------------------------------------------------------

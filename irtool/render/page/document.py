@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from irtool.ir.node import Node
 from irtool.render import tables
+from irtool.render.page.keys import node_key
 from irtool.render.page.page import (
     Cell,
     Column,
     FactsSection,
+    Link,
     Ordered,
     Section,
     TableSection,
@@ -44,6 +48,36 @@ def document_sections(document: tables.Document) -> Iterator[Section]:
         title = ""
     if title:
         yield TextSection(title, ())
+
+
+def with_node_links(
+    sections: Iterable[Section], nodes: Iterable[Node], source: str = ""
+) -> list[Section]:
+    """Sections whose tables lead into the graph: what stands in a column "node" becomes a link.
+
+    Args:
+        sections: of a page with a graph.
+        nodes: that the tables are about; an id that two of them have leads nowhere.
+        source: name of the dump, where the page shows several.
+    """
+    keys: dict[str, set[str]] = {}
+    for node in nodes:
+        keys.setdefault(node.id, set()).add(node_key(node, source))
+    found: list[Section] = []
+    for section in sections:
+        titles = [c.title for c in section.columns] if isinstance(section, TableSection) else []
+        if not isinstance(section, TableSection) or "node" not in titles:
+            found.append(section)
+            continue
+        at = titles.index("node")
+        rows = [[*row[:at], _linked(row[at], keys), *row[at + 1 :]] for row in section.rows]
+        found.append(replace(section, rows=rows))
+    return found
+
+
+def _linked(cell: Cell, keys: Mapping[str, set[str]]) -> Cell:
+    meant = keys.get(cell, set()) if isinstance(cell, str) else set[str]()
+    return Link(str(cell), next(iter(meant))) if len(meant) == 1 else cell
 
 
 def table_section(table: tables.Table, title: str = "") -> TableSection:

@@ -40,6 +40,7 @@ def graph_data(
     report: Report | None = None,
     overlays: Iterable[Overlay] = (),
     links: Iterable[tuple[Node, Node, str]] = (),
+    first: Node | None = None,
 ) -> dict[str, Any]:
     """What the script needs to draw a dump, or several side by side.
 
@@ -48,6 +49,7 @@ def graph_data(
         report: what ``check`` says of it: slices, collectives, redistributions.
         overlays: what else is known of nodes; each can be coloured by, the first is from the start.
         links: further edges between nodes of any of the dumps, with a word each (Send to Receive).
+        first: what the graph opens at; by default the worst that the first overlay marks.
     """
     named = [("", dump)] if isinstance(dump, Dump) else list(dump)
     columns = _Columns(report)
@@ -55,7 +57,9 @@ def graph_data(
         columns.add_dump(source, each)
     for tail, head, word in links:
         columns.link(tail, head, word)
-    return columns.data(list(overlays))
+    found = columns.data(list(overlays))
+    number = columns.number.get(first) if first is not None else None
+    return found if number is None else {"first": number, **found}
 
 
 class _Strings:

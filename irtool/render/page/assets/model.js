@@ -17,6 +17,7 @@ class Model {
     this.edges = data.edges;
     this.groups = data.groups;
     this.overlays = data.overlays;
+    this.first = data.first;
     this.count = this.nodes.kind.length;
     this.open = new Set([0]);
     this.withPassing = false;

@@ -127,11 +127,19 @@ class Viewer {
     if (scale < wanted) this.look_at({ x: Math.max(20, (width - this.picture.width * wanted) / 2), y: 40, scale: wanted }, false);
   }
 
-  // What a page with few findings shows first: the worst of them before the others.
+  // What a page shows first: few findings all at once, the worst before the others; of many the worst alone,
+  // and of numbers the largest.
   marked() {
-    const marks = [...(this.look.marks[0] ?? [])].filter(([node, mark]) => mark.severity && this.model.shows(node));
-    if (marks.length > MOST_FIRST) return [];
-    return marks.sort((a, b) => WORST.indexOf(a[1].severity) - WORST.indexOf(b[1].severity)).map(([node]) => node);
+    if (this.model.first !== undefined && this.model.shows(this.model.first)) return [this.model.first];
+    const marks = [...(this.look.marks[0] ?? [])].filter(([node]) => this.model.shows(node));
+    const found = marks.filter(([, mark]) => mark.severity);
+    if (found.length) {
+      found.sort((a, b) => WORST.indexOf(a[1].severity) - WORST.indexOf(b[1].severity));
+      return found.slice(0, found.length > MOST_FIRST ? 1 : undefined).map(([node]) => node);
+    }
+    let largest = null;
+    for (const mark of marks) if (mark[1].value !== null && !(mark[1].value <= largest?.[1].value)) largest = mark;
+    return largest ? [largest[0]] : [];
   }
 
   fit(smooth = false) {

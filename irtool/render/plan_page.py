@@ -1,0 +1,62 @@
+"""``irtool plan --format html``: what changes, beside the graph in which it does."""
+
+from __future__ import annotations
+
+from irtool.planning.costs import CAUSES
+from irtool.planning.plan import Plan
+from irtool.render.page.charts import bars
+from irtool.render.page.document import document_sections, with_node_links
+from irtool.render.page.graph_data import graph_data
+from irtool.render.page.page import Answer, GraphSection, Page, PictureSection, Section, Tone
+from irtool.render.picture.overlay import Mark, Overlay
+from irtool.render.plan import PlanView, answer_text, plan_document, strategy_text
+from irtool.render.tables import Document
+from irtool.render.text import shortened
+
+_TEXT = 60
+
+
+def plan_page(view: PlanView) -> Page:
+    """An html page with everything."""
+    plan = view.plan
+    tone: Tone = "good" if plan.report.accepted else "unknown"
+    document = plan_document(PlanView(plan, view.path, 0, view.elastic))
+    sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
+    sections = with_node_links(sections, [item.node for item in plan.operators])
+    sections += [_costs(plan), _graph(plan)]
+    return Page(f"plan: {view.path}", Answer(answer_text(plan), tone, list(plan.notes)), sections)
+
+
+def _costs(plan: Plan) -> PictureSection:
+    """A step before and after, by cause."""
+    sides = [("before", plan.before), ("after", plan.after)]
+    rows = [
+        (name, [cost.shares.get(cause, 0.0) for cause in CAUSES])
+        for name, cost in sides
+        if cost is not None
+    ]
+    described = "Time of a step by cause" + (", before and after" if plan.before else "")
+    return PictureSection("A step", bars(rows, "seconds", list(CAUSES)), described)
+
+
+def _graph(plan: Plan) -> GraphSection:
+    changes = {
+        item.node: Mark(
+            None,
+            "changed",
+            shortened(
+                f"{strategy_text(item.before, item.out_before)} → "
+                f"{strategy_text(item.after, item.out_after)}",
+                _TEXT,
+            ),
+        )
+        for item in plan.operators
+        if item.changes
+    }
+    pinned = {
+        item.node: Mark(None, "info", "pinned")
+        for item in plan.operators
+        if item.pinned and not item.changes
+    }
+    overlay = Overlay("plan", "strategies before → after", marks=changes | pinned)
+    return GraphSection("The plan", graph_data(plan.dump, plan.report, [overlay]))
