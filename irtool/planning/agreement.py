@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.strategies import wanted
 from irtool.sharding.operator import Strategy
 
@@ -92,18 +93,25 @@ def agreement(
 def _pairs(before: Dump, after: Dump) -> Iterator[tuple[Node | None, Node]]:
     """Nodes of two dumps of one network: the same name, operands' types and place in the program.
 
-    Names repeat from layer to layer; then the order in the dumps decides.
+    Names repeat from layer to layer; then the order decides in which MindSpore comes to them (that
+    of the statements may differ from dump to dump).
     """
     known: dict[object, list[Node]] = {}
-    for node in before.nodes():
+    for node in _ordered(before):
         known.setdefault(_key(node), []).append(node)
     taken: dict[object, int] = {}
-    for twin in after.nodes():
+    for twin in _ordered(after):
         key = _key(twin)
         at = taken.get(key, 0)
         taken[key] = at + 1
         candidates = known.get(key, ())
         yield (candidates[at] if at < len(candidates) else None), twin
+
+
+def _ordered(dump: Dump) -> list[Node]:
+    reached = [port for port in network_of(dump).preorder if isinstance(port, Node)]
+    known = {id(node) for node in reached}
+    return [*reached, *(node for node in dump.nodes() if id(node) not in known)]
 
 
 def _key(node: Node) -> object:

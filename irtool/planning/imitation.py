@@ -36,6 +36,11 @@ class Settings:
 
     row_coefficient: float = ROW_COEFFICIENT
 
+    @classmethod
+    def given(cls, row_coefficient: float | None) -> Settings:
+        """Settings with MindSpore's defaults where nothing is given."""
+        return cls(ROW_COEFFICIENT if row_coefficient is None else row_coefficient)
+
 
 Search = Callable[[Problem, ParallelContext, Mapping[Node, Strategy], Settings], Choice]
 

@@ -31,8 +31,11 @@ from irtool.planning.recursive.tensors import (
 
 REDISTRIBUTION = 16.0
 """What one element that a neighbour has in another form counts."""
-ROW_COEFFICIENT = 0.1
-"""``rp_matmul_mem_coef``, MindSpore's default: the less, the rather rows of a product are cut."""
+ROW_COEFFICIENT = single(0.1)
+"""``rp_matmul_mem_coef``, MindSpore's default: the less, the rather rows of a product are cut.
+
+That it is a single-precision 0.1 decides ties: it is a little more than a tenth.
+"""
 REPLICATED = 25.0
 """The square of the least cost of a cut, over this: what it costs not to cut a product."""
 _BATCHED = 0.15

@@ -164,6 +164,8 @@ def _without_axis(source: Operator, row: Shape) -> Shape:
     """Of ArgMaxWithValue and the like."""
     if source.flag("keep_dims"):
         return row
+    if "axis" not in source.call.attributes:
+        raise NotSearchable(f"it looks for the axis of {source.op} among its attributes")
     gone = {axis % len(row) for axis in source.numbers("axis") or (0,)}
     return tuple(split for at, split in enumerate(row) if at not in gone)
 

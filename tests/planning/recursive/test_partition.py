@@ -92,3 +92,14 @@ def test_a_given_normalisation_has_no_weight_above_32_devices() -> None:
     cut_all([norm], Rounds(32))
     with pytest.raises(NotSearchable, match="layer normalisation"):
         cut_all([norm], Rounds(64))
+
+
+def test_a_tie_of_rows_and_the_sum_is_decided_by_the_precision_of_a_tenth() -> None:
+    """Rows cost a tenth of ``j k``; a single-precision tenth is a little more, so ``k`` is cut."""
+    vertex = product(128, 1280, 512)
+    option = best_option([vertex], 0, {}, 0, Terms())
+    assert option is not None
+    assert option.first == (W,)
+    exact = best_option([vertex], 0, {}, 0, Terms(row_coefficient=0.1))
+    assert exact is not None
+    assert exact.first == (H,)
