@@ -105,10 +105,10 @@ def _plan(
         typer.Option(metavar="SAVED.json", help="A strategy file of MindSpore's to check keys by."),
     ] = None,
     row_coefficient: Annotated[
-        float,
-        typer.Option("--matmul-mem-coef", min=0,
+        float | None,
+        typer.Option("--matmul-mem-coef", min=0, metavar="X",
                      help="Of recursive: MindSpore's rp_matmul_mem_coef."),
-    ] = 0.1,
+    ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     config: options.Config = None,
@@ -127,7 +127,7 @@ def _plan(
     from irtool.planning.elastic import HORIZON, replan
     from irtool.planning.imitation import Settings, imitate
     from irtool.planning.plan import CannotPlan, plan
-    from irtool.render.plan import PlanView, plan_document, plan_object, plan_page
+    from irtool.render.plan import PlanView, plan_document, plan_object
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -145,7 +145,7 @@ def _plan(
         if algorithm is not Algorithm.exact:
             found = imitate(
                 dump, resolved.context, chosen, algorithm.value, devices=to, pinned=pinned,
-                keep_configured=keep_configured, settings=Settings(row_coefficient),
+                keep_configured=keep_configured, settings=Settings.given(row_coefficient),
             )  # fmt: skip
         elif _is_elastic(
             dump, resolved.context, ranks, to, [wanted, onto, keep_configured or None]
@@ -178,6 +178,8 @@ def _plan(
     if format is Format.json:
         output.write(json_text(plan_object(view)) + "\n")
     elif format is Format.html:
+        from irtool.render.plan_page import plan_page
+
         output.write(render_page(plan_page(view)))
     elif format is Format.table:
         output.show(plan_document(view))

@@ -13,8 +13,6 @@ from irtool.render.cost import (
     place_text,
     seconds_text,
 )
-from irtool.render.page.document import document_sections
-from irtool.render.page.page import Answer, Page, Tone
 from irtool.render.plan_elastic import (
     border_object,
     border_table,
@@ -213,18 +211,6 @@ def strategy_text(strategy: Strategy | None, out: Strategy | None) -> str:
         return "none"
     text = repr(strategy).replace(",)", ")") if len(strategy) > 1 else repr(strategy)
     return text + (f" -> {out!r}" if out is not None else "")
-
-
-def plan_page(view: PlanView) -> Page:
-    """An html page with everything."""
-    plan = view.plan
-    tone: Tone = "good" if plan.report.accepted else "unknown"
-    document = plan_document(PlanView(plan, view.path, 0, view.elastic))
-    return Page(
-        f"plan: {view.path}",
-        Answer(answer_text(plan), tone, list(plan.notes)),
-        list(document_sections(Document(document.blocks[1:]))),
-    )
 
 
 def plan_object(view: PlanView) -> dict[str, object]:
