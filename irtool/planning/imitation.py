@@ -21,7 +21,7 @@ from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
 from irtool.planning.recursive.search import Choice
 from irtool.planning.recursive.search import search as recursive
 from irtool.sharding.check import check
-from irtool.sharding.network.analysis import analysis_of
+from irtool.sharding.network.analysis import Analysis, analysis_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.operator import Strategy
@@ -42,21 +42,45 @@ class Settings:
         return cls(ROW_COEFFICIENT if row_coefficient is None else row_coefficient)
 
 
-Search = Callable[[Problem, ParallelContext, Mapping[Node, Strategy], Settings], Choice]
+Search = Callable[[Analysis, Mapping[Node, Strategy], Settings], Choice]
 
 
-def _recursive(
-    problem: Problem,
-    context: ParallelContext,
-    given: Mapping[Node, Strategy],
-    settings: Settings,
-) -> Choice:
-    analysis = analysis_of(network_of(problem.structure.dump), context)
+def _recursive(analysis: Analysis, given: Mapping[Node, Strategy], settings: Settings) -> Choice:
     return recursive(analysis, given, row_coefficient=settings.row_coefficient)
 
 
 SEARCHES: Mapping[str, tuple[str, Search]] = {"recursive": ("recursive_programming", _recursive)}
 """By name of an algorithm, MindSpore's ``search_mode`` and the function that does it."""
+
+
+def choose(
+    dump: Dump,
+    context: ParallelContext,
+    algorithm: str,
+    *,
+    settings: Settings | None = None,
+) -> Choice:
+    """What one of MindSpore's searches chooses for a dump, legal or not.
+
+    Args:
+        dump: a begin dump without strategies, or with ones that don't count.
+        context: what it is searched under.
+        algorithm: one of ``SEARCHES``.
+        settings: what the search can be told.
+
+    Returns:
+        Strategies by node of the dump.
+
+    Raises:
+        CannotPlan: MindSpore's search fails here.
+    """
+    mode, search = SEARCHES[algorithm]
+    searching = replace(context, mode="auto_parallel", search=mode)
+    analysis = analysis_of(network_of(dump), searching)
+    try:
+        return search(analysis, {}, settings or Settings())
+    except NotSearchable as error:
+        raise CannotPlan(f"MindSpore's {algorithm} search fails here: {error}") from None
 
 
 def imitate(
@@ -101,7 +125,9 @@ def imitate(
         fixed = {**configured(problem), **fixed}
     given = {node: rows for node, (rows, _) in fixed.items()}
     try:
-        choice = search(problem, replace(searching, devices=wanted), given, settings or Settings())
+        network = network_of(problem.structure.dump)
+        analysis = analysis_of(network, replace(searching, devices=wanted))
+        choice = search(analysis, given, settings or Settings())
     except NotSearchable as error:
         raise CannotPlan(f"MindSpore's {algorithm} search fails here: {error}") from None
     elapsed = time.process_time() - started
