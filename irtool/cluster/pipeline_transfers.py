@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -63,48 +63,96 @@ class Transfers:
 
 
 _Key = tuple[int, int, object]
+"""A rank that receives, how far behind its sender is, and the tag."""
 
 
 def transfers(ends: Sequence[Ends]) -> Transfers:
     """Pair Sends with Receives by sender, receiver and tag; the k-th with the k-th.
 
     Ranks with equal graphs are represented by one: what it sends ``d`` ranks ahead is received by
-    the representative of the receiver's class from ``d`` ranks behind.
+    the representatives of the receivers' classes from ``d`` ranks behind.  A stage may have several
+    classes; one pair of ranks stands for all of two stages.
     """
     owner: dict[int, Ends] = {rank: one for one in ends for rank in one.ranks}
-    receives: dict[tuple[int, int, object], list[Collective]] = {}
+    receives: dict[_Key, list[Collective]] = {}
     for one in ends:
         for item in one.items:
             if item.op == "Receive" and item.peer is not None:
                 key = (one.rank, item.peer - one.rank, item.tag)
                 receives.setdefault(key, []).append(item)
-    groups: dict[tuple[object, ...], list[tuple[Collective, tuple[int, int]]]] = {}
-    lost: list[Unmatched] = []
+    pairs = _Pairs(owner, receives)
     for one in ends:
         for item in one.items:
-            if item.op != "Send":
-                continue
-            taker = owner.get(item.peer) if item.peer is not None else None
-            if taker is None:
-                lost.append(_missing(one, item))
-                continue
-            offset = (item.peer or 0) - one.rank
-            waiting = receives.get((taker.rank, -offset, item.tag), [])
-            if not waiting:
-                lost.append(Unmatched(one.rank, one.stage, item, item.peer, "no Receive", True))
-                continue
-            received = waiting.pop(0)
-            if (received.shape, received.dtype) != (item.shape, item.dtype):
-                why = f"rank {item.peer} receives {received.dtype}{list(received.shape or ())}"
-                lost.append(Unmatched(one.rank, one.stage, item, item.peer, why, True))
-                continue
-            direction: Direction = "backward" if item.is_gradient else "forward"
-            shape = (one.stage, taker.stage, direction, item.shape, item.dtype)
-            groups.setdefault(shape, []).append((item, (one.rank, item.peer or 0)))
-    lost += _left_over(ends, owner, receives)
-    made = tuple(_transfer(key, found) for key, found in groups.items())
+            if item.op == "Send":
+                pairs.send(one, item)
+    lost = [*pairs.lost, *_left_over(ends, owner, pairs.taken)]
+    made = tuple(_transfer(key, *found) for key, found in pairs.groups().items())
     ordered = sorted(made, key=lambda one: (one.from_stage, one.to_stage, one.direction))
-    return Transfers(tuple(ordered), tuple(lost), sum(len(found) for found in groups.values()))
+    return Transfers(tuple(ordered), tuple(lost), sum(each.count for each in made))
+
+
+_Kind = tuple[int, int, Direction, "tuple[int, ...] | None", "str | None"]
+"""Stages, direction, shape and type."""
+
+
+class _Pairs:
+    """Sends with the Receives that take them, by classes of senders and of receivers."""
+
+    def __init__(
+        self, owner: Mapping[int, Ends], receives: Mapping[_Key, Sequence[Collective]]
+    ) -> None:
+        self.owner = owner
+        self.receives = receives
+        self.lost: list[Unmatched] = []
+        self.taken: set[tuple[int, int]] = set()
+        """Classes of senders (by their representative) and Receives (by identity) they feed."""
+        self._next: dict[tuple[int, int, int, object], int] = {}
+        self._found: dict[tuple[int, int], dict[_Kind, list[Collective]]] = {}
+        self._ends: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def send(self, one: Ends, item: Collective) -> None:
+        """Find the Receives of one Send: one in each class of its receivers."""
+        peer = item.peer
+        if peer is None or peer not in self.owner:
+            self.lost.append(_missing(one, item))
+            return
+        offset = peer - one.rank
+        takers: dict[int, tuple[int, Ends]] = {}
+        for rank in one.ranks:
+            taker = self.owner.get(rank + offset)
+            if taker is not None:
+                takers.setdefault(taker.rank, (rank, taker))
+        for rank, taker in takers.values():
+            self._pair(one, rank, item, taker, offset)
+
+    def _pair(self, one: Ends, rank: int, item: Collective, taker: Ends, offset: int) -> None:
+        waiting = self.receives.get((taker.rank, -offset, item.tag), ())
+        key = (one.rank, taker.rank, offset, item.tag)
+        place = self._next.get(key, 0)
+        peer = rank + offset
+        if place >= len(waiting):
+            self.lost.append(Unmatched(rank, one.stage, item, peer, "no Receive", True))
+            return
+        self._next[key] = place + 1
+        received = waiting[place]
+        self.taken.add((one.rank, id(received)))
+        if (received.shape, received.dtype) != (item.shape, item.dtype):
+            why = f"rank {peer} receives {received.dtype}{list(received.shape or ())}"
+            self.lost.append(Unmatched(rank, one.stage, item, peer, why, True))
+            return
+        direction: Direction = "backward" if item.is_gradient else "forward"
+        kind: _Kind = (one.stage, taker.stage, direction, item.shape, item.dtype)
+        classes = (one.rank, taker.rank)
+        self._ends.setdefault(classes, (rank, peer))
+        self._found.setdefault(classes, {}).setdefault(kind, []).append(item)
+
+    def groups(self) -> dict[_Kind, tuple[list[Collective], tuple[int, int]]]:
+        """Equal transfers of two stages, as the first pair of their classes has them."""
+        found: dict[_Kind, tuple[list[Collective], tuple[int, int]]] = {}
+        for classes, kinds in self._found.items():
+            for kind, items in kinds.items():
+                found.setdefault(kind, (items, self._ends[classes]))
+        return found
 
 
 def _missing(one: Ends, item: Collective) -> Unmatched:
@@ -113,36 +161,29 @@ def _missing(one: Ends, item: Collective) -> Unmatched:
 
 
 def _left_over(
-    ends: Sequence[Ends], owner: Mapping[int, Ends], receives: Mapping[_Key, list[Collective]]
+    ends: Sequence[Ends], owner: Mapping[int, Ends], taken: Set[tuple[int, int]]
 ) -> list[Unmatched]:
     """Receives that no Send was for."""
     found: list[Unmatched] = []
-    left = {id(item) for waiting in receives.values() for item in waiting}
     for one in ends:
         for item in one.items:
-            if item.op != "Receive" or (item.peer is not None and id(item) not in left):
+            if item.op != "Receive":
                 continue
             if item.peer is None or item.peer not in owner:
                 found.append(_missing(one, item))
-            else:
-                found.append(Unmatched(one.rank, one.stage, item, item.peer, "no Send", True))
+                continue
+            offset = item.peer - one.rank
+            for rank in one.ranks:
+                sender = owner.get(rank + offset)
+                if sender is not None and (sender.rank, id(item)) not in taken:
+                    peer = rank + offset
+                    found.append(Unmatched(rank, one.stage, item, peer, "no Send", True))
+                    break
     return found
 
 
-def _transfer(
-    key: tuple[object, ...], found: Sequence[tuple[Collective, tuple[int, int]]]
-) -> Transfer:
-    item, ranks = found[0]
-    sizes = [one.bytes for one, _ in found]
+def _transfer(kind: _Kind, found: Sequence[Collective], ranks: tuple[int, int]) -> Transfer:
+    from_stage, to_stage, direction, shape, dtype = kind
+    sizes = [one.bytes for one in found]
     total = sum(size for size in sizes if size is not None) if None not in sizes else None
-    from_stage, to_stage, direction = key[:3]
-    return Transfer(
-        from_stage,  # type: ignore[arg-type]  # keys are made above
-        to_stage,  # type: ignore[arg-type]  # as above
-        direction,  # type: ignore[arg-type]  # as above
-        len(found),
-        total,
-        item.shape,
-        item.dtype,
-        ranks,
-    )
+    return Transfer(from_stage, to_stage, direction, len(found), total, shape, dtype, ranks)

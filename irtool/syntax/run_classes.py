@@ -36,6 +36,9 @@ _SLICE = re.compile(
 )
 _OFFSET = re.compile(r"( = PrimFunc_(?:Sub|Equal)\(.*?Tensor\(shape=\[\], dtype=Int\d+, value=)\d+")
 _INSERTED = re.compile(r"\{instance name: (?:grad)?\d{12,}\}")
+# What redistribution inserts is tied to the communication that it follows; its name may be that of
+# a user's slice that was merged with it.
+_REDISTRIBUTED = ("forward_comm_node_unique_id: ", "{instance name: redistribution_op_")
 _OWN_ID = re.compile(r"\bunique_id: \"(\d+)\"")
 _FORWARD_ID = re.compile(r"\bforward_unique_id: \"(\d+)\"")
 
@@ -114,7 +117,7 @@ def _analysed(line: str) -> _Line | None:
     names_once = tuple(names)
     widths = _TOKEN.sub(token, widths)
     own, forward = _OWN_ID.search(line), _FORWARD_ID.search(line)
-    if "{instance name: redistribution_op_" in line:
+    if any(mark in line for mark in _REDISTRIBUTED):
         return _Line(_digest(widths), names_once, peers, own=own[1] if own else "")
     tie = forward[1] if forward else ""
     return _Line(_digest(widths), names_once, peers, forward=tie, fallback=fallback)

@@ -85,6 +85,46 @@ def test_every_send_has_its_receive(
     }
 
 
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ((0, 1), (2,), (3,)),
+        ((0,), (1,), (2, 3)),
+        ((0,), (1,), (2,), (3,)),
+    ],
+)
+def test_classes_of_a_stage_need_not_fit_those_of_the_next(
+    samples: Path, classes: tuple[tuple[int, ...], ...]
+) -> None:
+    folder = samples / "pipeline_2_stages"
+    inputs = [
+        StageInput(
+            ranks[0], ranks, memory(irtool.load(folder / f"rank_{ranks[0]}/20_validate_0080.ir"))
+        )
+        for ranks in classes
+    ]
+    found = pipeline(inputs, 2, 4, default_machine()).transfers
+    whole = of_run(folder, 2, 4).transfers
+    assert found.unmatched == ()
+    assert (found.matched, found.items) == (whole.matched, whole.items)
+
+
+def test_a_receive_that_one_rank_of_a_class_waits_for(samples: Path) -> None:
+    folder = samples / "pipeline_2_stages"
+    text = (folder / "rank_1/20_validate_0080.ir").read_text(encoding="utf-8")
+    dumps = {rank: irtool.load(folder / f"rank_{rank}/20_validate_0080.ir") for rank in (0, 2)}
+    dumps[1] = irtool.loads(text.replace("dest_rank: I64(3)", "dest_rank: I64(2)"))
+    inputs = [
+        StageInput(0, (0,), memory(dumps[0])),
+        StageInput(1, (1,), memory(dumps[1])),
+        StageInput(2, (2, 3), memory(dumps[2])),
+    ]
+    found = pipeline(inputs, 2, 4, default_machine()).transfers
+    assert {(item.rank, item.why) for item in found.unmatched} == {
+        (1, "no Receive"), (3, "no Send")
+    }  # fmt: skip
+
+
 def test_a_missing_stage_is_said_and_limits_the_answer(samples: Path) -> None:
     found = of_run(samples / "pipeline_8_micro", 4, 4, ranks=(0, 1, 3))
     assert found.missing == (2,)

@@ -93,6 +93,14 @@ def test_slices_of_redistribution_may_differ_and_those_of_the_user_may_not() -> 
     assert same.of(SLICES.format(0, 4, "mine"), 0) != same.of("\n".join(moved), 0)
 
 
+def test_a_slice_of_redistribution_that_took_the_name_of_a_users_slice() -> None:
+    same = Fingerprints()
+    tie = 'unique_id: "41", forward_comm_node_unique_id: "7"'
+    merged = SLICES.replace('unique_id: "41"', tie, 1)
+    assert same.of(merged.format(0, 4, "mine"), 0) == same.of(merged.format(4, 8, "mine"), 1)
+    assert same.of(merged.format(0, 4, "mine"), 0) != same.of(merged.format(4, 6, "mine"), 1)
+
+
 def test_renumbering_keeps_different_things_different() -> None:
     same = Fingerprints()
     two = "  %0(a_1) = call @G_12(%para0_x)\n  %1(a_2) = call @G_{0}(%0, $(@G_12:b_{1}))\n"
