@@ -40,6 +40,7 @@ def browser() -> Any:
                    "--window-size=1400,900",
                    f"--user-data-dir={tempfile.mkdtemp()}"):  # fmt: skip
         options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver") or ""))
     found.set_script_timeout(PATIENCE)
     found.set_page_load_timeout(PATIENCE)
@@ -130,6 +131,8 @@ def ours(path: str, chrome: Any) -> None:
     for name, (script, frame) in tasks.items():
         print(f"  {name:24} {script:7.1f} ms script, {frame:7.1f} ms to the second frame after")
     print(f"  at the end: {status}")
+    console = [entry["message"] for entry in chrome.get_log("browser")]
+    print(f"  console: {console or 'nothing'}")
 
 
 # -- libraries ---------------------------------------------------------------------------------

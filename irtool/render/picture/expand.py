@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from irtool.render.picture.leaves import Leaf, Link
-from irtool.render.picture.tree import Label, Scope, families, in_order, leaf_signatures
+from irtool.render.picture.tree import Label, Scope, families, in_order, leaf_signatures, runs
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +98,9 @@ class Expansion:
         asked = [scope for scope in family if scope in self._around]
         if not asked or len(asked) == len(family):
             return [family]
-        return [*([scope] for scope in asked), [each for each in family if each not in asked]]
+        others = [each for each in family if each not in asked]
+        parts = [*([scope] for scope in asked), *runs(others, family)]
+        return sorted(parts, key=lambda part: family.index(part[0]))
 
     def open(self, unit: Unit) -> None:
         """Show what is in a frame."""

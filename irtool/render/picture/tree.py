@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.render.picture.leaves import LANES, Leaf, Link, Material
@@ -18,6 +18,8 @@ LANE_TITLES = {
 }
 FEWEST_OTHERS = 3
 """So many frames like ``stage1``, ``stage2`` make a row; ``norm1`` and ``norm2`` are two things."""
+MOST_RUNS = 3
+"""Into so many runs equal frames are parted by others; layers that alternate stay together."""
 PART_SIZE = 40
 """About as many leaves are put together where no scope divides them."""
 
@@ -155,8 +157,28 @@ def families(
         for member in members:
             signatures = leaf_signatures(member, into, label)
             by_structure[tuple(sorted(signatures.values()))].append(member)
-        found += by_structure.values()
+        for alike in by_structure.values():
+            found += runs(alike, members)
     return found
+
+
+def runs(some: Sequence[Scope], members: Sequence[Scope]) -> list[list[Scope]]:
+    """Frames that follow each other, where others stand between them at few places.
+
+    Folded together, layers before and after another one would stand before and after it at once.
+
+    Args:
+        some: frames, in order.
+        members: all frames of the row that they are of, in order.
+    """
+    places = {id(scope): place for place, scope in enumerate(members)}
+    found: list[list[Scope]] = []
+    for scope in some:
+        if found and places[id(scope)] == places[id(found[-1][-1])] + 1:
+            found[-1].append(scope)
+        else:
+            found.append([scope])
+    return found if len(found) <= MOST_RUNS else [list(some)]
 
 
 def leaf_signatures(scope: Scope, into: Mapping[Leaf, list[Link]], label: Label) -> dict[Leaf, int]:

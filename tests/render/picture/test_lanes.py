@@ -16,6 +16,7 @@ from irtool.render.picture.build import picture
 from irtool.render.picture.dot import dot_text
 from irtool.render.picture.material import material
 from irtool.render.picture.model import Picture
+from irtool.render.picture.tree import Scope, runs
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz's dot is not here")
@@ -81,3 +82,10 @@ def test_a_receive_takes_no_value_of_its_own_stage(drawn: Picture) -> None:
         "repeat",
         "tie",
     }
+
+
+def test_layers_before_and_after_another_one_are_folded_apart() -> None:
+    layers = [Scope(f"{number}-Block", "scope") for number in range(8)]
+    names = [[scope.name[0] for scope in part] for part in runs(layers[:3] + layers[4:], layers)]
+    assert names == [["0", "1", "2"], ["4", "5", "6", "7"]]
+    assert len(runs(layers[::2], layers)) == 1
