@@ -4,19 +4,21 @@ The cause decides where it can: gradients of replicated parameters serve data pa
 weights the optimizer, partial sums of a matrix product tensor parallelism, transfers between stages
 the pipeline.  A redistribution or a reduction of another operator is judged by its ranks: those of
 a group that shares gradients are data parallel, those that meet such groups in one rank at most are
-tensor parallel, and what is neither is unknown.  A backward collective serves what its forward one
-serves.
+tensor parallel, and what is neither is unknown.  Tokens on their way to and from experts are known
+by the products behind them: of a batch of matrices with a parameter of three dimensions.  A
+backward collective serves what its forward one serves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.sources import user_location
 from irtool.ir.collectives import Collective
+from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 
 Axis: TypeAlias = Literal[
@@ -40,6 +42,15 @@ _CERTAIN: dict[str, Axis] = {
 _PRODUCT = re.compile(r"MatMul|Matmul|Dense|Linear|Einsum|Conv|Gather|Embedding")
 _EXPERT = re.compile(r"moe|expert", re.IGNORECASE)
 _ALL_TO_ALL = ("AlltoAll", "AlltoAllV", "AlltoAllVC")
+_BATCH_PRODUCT = re.compile(r"BatchMatMul|GroupedMatmul|FFN")
+_MOVING = (
+    "Reshape", "Transpose", "Cast", "Depend", "Load", "Split", "Concat", "StridedSlice",
+    "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll", "AlltoAllV", "Tile", "ExpandDims",
+    "Squeeze",
+)  # fmt: skip
+_READING = ("Load", "Cast", "Depend", "AllGather", "StopGradient")
+_FARTHEST = 60
+"""Nodes that are looked at on the way from a transfer of tokens to the experts."""
 _PASSING = ("Cast", "Depend", "Reshape", "Load", "TupleGetItem", "Mul", "StopGradient")
 
 
@@ -85,7 +96,7 @@ def _evidence(found: Iterable[Collective]) -> _Evidence:
 
 
 def _by_place(item: Collective, evidence: _Evidence) -> Axis:
-    if item.op in _ALL_TO_ALL and _is_expert(item.node):
+    if item.op in _ALL_TO_ALL and (_is_expert(item.node) or _meets_experts(item.node)):
         return "expert"
     if item.origin == "forward reduction" and _reduces_product(item.node):
         return "tensor"
@@ -96,6 +107,10 @@ def _by_place(item: Collective, evidence: _Evidence) -> Axis:
 
 def _by_ranks(ranks: frozenset[int], evidence: _Evidence) -> Axis:
     is_tensor = ranks in evidence.tensor
+    if is_tensor and any(group not in evidence.tensor for group in evidence.data):
+        return (
+            "tensor"  # that some weights (of experts) are replicated along it makes no difference
+        )
     is_data = any(ranks <= group for group in evidence.data)
     if is_tensor != is_data:
         return "tensor" if is_tensor else "data"
@@ -121,6 +136,43 @@ def _is_expert(node: Node) -> bool:
         (location.source or "") if location else "",
     )
     return any(_EXPERT.search(place) for place in places)
+
+
+def _meets_experts(node: Node) -> bool:
+    """Whether what is exchanged comes out of a product with experts' weights, or goes into one."""
+    return _reaches(node, lambda one: one.users) or _reaches(
+        node, lambda one: [each for each in one.inputs if isinstance(each, Node)]
+    )
+
+
+def _reaches(node: Node, following: Callable[[Node], Iterable[Node]]) -> bool:
+    """Whether a product with experts is found, going on through what only moves data."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < _FARTHEST:
+        for other in following(waiting.pop()):
+            if other in seen:
+                continue
+            seen.add(other)
+            if _BATCH_PRODUCT.match(other.op):
+                if any(_is_stack_of_weights(each) for each in other.inputs):
+                    return True
+            elif other.op in _MOVING:
+                waiting.append(other)
+    return False
+
+
+def _is_stack_of_weights(source: object) -> bool:
+    """Whether an operand is a parameter of three dimensions: a matrix for each expert."""
+    for _ in range(6):
+        if isinstance(source, GraphParameter):
+            declared = source.declaration
+            size = declared.type.dimensions if declared is not None and declared.type else None
+            is_weight = declared is not None and declared.is_weight
+            return is_weight and size is not None and len(size) == 3
+        if not isinstance(source, Node) or not source.operands or source.op not in _READING:
+            return False
+        source = source.inputs[0]
+    return False
 
 
 def _reduces_product(node: Node) -> bool:

@@ -95,29 +95,43 @@ def _static(
     )
 
 
+_STATE_WORDS = frozenset(
+    ("accu_grads", "accum", "accum_update", "adam_m", "adam_v", "exp_avg", "exp_avg_sq", "exp_inf",
+     "lamb_m", "lamb_v", "linear", "max_exp_avg_sq", "mean_grad", "mean_square", "moment",
+     "moment1", "moment2", "moments", "momentum_buf", "prev", "stat", "step_size", "vhat")
+)  # fmt: skip
+"""What MindSpore's optimizers put before a weight's name (``mindspore.nn``, ``mint``, 2.7)."""
+
+
 def owners(names: Iterable[str]) -> dict[str, str]:
     """The weight that each parameter is kept for, its own name for a weight.
 
-    ``moments.up.weight`` is kept for ``up.weight``.  What something is kept for is a weight itself,
-    however its name begins: ``dense.bias`` beside ``moments.dense.bias``, where ``bias`` is another
-    weight.
+    ``moments.up.weight`` is kept for ``up.weight``, and where the optimizer is part of a cell,
+    ``cell.moments.up.weight`` for ``cell.up.weight``.  What something is kept for is a weight
+    itself, however its name begins: ``dense.bias`` beside ``moments.dense.bias``, where ``bias`` is
+    another weight.
     """
     known = dict.fromkeys(names)
-    weights = {tail for name in known for tail in _tails(name) if tail in known}
+    weights = {other for name in known for other in _owners_of(name) if other in known}
     return {
         name: name
         if name in weights
-        else next((tail for tail in _tails(name) if tail in known), name)
+        else next((other for other in _owners_of(name) if other in known), name)
         for name in known
     }
 
 
-def _tails(name: str) -> Iterator[str]:
-    """What stands behind each dot of a name, the longest first."""
-    place = name.find(".")
-    while place >= 0:
-        yield name[place + 1 :]
-        place = name.find(".", place + 1)
+def _owners_of(name: str) -> Iterator[str]:
+    """What a parameter may be kept for: what stands behind each dot, the longest first.
+
+    And the name without a word of an optimizer inside.
+    """
+    words = name.split(".")
+    for place in range(1, len(words)):
+        yield ".".join(words[place:])
+    for place in range(1, len(words) - 1):
+        if words[place] in _STATE_WORDS:
+            yield ".".join((*words[:place], *words[place + 1 :]))
 
 
 def _is_small(item: Parameter) -> bool:

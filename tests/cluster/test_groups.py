@@ -74,6 +74,22 @@ def test_a_backward_collective_serves_what_its_forward_one_serves(samples: Path)
     assert by_ranks == {(0, 1): {"tensor"}, (0, 2): {"data"}}
 
 
+def test_tokens_go_to_experts_and_back(samples: Path) -> None:
+    """No scope or source line says so: the products behind the exchange do."""
+    found = collectives(irtool.load(samples / "moe/20_validate_0080.ir.xz"), 8)
+    axis_of = axes(found)
+    by_ranks = {
+        (item.op, item.ranks): axis_of[item.node] for item in found if item.op == "AlltoAll"
+    }
+    assert by_ranks == {
+        ("AlltoAll", (0, 2, 4, 6)): "expert",
+        # The weights of experts are replicated over these two; others are sharded.
+        ("AlltoAll", (0, 1)): "tensor",
+    }
+    assert sum(axis == "expert" for axis in axis_of.values()) == 8
+    assert "unknown" not in axis_of.values()
+
+
 def test_what_users_communicate_themselves_has_no_known_axis() -> None:
     dump = rank_dump(all_reduce((0, 1)))
     assert set(axes(collectives(dump)).values()) == {"unknown"}

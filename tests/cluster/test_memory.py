@@ -13,6 +13,7 @@ from irtool.cluster.liveness import curve, liveness, rounded
 from irtool.cluster.memory import Memory, MemoryOptions, memory
 from irtool.cluster.memory_binding import BindingError, bound, demanded
 from irtool.cluster.memory_layers import layer_of_parameter, layer_of_scope
+from irtool.cluster.memory_static import owners
 
 MiB = 1 << 20
 
@@ -67,6 +68,20 @@ def test_parameters_by_cause(samples: Path) -> None:
     assert causes["inputs0"] == "inputs"
 
 
+def test_what_optimizers_keep_is_known_by_its_name() -> None:
+    found = owners(
+        ["bias", "moments.bias", "dense.bias", "moments.dense.bias", "alone.weight",
+         "cell.up.weight", "cell.adam_m.up.weight", "accu_grads.cell.up.weight", "global_step"]
+    )  # fmt: skip
+    kept = {name: owner for name, owner in found.items() if owner != name}
+    assert kept == {
+        "moments.bias": "bias",
+        "moments.dense.bias": "dense.bias",
+        "cell.adam_m.up.weight": "cell.up.weight",
+        "accu_grads.cell.up.weight": "cell.up.weight",
+    }
+
+
 def test_what_is_kept_for_a_weight_belongs_to_its_layer(samples: Path) -> None:
     found = of(samples, "gpt/20_validate_0080.ir")
     layers = {item.name: item.layer for item in found.static}
@@ -80,6 +95,7 @@ def test_what_is_kept_for_a_weight_belongs_to_its_layer(samples: Path) -> None:
         ("Gradients/Default/network-Net/b1-Block/Grad_MatMul", "b1"),
         ("Default/network-WithLossCell/_backbone-LM/lnf-LN", "lnf"),
         ("Gradients/Default/Grad__MirrorOperator", "(network)"),
+        ("recompute_Default/network-WL/n-Net/layers-CellList/1-Block", "n.layers.1"),
         ("Default", "(network)"),
         (None, "(network)"),
     ],
