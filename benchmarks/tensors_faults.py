@@ -3,8 +3,10 @@
     here=benchmarks/tensors_faults
     python ${here}_pytorch.py PT $(python $here.py --list pytorch)
     python ${here}_mindspore.py MS $(python $here.py --list mindspore)
+    python ${here}_mindspore_networks.py MN $(python $here.py --list mindspore_networks)
     python ${here}_networks.py PN $(python $here.py --list networks)
-    python $here.py --pytorch PT --mindspore MS --networks PN [--statistics]
+    python $here.py --pytorch PT --mindspore MS --mindspore_networks MN
+        --networks PN [--statistics]
 
 Prints a table and the two shares.  With --statistics the same runs are compared once more through
 their digests without sketches: figures alone, as a dump of statistics has them.
@@ -35,6 +37,9 @@ STEPPED = frozenset(
 
 _STEP = r"hyperparameter|mul_|lerp_|add_|add\.|addcmul_|addcdiv_|__truediv__|sqrt"
 """Calls of an optimizer's step."""
+
+_OPTIMIZER = r"hyperparameter|Adam|Momentum"
+_LOSS = r"Loss|CrossEntropy|LogSoftmax|Reduce|Sub|Square|OneHot|NLL|NLLLoss|Div|Mul"
 
 FAULTS = {
     "pytorch": {
@@ -110,12 +115,34 @@ FAULTS["networks"] = {
     "encoder-adam_eps": _STEP, "encoder-decay": _STEP,
 }  # fmt: skip
 
+FAULTS["mindspore_networks"] = {
+    "conv-dilation": r"1-Block_conv-Conv2d", "conv-flipped": r"1-Block_conv-Conv2d",
+    "conv-eps": r"1-Block_norm-BatchNorm2d", "conv-leaky": r"1-Block", "conv-sigmoid": r"1-Block",
+    "conv-no_shortcut": r"Add-op", "conv-scaled_shortcut": r"1-Block|Muls?|Add",
+    "conv-pool": r"Pool", "conv-global_max": r"Reduce|Max|Mean", "conv-smoothing": _LOSS,
+    "conv-mse": _LOSS, "conv-loss_sum": _LOSS, "conv-initial": r"head-Dense|BiasAdd",
+    "conv-lr": _OPTIMIZER, "conv-decay": _OPTIMIZER, "conv-normalised": r"stem-Conv2d",
+    "conv-sens": _OPTIMIZER, "llama-sens": _OPTIMIZER,
+    "llama-eps": r"RmsNorm_Add", "llama-norm_sum": r"Reduce", "llama-mask": r"Add",
+    "llama-scale": r"Muls?", "llama-k_for_v": r"MatMul", "llama-axis": r"Softmax",
+    "llama-swapped_gate": r"SiLU|Mul", "llama-relu": r"SiLU|ReLU", "llama-half_sum": r"down-Dense",
+    "llama-clamp": r"down-Dense|Add|Clamp|Minimum|Maximum", "llama-labels": _LOSS,
+    "llama-loss_sum": _LOSS, "llama-smoothing": _LOSS, "llama-transposed": r"o-Dense",
+    "llama-initial": r"head-Dense", "llama-lr": _OPTIMIZER, "llama-adam_eps": _OPTIMIZER,
+    "llama-beta": _OPTIMIZER,
+}  # fmt: skip
+
 HEALTHY = {
     "pytorch": (
         "bf16", "bf16_step", "split_k", "reorder_qkv", "threads", "blas", "ulp", "commuted",
         "double", "softmax_parts", "split_qkv",
     ),
     "mindspore": ("split_k", "reorder", "half_softmax", "half_matmul", "commuted", "ulp"),
+    "mindspore_networks": (
+        "conv-ulp", "conv-half_conv", "conv-commuted", "conv-mean_parts", "conv-amp",
+        "llama-ulp", "llama-half_norm", "llama-all_half_softmax",
+        "llama-half_softmax", "llama-split_k", "llama-amp",
+    ),
     "networks": (
         "llama-half_norm", "llama-half_softmax", "llama-half_residual", "llama-fused_norm",
         "llama-sdpa", "llama-sdpa_causal", "llama-softmax_double", "llama-split_k",
@@ -134,6 +161,7 @@ REFERENCES = {
     "mindspore": ("none",),
     "networks": [f"{n}-{base}" for n in ("llama", "conv", "encoder")
                  for base in ("none", "none_step")],
+    "mindspore_networks": ["conv-none", "llama-none", "conv-none2", "llama-none2"],
 }  # fmt: skip
 
 
@@ -142,6 +170,7 @@ def main() -> int:
     parser.add_argument("--list", choices=list(FAULTS))
     parser.add_argument("--pytorch")
     parser.add_argument("--mindspore")
+    parser.add_argument("--mindspore_networks")
     parser.add_argument("--networks")
     parser.add_argument("--statistics", action="store_true")
     parser.add_argument("variants", nargs="*")
@@ -174,7 +203,8 @@ def judge(
         if not os.path.isdir(path) or (wanted and variant not in wanted):
             continue
         network, mark, change = variant.rpartition("-")
-        base = "none_step" if change in STEPPED and framework != "mindspore" else "none"
+        base = "none_step" if change in STEPPED and "mindspore" not in framework else "none"
+        base = "none2" if change in ("beta", "momentum") and network else base
         base = network + mark + base
         start = time.process_time()
         found = compared(os.path.join(folder, base), path, statistics)

@@ -67,8 +67,8 @@ def main(out: str, name: str) -> None:
             self.conv = nn.Conv2d(8, 8, 3, pad_mode="same", weight_init=weight(8, 8, 3, 3))
             self.flat = nn.Conv2d(8, 8, 1, weight_init=weight(8, 8, 1, 1))
             if wrong == "dilation":
-                self.conv = nn.Conv2d(8, 8, 3, pad_mode="same", dilation=2,
-                                      weight_init=weight(8, 8, 3, 3))  # fmt: skip
+                kernel = self.conv.weight.value()
+                self.conv = nn.Conv2d(8, 8, 3, pad_mode="same", dilation=2, weight_init=kernel)
             if wrong == "flipped":
                 kernel = self.conv.weight.asnumpy()[..., ::-1].copy()
                 self.conv.weight.set_data(Tensor(kernel))
@@ -122,7 +122,7 @@ def main(out: str, name: str) -> None:
             if self.is_half:
                 mean = single(half(square).mean(-1, keep_dims=True))
             elif self.no_mean:
-                mean = square.sum(-1, keepdims=True)
+                mean = ops.sum(square, -1, keepdim=True)
             else:
                 mean = square.mean(-1, keep_dims=True)
             return x * ops.rsqrt(mean + self.eps) * self.weight

@@ -7,7 +7,8 @@ Each round looks at what no earlier one matched.  A match says which round made 
 3. ``parameter``, ``source line``, ``scope``: identity by what the operator reads, the Python lines
    that made it and where it stands, where no other has the same.
 4. ``structure``: as 1 and 2 without types, attributes and constants.
-5. ``neighbours``: the only operator of its name at the same place of a matched neighbour.
+5. ``neighbours``: the only operator of its name at the same place of a matched neighbour, casts
+   looked through.
 6. ``order``: as many equal candidates on both sides, taken in order.
 7. ``similar``: the most similar one of the same scope, if it is similar enough.
 """
@@ -35,6 +36,9 @@ Round: TypeAlias = Literal[
     "order",
     "similar",
 ]
+
+CASTS = frozenset(("Cast", "TensorCast"))
+"""Operators that one side may have alone between two others that are the same on both."""
 
 Key: TypeAlias = Callable[[Side, int], Hashable]
 
@@ -105,13 +109,18 @@ class Matching:
         theirs = dict(self.sides[1].operators[other].producers())
         for place, made in ours.items():
             match = theirs.get(place)
-            if isinstance(match, From) and made.element == match.element:
+            if not isinstance(match, From):
+                continue
+            if made.element == match.element:
                 self._pair_neighbours(made.operator, match.operator)
+            mine, yours = self._solid(0, made), self._solid(1, match)
+            if (mine, yours) != (made, match) and mine.element == yours.element:
+                self._pair_neighbours(mine.operator, yours.operator)
 
     def _spread_to_readers(self, index: int, other: int) -> None:
-        for kinship in (home, _name_alone):
-            ours = self._free_readers(0, index, kinship)
-            theirs = self._free_readers(1, other, kinship)
+        for kinship, through in ((home, False), (_name_alone, False), (_name_alone, True)):
+            ours = self._free_readers(0, index, kinship, through)
+            theirs = self._free_readers(1, other, kinship, through)
             for key, members in ours.items():
                 others = theirs.get(key, [])
                 if len(members) == 1 and len(others) == 1:
@@ -123,13 +132,32 @@ class Matching:
         if self.sides[0].operators[index].phase == self.sides[1].operators[other].phase:
             self.pair(index, other, "neighbours")
 
-    def _free_readers(self, which: int, index: int, kinship: Key) -> dict[Hashable, list[int]]:
+    def _free_readers(
+        self, which: int, index: int, kinship: Key, through: bool
+    ) -> dict[Hashable, list[int]]:
+        """Free readers by what they are and where they take it; ``through`` casts if wanted."""
         side, taken = self.sides[which], (self.left, self.right)[which]
         found: dict[Hashable, list[int]] = {}
-        for reader, place in dict.fromkeys(side.readers[index]):
-            if reader not in taken:
+        queue = list(dict.fromkeys(side.readers[index]))
+        for reader, place in queue:
+            if reader in taken:
+                continue
+            if through and side.operators[reader].op in CASTS:
+                queue += side.readers[reader]
+            else:
                 found.setdefault((kinship(side, reader), place), []).append(reader)
         return found
+
+    def _solid(self, which: int, made: From) -> From:
+        """What stands behind casts that are not matched: they may be on one side alone."""
+        side, taken = self.sides[which], (self.left, self.right)[which]
+        operator = side.operators[made.operator]
+        while operator.op in CASTS and operator.index not in taken:
+            source = operator.operands[0] if operator.operands else None
+            if not isinstance(source, From):
+                break
+            made, operator = source, side.operators[source.operator]
+        return made
 
 
 def match(left: Side, right: Side, given: Iterable[tuple[int, int]] = ()) -> Matching:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.compare.tensors.attributes import AttributeChange, changed_attributes
-from irtool.compare.tensors.model import Columns, Op
+from irtool.compare.tensors.model import Columns
 from irtool.compare.tensors.pairing import OpPair, Slots
 from irtool.ir.node import Node
 
 _MOST_STEPS = 20
+_FEW = 10.0
 
 
 def changed_arguments(
@@ -18,6 +20,7 @@ def changed_arguments(
     left: Columns,
     right: Columns,
     changed: Mapping[Node, Sequence[str]],
+    worst: float = 0.0,
 ) -> Iterator[AttributeChange]:
     """Differences of two calls that can change numbers.
 
@@ -27,10 +30,11 @@ def changed_arguments(
         left: columns of the left dump.
         right: columns of the right one.
         changed: what the graphs say of matched nodes, in words.
+        worst: the largest error before: numbers that are no further apart may have been computed.
     """
     if pair.left.type.lower() != pair.right.type.lower():
         yield AttributeChange("operator", pair.left.type, pair.right.type)
-    computed = _computed(pair.left)
+    computed = _computed(pair, worst)
     for change in changed_attributes(pair.left.attributes, pair.right.attributes):
         if change.name not in computed:
             yield change
@@ -50,10 +54,28 @@ def changed_arguments(
             yield AttributeChange(name, before, after)
 
 
-def _computed(op: Op) -> frozenset[str]:
-    """Scalar inputs that other operators compute: they carry error like any tensor."""
+def computed_scalars(pair: OpPair, worst: float) -> float:
+    """The largest relative difference of scalar arguments that other operators computed."""
+    ours, theirs = pair.left.attributes, pair.right.attributes
+    computed = _computed(pair, worst)
+    return max((_apart(ours.get(name), theirs.get(name)) for name in computed), default=0.0)
+
+
+def _computed(pair: OpPair, worst: float) -> frozenset[str]:
+    """Scalar inputs that other operators compute: they carry error like any tensor.
+
+    The graph says which these are; without one, those that differ by no more than anything before.
+    """
+    op = pair.left
     if op.node is None:
-        return frozenset()
+        if op.call or not worst:  # calls of an API have Python's own numbers
+            return frozenset()
+        ours, theirs = op.attributes, pair.right.attributes
+        return frozenset(
+            name
+            for name in ours
+            if name in theirs and 0 < _apart(ours[name], theirs[name]) <= _FEW * worst
+        )
     found: set[str] = set()
     for place, source in enumerate(op.node.inputs):
         steps = 0
@@ -63,6 +85,14 @@ def _computed(op: Op) -> frozenset[str]:
         if isinstance(source, Node):
             found.add(f"input.{place}")
     return frozenset(found)
+
+
+def _apart(left: object, right: object) -> float:
+    """Relative difference of two numbers; 0 for anything else."""
+    if not isinstance(left, float) or not isinstance(right, float):
+        return 0.0
+    largest = max(abs(left), abs(right))
+    return abs(left - right) / largest if largest and math.isfinite(largest) else 0.0
 
 
 def _tensor_text(columns: Columns, place: int) -> str:

@@ -35,6 +35,7 @@ class Account:
         inputs: what both sides read.
         hidden: of a gradient, the tensors of the forward call.
         parts: largest error of the parts of a module that have been judged already; else 0.
+        scalars: largest error of arguments that other operators computed.
         before: largest error before; figures may hide it from one tensor and show it in the next.
     """
 
@@ -46,6 +47,7 @@ class Account:
     inputs: Sequence[Measured]
     hidden: Sequence[Measured]
     parts: float = 0.0
+    scalars: float = 0.0
     before: float = 0.0
 
 
@@ -66,17 +68,18 @@ def budget(account: Account) -> tuple[float, float]:
     shapes = [left.shapes[p[0]] for p, _ in (*inputs, *hidden)]
     output = left.shapes[account.places[0]]
     opaque = op.is_module or kind == "unknown"
-    length = reduction_length(kind, op.phase, shapes, output, opaque)
+    phase = "backward" if is_gradient(op) else "forward"
+    length = reduction_length(kind, phase, shapes, output, opaque)
     accumulate = _DOUBLE if unit < 2.0**-40 else _SINGLE
     norm = max(account.out.left, account.out.right)
     chi, terms = _magnification(_Terms(kind, op, left, inputs, hidden, length, norm, output))
-    carried = _carried(op, kind, inputs, hidden, norm, chi)
-    if jumps(op.type, op.phase) or (op.is_module and op.phase == "backward"):
+    carried = max(_carried(op, kind, inputs, hidden, norm, chi), account.scalars * chi)
+    if jumps(op.type, phase) or (op.is_module and phase == "backward"):
         errors = (m.error for _, m in (*inputs, *hidden))
         carried = max(carried, math.sqrt(max(errors, default=0.0)))
     if opaque and op.is_module:
         carried = max(carried, 4.0 * account.parts)
-    if not account.out.exact and (account.inputs or account.hidden):
+    if not account.out.exact and (account.inputs or account.hidden or account.scalars):
         carried = max(carried, chi * account.before)
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
     lossy = 4.0 if opaque and op.is_module else 1.0
@@ -84,6 +87,16 @@ def budget(account: Account) -> tuple[float, float]:
     found = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
     floor = 3.0 * math.sqrt(length) * accumulate * terms if terms else 0.0
     return found, floor
+
+
+def is_gradient(op: Op) -> bool:
+    """Whether an operator is the gradient of a call as a whole.
+
+    In MindSpore's graphs most operators of the backward pass are ordinary ones.
+    """
+    if op.phase != "backward":
+        return False
+    return bool(op.call) or op.is_module or "grad" in op.type.lower()
 
 
 def _carried(
@@ -96,9 +109,10 @@ def _carried(
 ) -> float:
     """What the inputs bring."""
     errors = [m.error for _, m in inputs]
-    if kind == "sum" and op.phase != "backward" and norm:
+    gradient = is_gradient(op)
+    if kind == "sum" and not gradient and norm:
         return sum(m.distance for _, m in inputs) / norm * _factor(op)
-    if op.phase == "backward" or op.is_module:
+    if gradient or op.is_module:
         return math.sqrt(sum(e * e for e in [*errors, *(m.error for _, m in hidden)])) * chi
     return max(errors, default=0.0) * chi
 
@@ -131,7 +145,7 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
         terms.norm,
         terms.output,
     )
-    inputs = terms.inputs
+    inputs, gradient = terms.inputs, is_gradient(op)
     norms = [max(m.left, m.right) for _, m in (*inputs, *terms.hidden)]
     norms = [each for each in norms if not math.isnan(each)]
     if not norm or not norms or math.isnan(norm):
@@ -139,21 +153,21 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
     if op.type.lower() in _MEAN:
         norm *= length
     count = max(1, math.prod(output))
-    if kind == "matmul" and op.phase != "backward" and len(norms) >= 2:
+    if kind == "matmul" and not gradient and len(norms) >= 2:
         random = norms[0] * norms[1] / math.sqrt(length)
         return max(1.0, random / norm), norms[0] * norms[1] * 0.8
-    if kind == "matmul" and op.phase == "backward":
+    if kind == "matmul":
         if len(output) == 1 and inputs:  # the gradient of a bias adds rows up
             return max(1.0, norms[0] / norm), norms[0] * math.sqrt(length)
         return 2.0, 0.0
     if kind in ("reduce", "bias gradient", "scatter"):
         return max(1.0, norms[0] / norm), norms[0] * math.sqrt(length)
-    if kind == "sum" and op.phase != "backward":
-        return max(1.0, sum(norms) / norm), 0.0
+    if kind == "sum" and not gradient:
+        return max(1.0, sum(norms) / norm), sum(norms)
     if kind == "norm":
-        if op.phase == "backward" and len(output) == 1:
+        if gradient and len(output) == 1:
             return max(2.0, norms[0] / norm), norms[0] * math.sqrt(length)
-        return (4.0 if op.phase == "backward" else _centred(terms)), 0.0
+        return (4.0 if gradient else _centred(terms)), 0.0
     if kind in ("softmax", "attention", "loss"):
         rms = norms[0] / math.sqrt(max(1, _elements(terms)))
         if kind == "loss":

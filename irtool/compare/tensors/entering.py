@@ -98,7 +98,7 @@ class Entering:
 
     def from_nowhere(self, places: Places, measure: Measure) -> str:
         past = self.past
-        if past.is_residue(places[0]):
+        if past.is_residue(places[0]) or past.is_unwritten(places[0]):
             return ""
         factor = ENTERS if measure.exact else ENTERS_FIGURES
         unit = self.unit(places)

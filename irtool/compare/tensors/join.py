@@ -21,6 +21,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.types import Abstract
 from irtool.ir.types import Shape as AbstractShape
+from irtool.ir.values import python_value
 
 _FULL_NAME = re.compile(rb"^\s*#\s*[Ff]ullname with scope: \((.*)\)\s*$", re.MULTILINE)
 _UNSAFE_PARAMETER = re.compile(r"[./\\ ]")
@@ -151,6 +152,7 @@ def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) ->
             unknown.append(op.name)
             continue
         op.node = node
+        _note_unread(op, node, run)
         joined[op.name] += 1
         found += 1
         checked += count
@@ -169,6 +171,26 @@ def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) ->
         tuple(unknown[:20]),
         checked,
     )
+
+
+def _note_unread(op: Op, node: Node, run: TensorRun) -> None:
+    """Results that nobody reads may be memory that was never written: they say nothing."""
+    if len(op.outputs) < 2:
+        return
+    read: set[int] = set()
+    for user in node.users:
+        if user.op == "UpdateState" or (user.op == "Depend" and user.inputs[0] is not node):
+            continue  # order alone
+        place = user.inputs[1] if user.op == "TupleGetItem" and len(user.inputs) > 1 else None
+        number = None if isinstance(place, Node) else python_value(place)  # type: ignore[arg-type]  # no node is a value
+        if not isinstance(number, int):
+            return
+        read.add(number)
+    columns = run.columns
+    for at in op.outputs:
+        way, _, text = columns.labels[at].partition(".")
+        if way == "output" and int(text) not in read:
+            columns.notes.setdefault(at, "dead output")
 
 
 def _parameters(dump: Dump) -> Mapping[str, str]:
@@ -216,7 +238,8 @@ def signature_shapes(node: Node) -> tuple[dict[int, Shape], dict[int, Shape]]:
     if single is not None:
         outputs[0] = single
     elif result.shape is not None:
-        for place, item in enumerate(getattr(result.shape, "items", ())):
+        items: tuple[object, ...] = getattr(result.shape, "items", ())
+        for place, item in enumerate(items):
             if isinstance(item, AbstractShape):
                 outputs[place] = tuple(item.dimensions)
     return inputs, outputs

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.compare.tensors.accumulation import adds_up_in_half
-from irtool.compare.tensors.arguments import changed_arguments
+from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
 from irtool.compare.tensors.budget import Account, budget
 from irtool.compare.tensors.cleared import only_propagates
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
@@ -21,7 +21,7 @@ from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.pairing import OpPair, Slots
 from irtool.compare.tensors.past import Past, composites, is_broken, is_broken_alike
-from irtool.compare.tensors.semantics import family, is_random
+from irtool.compare.tensors.semantics import family, is_random, is_unwritten
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
 
@@ -55,21 +55,17 @@ class Judge:
         """The verdict on one pair."""
         found = Judged(pair, slots)
         if self.same_framework:
-            found.attributes = tuple(
-                changed_arguments(pair, slots, self.left.columns, self.right.columns, self.changed)
-            )
+            columns, worst = (self.left.columns, self.right.columns), self.past.worst
+            found.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
         self._classify(found)
         self.past.remember(found)
         return found
 
     def _classify(self, found: Judged) -> None:
         pair, slots, measures = found.pair, found.slots, self.measures
-        columns = self.left.columns
         inputs = [(p, measures[p]) for p in slots.inputs if p in measures]
         outputs = [
-            (p, measures[p])
-            for p in slots.outputs
-            if p in measures and columns.notes.get(p[0]) != "dead output"
+            (p, measures[p]) for p in slots.outputs if p in measures and not self._is_dead(pair, p)
         ]
         _note_origin(found, inputs, outputs)
         if outputs and all(m.equal for _, m in (*inputs, *outputs)):
@@ -89,6 +85,17 @@ class Judge:
             return
         if not _breaks(found, inputs, outputs):
             self._outputs(found, inputs, hidden, outputs)
+
+    def _is_dead(self, pair: OpPair, places: Places) -> bool:
+        """Whether a result is memory that nobody wrote: it says nothing, whoever reads it."""
+        columns = self.left.columns
+        label = columns.labels[places[0]]
+        found = columns.notes.get(places[0]) == "dead output" or (
+            self.left.framework == "mindspore" and is_unwritten(pair.left.type, label)
+        )
+        if found:
+            self.past.mark_unwritten(places)
+        return found
 
     def _enters(self, found: Judged, inputs: Sequence[Measured]) -> bool:
         sides = self.left, self.right
@@ -191,7 +198,9 @@ class Judge:
         has_parts = pair.left.phase == "backward" or pair.left.owner in past.composite
         columns = self.left.columns, self.right.columns
         parts = past.worst if has_parts else 0.0
-        return budget(Account(pair, *columns, *output, inputs, hidden, parts, past.worst))
+        scalars = computed_scalars(pair, past.worst)
+        account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, past.worst)
+        return budget(account)
 
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)

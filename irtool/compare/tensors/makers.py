@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from irtool.compare.tensors.measure import complete
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing import OpPair
+from irtool.compare.tensors.semantics import family
 
+_HAND_ON = frozenset(("view", "cast"))
 _SAME = 1e-6
 """Relative difference of the norms of one tensor that two operators show."""
 
@@ -28,16 +30,23 @@ class Makers:
         )
 
     def maker(self, which: int, reader: Op, place: int) -> Op | None:
-        """The last unpaired operator before a reader that put out what it reads, or None.
+        """The last unpaired operator before a reader that computed what it reads, or None.
 
         Args:
             which: 0 for the left run, 1 for the right one.
             reader: the operator that reads.
             place: the tensor in the columns of that run.
         """
+        found: Op | None = None
+        for op in self._makers(which, reader, place):
+            if found is None or family(op.type) not in _HAND_ON:
+                found = op
+        return found
+
+    def _makers(self, which: int, reader: Op, place: int) -> Iterator[Op]:
+        """All unpaired operators that put it out: one, and views and casts that hand it on."""
         columns = self._runs[which].columns
         norm, size = columns.norm[place], math.prod(columns.shapes[place])
-        found: Op | None = None
         for op in self._free[which]:
             if op.index >= reader.index:
                 break
@@ -47,5 +56,4 @@ class Makers:
                 if math.isnan(columns.norm[at]):
                     complete(columns, at, False)
                 if math.isclose(columns.norm[at], norm, rel_tol=_SAME):
-                    found = op
-        return found
+                    yield op

@@ -23,6 +23,7 @@ class Past:
         forward: judged forward calls by name, for their gradients.
         worst: the largest relative error of an output so far.
         residue: tensors that are nothing but rounding, told by their size and norm.
+        unwritten: tensors that no kernel has written, told in the same way.
         zero_state: the moments of an optimizer were zero before this step.
         composite: paths of modules whose parts were dumped too.
         integers_differ: an operator has put out other whole numbers on both sides.
@@ -34,6 +35,7 @@ class Past:
     forward: dict[str, Judged] = field(default_factory=dict[str, Judged])
     worst: float = 0.0
     residue: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
+    unwritten: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     zero_state: bool = False
     composite: set[str] = field(default_factory=set[str])
     integers_differ: bool = False
@@ -97,6 +99,17 @@ class Past:
         key = self._value(places[0])
         if key is not None:
             self.residue.add(key)
+
+    def mark_unwritten(self, places: Places) -> None:
+        """Say of a result that no kernel has written it."""
+        key = self._value(places[0])
+        if key is not None:
+            self.unwritten.add(key)
+
+    def is_unwritten(self, place: int) -> bool:
+        """Whether that was said of a tensor of the left dump."""
+        key = self._value(place)
+        return key is not None and key in self.unwritten
 
     def is_residue(self, place: int) -> bool:
         """Whether that was said of a tensor of the left dump."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.pairing import OpPair, Slots
@@ -17,8 +17,8 @@ from irtool.compare.tensors.verdict import Places
 
 _LEAST = 6
 """Binary logarithm of the smallest scale that is believed: a smaller factor may be a fault."""
-_SHARE = 0.7
-"""Share of the gradients that have to agree on it."""
+_SHARE = 0.8
+"""Share of the gradients with any factor that have to agree on one."""
 _NEAR = 0.25
 """How far, in powers of two, norms may be from an exact factor."""
 
@@ -30,26 +30,47 @@ def gradient_scale(
 
     ``measures`` of the gradients become what they are without the factor.
     """
-    scaled = [measures[places] for places in _gradients(pairs, slots)]
-    found = Counter(
-        power for m in scaled if m.left > 0 and (power := _power(m.right / m.left)) is not None
+    results = [
+        measures[places]
+        for pair, each in zip(pairs, slots, strict=True)
+        if pair.left.phase == "backward"
+        for places in each.outputs
+    ]
+    powers = Counter(
+        power for m in results if m.left > 0 and (power := _power(m.right / m.left)) is not None
     )
-    if not found:
+    unscaled = powers.pop(0, 0)  # gradients below a scale that was taken out, forward values
+    if not powers:
         return 1.0
-    power, times = found.most_common(1)[0]
-    if abs(power) < _LEAST or times < _SHARE * sum(found.values()):
+    power, times = powers.most_common(1)[0]
+    others = powers.total() - times
+    if abs(power) < _LEAST or times < _SHARE * (times + others) or times < _SHARE * unscaled:
         return 1.0
     scale = 2.0**power
-    for places in (*_gradients(pairs, slots), *_losses(pairs, slots, scale)):
+    for places in (*_gradients(pairs, slots, measures, power), *_losses(pairs, slots, scale)):
         measure = measures[places]
         if measure.left > 0 and _power(measure.right / measure.left) == power:
             measures[places] = _without(measure, scale)
     return scale
 
 
-def _gradients(pairs: Sequence[OpPair], slots: Sequence[Slots]) -> Iterator[Places]:
+def _gradients(
+    pairs: Sequence[OpPair],
+    slots: Sequence[Slots],
+    measures: Mapping[Places, Measure],
+    power: int,
+) -> Iterator[Places]:
+    """All tensors from the first scaled gradient on, up to the optimizer."""
+    has_begun = False
     for pair, each in zip(pairs, slots, strict=True):
-        if pair.left.phase == "backward":
+        has_begun = has_begun or (
+            pair.left.phase == "backward"
+            and any(
+                measures[p].left > 0 and _power(measures[p].right / measures[p].left) == power
+                for p in each.outputs
+            )
+        )
+        if has_begun and pair.left.phase != "optimizer":
             yield from (*each.inputs, *each.outputs)
 
 
