@@ -42,7 +42,8 @@ class Cluster:
             from dask.distributed import Client  # pyright: ignore  # an extra, untyped
         except ImportError:
             raise NoDask("--scheduler needs Dask", "pip install 'irtool[dask]'") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is told below
         self.address = address
         self._tell = tell
         hint = "start one with: dask scheduler; then workers with: dask worker tcp://HOST:8786"
@@ -70,26 +71,24 @@ class Cluster:
         """Results in the order of the items."""
         waiting: deque[tuple[Sequence[Item], Any]] = deque()
         rest = chunks(items, self._at_first)
-        is_there = True
         while True:
-            ahead = _CHUNKS_AHEAD * self._at_first if is_there else 1
-            while len(waiting) < ahead and (chunk := next(rest, None)) is not None:
-                waiting.append((chunk, self._submit(work, chunk) if is_there else None))
+            while len(waiting) < _CHUNKS_AHEAD * self._at_first and (chunk := next(rest, None)):
+                waiting.append((chunk, self._submit(work, chunk)))
             if not waiting:
-                return
+                break
             chunk, future = waiting.popleft()
-            reason = "" if is_there else "gone"
-            if is_there:
-                try:
-                    done = self._result(future)
-                except _Gone as error:
-                    reason = str(error)
-                    is_there = False
-                    self._tell(f"{reason}: the rest is done here")
-                else:
-                    yield from done if done is not None else [None] * len(chunk)
-                    continue
-            yield from here(work, chunk)
+            try:
+                done = self._result(future)
+            except _Gone as error:
+                self._tell(f"{error}: the rest is done here")
+                for left in (chunk, *(each for each, _ in waiting), *rest):
+                    yield from here(work, left)
+                return
+            yield from done if done is not None else [None] * len(chunk)
+        lost = self._at_first - self._workers()
+        if lost > 0:
+            self._tell(f"{lost} of {self._at_first} workers left; others did their part again")
+            self._at_first -= lost
 
     def _submit(self, work: Callable[..., Any], chunk: Sequence[object]) -> Any:
         return self._client.submit(work, chunk, pure=False, retries=2)
@@ -114,7 +113,9 @@ class Cluster:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > _PATIENCE:
                     raise _Gone(f"all workers at {self.address} are gone") from None
-            except Exception as error:  # whatever a worker without irtool, or no worker, raises
+            except OSError:
+                raise _Gone(f"the scheduler at {self.address} is gone") from None
+            except Exception as error:  # whatever a worker without irtool raises
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise _Gone(f"the workers at {self.address} cannot do it ({reason})") from None
 

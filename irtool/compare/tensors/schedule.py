@@ -10,7 +10,8 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -57,6 +58,16 @@ def chunks(items: Sequence[Item], workers: int) -> Iterator[Sequence[Item]]:
         yield items[start : start + size]
 
 
+@dataclass(frozen=True, slots=True)
+class _Handed(Generic[Item, Result]):
+    """A chunk that processes have in hand, for the first time or again."""
+
+    chunk: Sequence[Item]
+    pool: ProcessPoolExecutor
+    future: Future[list[Result]]
+    is_first: bool
+
+
 class Processes:
     """Processes of this machine; a window of chunks is in memory at a time."""
 
@@ -71,19 +82,23 @@ class Processes:
         """Results in the order of the items."""
         from concurrent.futures.process import BrokenProcessPool
 
-        waiting: deque[tuple[Sequence[Item], Future[list[Result]]]] = deque()
+        waiting: deque[_Handed[Item, Result]] = deque()
         rest = chunks(items, self.jobs)
         while True:
             while len(waiting) < 2 * self.jobs and (chunk := next(rest, None)) is not None:
-                waiting.append((chunk, self._submit(work, chunk)))
+                waiting.append(self._hand(work, chunk))
             if not waiting:
                 return
-            chunk, future = waiting.popleft()
+            handed = waiting.popleft()
             try:
-                yield from future.result()
+                yield from handed.future.result()
             except BrokenProcessPool:
-                self._forget_pool()
-                yield from self._alone(work, chunk)
+                self._note_death(handed.pool)
+                if handed.is_first:
+                    # Most died with the pool, by no fault of theirs.
+                    waiting.appendleft(self._hand(work, handed.chunk, is_first=False))
+                else:
+                    yield from self._alone(work, handed.chunk)
 
     def close(self) -> None:
         """End the processes."""
@@ -91,26 +106,28 @@ class Processes:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def _submit(
-        self, work: Callable[[Sequence[Item]], list[Result]], chunk: Sequence[Item]
-    ) -> Future[list[Result]]:
+    def _hand(
+        self,
+        work: Callable[[Sequence[Item]], list[Result]],
+        chunk: Sequence[Item],
+        is_first: bool = True,
+    ) -> _Handed[Item, Result]:
         from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
-        if self._pool is None:
-            self._pool = _pool(self.jobs)
+        pool = self._pool = self._pool or _pool(self.jobs)
         try:
-            return self._pool.submit(work, chunk)
+            future = pool.submit(work, chunk)
         except BrokenProcessPool as error:
-            failed: Future[list[Result]] = Future()
-            failed.set_exception(error)
-            return failed
+            future = Future[list[Result]]()
+            future.set_exception(error)
+        return _Handed(chunk, pool, future, is_first)
 
-    def _forget_pool(self) -> None:
-        """After a death: every other process of the pool has been ended too."""
-        if self._pool is not None:
+    def _note_death(self, pool: ProcessPoolExecutor) -> None:
+        """A death ends every process of a pool: a new one has to be made, once."""
+        if pool is self._pool:
             self._tell("a process died (killed, or out of memory): its part is done again")
-        self.close()
+            self.close()
 
     def _alone(
         self, work: Callable[[Sequence[Item]], list[Result]], chunk: Sequence[Item]
