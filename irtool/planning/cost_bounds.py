@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
-from irtool.sharding.layout import Shape, TensorLayout, axes_of
+from irtool.sharding.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,9 @@ Bools = npt.NDArray[np.bool_]
 
 LEVELS = 16
 """Places of one dimension: how often it may be halved; 65,536 devices at most."""
+
+PAIRS = 1 << 14
+"""Pairs that are looked at together: what stands of them must fit into the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,13 @@ class Bits:
     order: Ints
     lead: Floats
 
+    def rows(self, start: int, stop: int) -> Bits:
+        """Some of them."""
+        part = slice(start, stop)
+        return Bits(
+            self.shape, self.place[part], self.cuts[part], self.order[part], self.lead[part]
+        )
+
     @property
     def count(self) -> int:
         """How many bits a device's number has."""
@@ -73,7 +83,7 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
     cuts = np.zeros(len(layouts), dtype=np.int64)
     known = np.ones(len(layouts), dtype=np.bool_)
     for row, layout in enumerate(layouts):
-        found = _places(layout, shape, count)
+        found = places_of(layout, shape, count)
         if found is None:
             known[row] = False
             continue
@@ -82,13 +92,41 @@ def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]
         for axis in layout.device_matrix:
             stride //= axis
             cuts[row] |= stride  # the axis ends below its lowest bit
+    return _bits(place, cuts, shape), known
+
+
+def bits_from(
+    own: Shape, place: Ints, cuts: Ints, known: Bools, shape: Shape
+) -> tuple[Bits, Bools]:
+    """The same of layouts that are given in places of their ``own`` shape, without ones."""
+    table = np.full(len(own) * LEVELS + 1, -2, dtype=np.int64)
+    table[-1] = -1
+    at = 0
+    for dimension, size in enumerate(own):
+        rest, level = size, dimension * LEVELS
+        whole = True
+        while rest > 1:
+            part = shape[at]
+            outer = part & -part
+            for halving in range(outer.bit_length() - 1 if whole else 0):
+                table[level] = at * LEVELS + halving
+                level += 1
+            whole &= outer == part  # behind an odd factor no bit has a place
+            rest //= part
+            at += 1
+    moved = table[place]
+    found = known & (moved != -2).all(axis=1)
+    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape), found
+
+
+def _bits(place: Ints, cuts: Ints, shape: Shape) -> Bits:
     # An axis ends, too, where its bits don't halve one dimension one after the other.
-    for bit in range(1, count):
+    for bit in range(1, place.shape[1]):
         both = (place[:, bit] >= 0) & (place[:, bit - 1] >= 0)
         apart = both & (place[:, bit - 1] != place[:, bit] + 1)
         cuts |= np.where(apart, 1 << bit, 0)
     order = np.argsort(-place, axis=1, kind="stable")
-    return Bits(shape, place, cuts, order, _leads(place, order, shape)), known
+    return Bits(shape, place, cuts, order, _leads(place, order, shape))
 
 
 def _leads(place: Ints, order: Ints, shape: Shape) -> Floats:
@@ -121,7 +159,7 @@ def common_shape(first: Shape, second: Shape) -> Shape | None:
     return tuple(found)
 
 
-def _places(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
+def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
     """Per bit its place in ``shape``; None where a split lies across a border of it."""
     found = [-1] * count
     at = 0
@@ -146,6 +184,33 @@ def _places(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
         if bits:
             return None
     return found
+
+
+def layout_from(place: Sequence[int], cuts: int, shape: Shape) -> TensorLayout:
+    """The layout, in standard form, that lies like this; places in the shape without ones."""
+    axes: list[list[int]] = []
+    for bit in range(len(place) - 1, -1, -1):
+        last = axes[-1][-1] if axes else -1
+        together = axes and not cuts >> last & 1
+        if together and place[last] >= 0:
+            together = place[bit] == place[last] + 1
+        if together and (place[last] >= 0) == (place[bit] >= 0):
+            axes[-1].append(bit)
+        else:
+            axes.append([bit])
+    entries: dict[int, list[tuple[int, int]]] = {}
+    for number, bits in enumerate(axes):
+        at = place[bits[0]]
+        if at >= 0:
+            entries.setdefault(at // LEVELS, []).append((at, len(axes) - 1 - number))
+    tensor_map: list[MapEntry] = []
+    dimension = 0
+    for size in shape:
+        own = sorted(entries.get(dimension, ())) if size != 1 else []
+        tensor_map.append(entry_of([axis for _, axis in own]))
+        dimension += size != 1
+    matrix = tuple(1 << len(bits) for bits in axes)
+    return TensorLayout(matrix or (1,), tuple(tensor_map), shape)
 
 
 # -- prices of groups ----------------------------------------------------------------------------
@@ -225,12 +290,17 @@ def least_between(
 
     Both are of one shape and of as many devices.
     """
-    state = _Pairs(first, second)
-    plain = _least_gathered(state, moved, machine)
-    if not enable_alltoall:
-        return plain
-    exchanged = state.gone & state.wanted[None, :]
-    return np.where(exchanged != 0, _least_exchanged(state, exchanged, moved, machine), plain)
+    found = np.empty((len(first.place), len(second.place)))
+    rows = max(1, PAIRS // max(1, len(second.place)))
+    for start in range(0, len(first.place), rows):
+        state = _Pairs(first.rows(start, start + rows), second)
+        seconds = _least_gathered(state, moved, machine)
+        if enable_alltoall:
+            exchanged = state.gone & state.wanted[None, :]
+            dearer = _least_exchanged(state, exchanged, moved, machine)
+            seconds = np.where(exchanged != 0, dearer, seconds)
+        found[start : start + rows] = seconds
+    return found
 
 
 def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
@@ -339,7 +409,10 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
     length = np.zeros(mask.shape, dtype=np.int64)
     sure, inside = np.zeros(mask.shape, dtype=np.bool_), np.zeros(mask.shape, dtype=np.bool_)
     certain = ~state.unsure & (way == "gather")
-    size = np.array(size)
+    width = count + 1
+    starts, least_starts = rates.start.ravel(), rates.least_start.ravel()
+    per_byte = (rates.per_byte if grows else rates.least_per_byte).ravel()
+    factors = 2.0 ** np.arange(width)
     for turn in range(count + 1):
         if turn < count:
             bit = order[:, turn, None]
@@ -357,17 +430,15 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
             wanted = joined = uncut = np.zeros(mask.shape, dtype=np.bool_)
             bit, leads = np.zeros((rows, 1), dtype=np.int64), np.zeros((rows, 1), dtype=np.bool_)
         if ended.any():
-            lows, lengths, here = low[ended], length[ended], size[ended]
-            after = here * 2.0**lengths if grows else here
-            start = np.where(
-                sure[ended], rates.start[lows, lengths], rates.least_start[lows, lengths]
-            )
-            per_byte = rates.per_byte if grows else rates.least_per_byte
-            seconds[ended] += start + per_byte[lows, lengths] * after
+            at = low * width + length
+            grown = size * factors[length] if grows else size
+            start = np.where(sure, starts.take(at), least_starts.take(at))
+            seconds += np.where(ended, start + per_byte.take(at) * grown, 0.0)
             if grows:
-                size[ended] = after
-                traffic[ended] += np.where(inside[ended], 2 * after, 0.0)
-            length[ended] = 0
+                size = np.where(ended, grown, size)
+                if way == "gather":
+                    traffic += np.where(ended & inside, 2 * grown, 0.0)
+            length = np.where(ended, 0, length)
         begins = wanted & ~joined
         low = np.where(begins if way != "any order" else wanted, bit, low)
         sure = np.where(begins, certain, sure & (uncut | ~joined))

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
+from irtool.planning.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
 from irtool.planning.candidates import Candidate, Candidates, candidates_of, given_candidate
-from irtool.planning.cost_chains import Chains, Want, least_seconds
+from irtool.planning.cost_chains import Chains, Want
 from irtool.planning.cost_weights import weight_cost
 from irtool.planning.costs import (
     compute_seconds,
@@ -48,10 +49,8 @@ class CannotPlan(Exception):
 class LinkTable:
     """Prices of a redistribution for all candidates at both ends; lower bounds until asked for."""
 
-    sources: list[TensorLayout]
-    targets: list[TensorLayout]
-    source_of: Ints
-    target_of: Ints
+    sources: Layouts
+    targets: Layouts
     want: Want
     prices: Floats
     exact: npt.NDArray[np.bool_]
@@ -63,14 +62,14 @@ class LinkTable:
 
     def is_exact(self, first: int, second: int) -> bool:
         """Whether the price of a pair of candidates is known."""
-        return bool(self.exact[self.source_of[first], self.target_of[second]])
+        return bool(self.exact[self.sources.which[first], self.targets.which[second]])
 
     def refine(self, chains: Chains, first: int, second: int, also: int = 0) -> None:
         """Ask for the exact price of one pair of candidates.
 
         ``also``: of how many others, at most, that share one end and promise to be cheaper.
         """
-        a, b = int(self.source_of[first]), int(self.target_of[second])
+        a, b = int(self.sources.which[first]), int(self.targets.which[second])
         self._ask(chains, a, b)
         if not also:
             return
@@ -84,12 +83,13 @@ class LinkTable:
 
     def _ask(self, chains: Chains, a: int, b: int) -> None:
         if not self.exact[a, b]:
-            self.prices[a, b] = chains.seconds(self.sources[a], self.targets[b], self.want)
+            ends = self.sources.layout(a), self.targets.layout(b)
+            self.prices[a, b] = chains.seconds(*ends, self.want)
             self.exact[a, b] = True
 
     def renew(self) -> None:
         """Put refined prices into new tables: results are kept by a table's identity."""
-        self.values = self.prices[np.ix_(self.source_of, self.target_of)]
+        self.values = self.prices[np.ix_(self.sources.which, self.targets.which)]
         self.flipped = np.ascontiguousarray(np.transpose(self.values))
 
 
@@ -242,6 +242,8 @@ class _Builder:
         default_factory=dict[object, tuple[Floats, Floats]]
     )
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
+    least: dict[object, Floats] = field(default_factory=dict[object, Floats])
+    layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
     shared: dict[object, _Numbered] = field(default_factory=dict[object, "_Numbered"])
 
     def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
@@ -331,7 +333,8 @@ class _Builder:
             if more is None:
                 own = given_candidate(call, *current, context)
                 items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
-                more = self._kept((key, current, "more"), Candidates(items, found.why))
+                more = Candidates(items, found.why, found.families)
+                more = self._kept((key, current, "more"), more)
             found = more
         if not found.items:
             raise CannotPlan(
@@ -358,20 +361,43 @@ class _Builder:
             call = self.structure.calls[node].call.call
             seconds = np.zeros(len(candidates))
             held = np.zeros(len(candidates))
-            for at, item in enumerate(candidates.items):
-                judgement = item.judgement
+            for at, judgement in enumerate(candidates.sketches()):
                 seconds[at] = compute_seconds(call, judgement, self.machine, gradient=gradient)
                 seconds[at] += seconds_of(
                     operator_communications(call, judgement, self.machine, gradient=gradient)
                 )
                 if gradient:
                     held[at] = kept_bytes(self.structure.calls[node], judgement)
-                for parameter in parameters:
-                    cost = weight_cost(self.structure, parameter, judgement, self.machine)
-                    seconds[at] += cost.seconds
-                    held[at] += cost.stored_bytes
+            for parameter in parameters:
+                more, bytes_ = self._weight(parameter, candidates)
+                seconds += more
+                held += bytes_
             found = self.columns[key] = (seconds, held)
         return found
+
+    def _weight(self, parameter: Parameter, candidates: Candidates) -> tuple[Floats, Floats]:
+        """What a weight costs under each candidate of the operator that decides how it lies."""
+        owner, mirror = parameter.owner, parameter.mirror
+        assert owner is not None
+        layouts = self._layouts(owner, candidates)
+        elsewhere = mirror is not None and mirror.node is owner.node and mirror != owner
+        if candidates.families and owner.side == "input" and not elsewhere:
+            # The operator's judgement is not needed: how the weight lies says everything.
+            form = candidates.families[0].form
+            which, first = layouts.pieces
+            prices: list[tuple[float, float]] = []
+            for at in first:
+                layout = layouts.layout(at)
+                judgement = _of_weight(owner.index, layout, form.mirror(owner.index, layout))
+                cost = weight_cost(self.structure, parameter, judgement, self.machine)
+                prices.append((cost.seconds, float(cost.stored_bytes)))
+            table = np.array(prices)[which]
+            return table[:, 0], table[:, 1]
+        found = np.zeros((2, len(candidates)))
+        for at, item in enumerate(candidates.items):
+            cost = weight_cost(self.structure, parameter, item.judgement, self.machine)
+            found[:, at] = cost.seconds, float(cost.stored_bytes)
+        return found[0], found[1]
 
     # -- two operators -------------------------------------------------------------------------
 
@@ -380,20 +406,40 @@ class _Builder:
         key = (id(first), _end(link.source), id(second), _end(link.target), want)
         found = self.tables.get(key)
         if found is None:
-            sources, source_of = _distinct(link.source, first)
-            targets, target_of = _distinct(link.target, second)
+            sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
             alltoall = self.structure.context.enable_alltoall
-            least = least_seconds(sources, targets, want, self.machine, alltoall)
+            alike = (sources.content, targets.content, want)
+            if alike not in self.least:
+                self.least[alike] = least_prices(sources, targets, want, self.machine, alltoall)
+            least: Floats = np.array(self.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
-            found = LinkTable(sources, targets, source_of, target_of, want, least, exact)
+            found = LinkTable(sources, targets, want, least, exact)
             self.tables[key] = found
         return found
 
+    def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
+        key = (id(candidates), _end(ref))
+        if key not in self.layouts:
+            try:
+                devices = self.structure.operators.stage_size
+                self.layouts[key] = layouts_of(ref, candidates, devices)
+            except NoLayout:
+                where = ref.node.id if ref.node else "?"
+                raise CannotPlan(f"a layout of {where} is not known") from None
+        return self.layouts[key]
+
     def _alone(self, link: Link, candidates: Candidates, chains: Chains) -> Floats:
         """A link of which one operator decides both ends, or the only end that is decided."""
-        return np.array(
-            [_price(chains, link, item.judgement, item.judgement) for item in candidates.items]
-        )
+        ends = [ref for ref in (link.source, link.target) if ref.node is not None]
+        which = [self._layouts(ref, candidates).which.tolist() for ref in ends]
+        known: dict[object, float] = {}
+        found = np.zeros(len(candidates))
+        for at, key in enumerate(zip(*which, strict=True)):
+            if key not in known:
+                judgement = candidates.items[at].judgement
+                known[key] = _price(chains, link, judgement, judgement)
+            found[at] = known[key]
+        return found
 
     def _shared(
         self, place: Mapping[Node, int], candidates: Sequence[Candidates]
@@ -403,14 +449,12 @@ class _Builder:
             users = {ref.node: ref for ref in parameter.users if ref.node in place}
             if len(users) < 2:
                 continue
-            ends = sorted(
-                (place[node], ref) for node, ref in users.items() if node is not None
-            )  # fmt: skip
+            ends = [(place[node], ref) for node, ref in users.items() if node is not None]
+            ends.sort(key=lambda end: end[0])
             key = tuple((id(candidates[at]), _end(ref)) for at, ref in ends)
             if key not in self.shared:
-                self.shared[key] = _numbered(
-                    [(ref, candidates[at]) for at, ref in ends]
-                )  # fmt: skip
+                users_of = [self._layouts(ref, candidates[at]) for at, ref in ends]
+                self.shared[key] = _numbered(users_of)
             numbers, values, nothing = self.shared[key]
             at = tuple(variable for variable, _ in ends)
             yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
@@ -419,29 +463,35 @@ class _Builder:
 _Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
 
 
-def _numbered(users: Sequence[tuple[Ref, Candidates]]) -> _Numbered:
+def _numbered(users: Sequence[Layouts]) -> _Numbered:
     """Layouts of a weight as numbers, by user and candidate: -1 where not all users can have it.
 
     And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
     """
-    known: dict[tuple[int, tuple[str, int]], list[object]] = {}
-    for ref, candidates in users:
-        key = id(candidates), _end(ref)
-        if key not in known:
-            layouts = [ref.of(item.judgement) for item in candidates.items]
-            known[key] = [x and (x.tensor_shape, x.strides()) for x in layouts]
-    first, *others = known.values()
-    number: dict[object, int] = {}
-    for layout in first:
-        if layout is not None and all(layout in each for each in others):
-            number.setdefault(layout, len(number))
-    made: dict[tuple[int, tuple[str, int]], tuple[Ints, Floats]] = {}
-    for key, each in known.items():
-        numbers = np.array([number.get(layout, -1) for layout in each], dtype=np.int64)
-        fits = numbers[:, None] == np.arange(max(1, len(number)), dtype=np.int64)[None, :]
-        made[key] = numbers, np.where(fits, 0.0, inf)
-    ends = [made[id(candidates), _end(ref)] for ref, candidates in users]
-    return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(max(1, len(number)))
+    common = set(users[0].keys).intersection(*(each.keys for each in users[1:]))
+    number = {
+        key: at for at, key in enumerate(dict.fromkeys(k for k in users[0].keys if k in common))
+    }
+    count = max(1, len(number))
+    made: dict[int, tuple[Ints, Floats]] = {}
+    for each in users:
+        if id(each) not in made:
+            own = np.array([number.get(key, -1) for key in each.keys], dtype=np.int64)[each.which]
+            fits = own[:, None] == np.arange(count, dtype=np.int64)[None, :]
+            made[id(each)] = own, np.where(fits, 0.0, inf)
+    ends = [made[id(each)] for each in users]
+    return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(count)
+
+
+def _of_weight(index: int, layout: TensorLayout, mirror: tuple[int, ...]) -> Judgement:
+    """A judgement of which only what is said of one input is known."""
+    return Judgement(
+        "legal",
+        (),
+        input_layouts=(layout,) * (index + 1),
+        input_slices=(layout.slice_shape,) * (index + 1),
+        mirrors=(mirror,) * (index + 1),
+    )
 
 
 def kept_bytes(judged: Judged, judgement: Judgement) -> float:
@@ -488,18 +538,6 @@ def _end(ref: Ref) -> tuple[str, int]:
 
 def _want(link: Link) -> Want:
     return Want(link.element, link.gradient, link.keep_reshape, link.is_bool)
-
-
-def _distinct(ref: Ref, candidates: Candidates) -> tuple[list[TensorLayout], Ints]:
-    """The layouts that candidates lead to, each once, and which one is whose."""
-    layouts: dict[TensorLayout, int] = {}
-    places: list[int] = []
-    for item in candidates.items:
-        layout = ref.of(item.judgement)
-        if layout is None:
-            raise CannotPlan(f"a layout of {ref.node.id if ref.node else '?'} is not known")
-        places.append(layouts.setdefault(layout.standard(), len(layouts)))
-    return list(layouts), np.array(places, dtype=np.int64)
 
 
 def _price(chains: Chains, link: Link, first: Judgement | None, second: Judgement | None) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
+import numpy as np
+
 from irtool.planning.cost_tables import LinkTable, Model
 from irtool.planning.exact import Floats, Memo, solve, value_of
 
@@ -32,6 +34,8 @@ class Search:
     rounds: int = 0
     shared: list[int] = field(default_factory=list[int])
     """Weights that must lie in one layout: the others do so by themselves, up to now."""
+    refused: dict[int, Floats] = field(default_factory=dict[int, "Floats"])
+    """By candidates what is added to their numbers: infinity where the rule refused one."""
 
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
         """Choices with the least sum, the sum, and the bound; prices are exact at the end."""
@@ -40,17 +44,38 @@ class Search:
         value, bound = inf, -inf
         for _ in range(MOST_ROUNDS):
             self.rounds += 1
-            solution = solve(*model.tables(unary, self.shared), self.memo)
+            solution = solve(*model.tables(self.allowed(unary), self.shared), self.memo)
             choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
-            new = self.refine(choices) or self.share(choices)
-            reached = value_of(choices, unary, model.pairs())
+            new = self.refuse(choices) or self.refine(choices) or self.share(choices)
+            reached = value_of(choices, self.allowed(unary), model.pairs())
             if best is None or reached < value:
                 best, value = choices, reached
             if not new or value <= bound * (1 + 1e-9):
                 break
         assert best is not None
         return best, value, min(bound, value)
+
+    def allowed(self, unary: tuple[Floats, ...]) -> list[Floats]:
+        """The numbers, infinite where the rule refused what its form took for legal."""
+        found = list(unary)
+        for at, candidates in enumerate(self.model.candidates) if self.refused else ():
+            refused = self.refused.get(id(candidates))
+            if refused is not None:
+                found[at] = unary[at] + refused
+        return found
+
+    def refuse(self, choices: tuple[int, ...]) -> bool:
+        """Ask the rules whether choices are legal; whether any is not."""
+        found = False
+        for candidates, choice in zip(self.model.candidates, choices, strict=True):
+            item = candidates.items[choice]
+            if item.judgement.verdict == "legal":
+                continue
+            kept = self.refused.get(id(candidates), np.zeros(len(candidates)))
+            found |= kept[choice] == 0
+            self.refused[id(candidates)] = np.where(np.arange(len(kept)) == choice, inf, kept)
+        return bool(found)
 
     def share(self, choices: tuple[int, ...]) -> bool:
         """Demand one layout of weights whose users disagree; whether there were any."""

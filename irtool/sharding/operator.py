@@ -67,16 +67,16 @@ class OperatorCall:
     outputs: tuple[Operand, ...]
     attributes: Mapping[str, object] = field(default_factory=lambda: _NO_ATTRIBUTES)
     instance_name: str = ""
+    tensors: tuple[Operand, ...] = field(init=False, compare=False, repr=False)
+    """The tensor inputs, the elements of tuple inputs in line: what a strategy is about."""
+    results: tuple[Operand, ...] = field(init=False, compare=False, repr=False)
+    """The tensor outputs, the elements of tuple outputs in line."""
 
-    @property
-    def tensors(self) -> tuple[Operand, ...]:
-        """The tensor inputs, the elements of tuple inputs in line: what a strategy is about."""
-        return tuple(tensor for operand in self.inputs for tensor in operand.tensors)
-
-    @property
-    def results(self) -> tuple[Operand, ...]:
-        """The tensor outputs, the elements of tuple outputs in line."""
-        return tuple(tensor for operand in self.outputs for tensor in operand.tensors)
+    def __post_init__(self) -> None:
+        tensors = tuple(tensor for operand in self.inputs for tensor in operand.tensors)
+        results = tuple(tensor for operand in self.outputs for tensor in operand.tensors)
+        object.__setattr__(self, "tensors", tensors)  # it is frozen
+        object.__setattr__(self, "results", results)
 
     @property
     def is_dynamic(self) -> bool:
