@@ -98,11 +98,9 @@ def sync_navigation(
         if ids[0] and ids[1]:
             entries.append({"leftNodeIds": ids[0], "rightNodeIds": ids[1]})
     ours, theirs = (_keys_by_parameter(material) for material in (left, right))
-    entries += [
-        {"leftNodeIds": keys, "rightNodeIds": theirs[name]}
-        for name, keys in ours.items()
-        if name in theirs
-    ]
+    for name, keys in ours.items():
+        if name in theirs:
+            entries.append({"leftNodeIds": keys, "rightNodeIds": theirs[name]})
     return {
         "type": "sync_navigation",
         "mappingEntries": entries,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from irtool.ir.dump import Dump
@@ -14,6 +14,7 @@ from irtool.render.text import shortened, tuple_text
 
 Object = Mapping[str, object]
 _TEXT = 60
+_ERRORS = "relative error of outputs, where a run differs"
 _DUMP = re.compile(r"\.ir(\.gz|\.xz)?$")
 
 
@@ -44,9 +45,10 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
         raise OverlayError(f"{message}; overlays are {known}")
     if version != "1":
         raise OverlayError(f"{name} version {version} is not known here, version 1 is")
-    nodes = _Nodes(dumps)
     about = str(result.get("path") or "")
-    if _DUMP.search(about) and not nodes.is_about(about):
+    about = about if _DUMP.search(about) else ""
+    nodes = _Nodes(dumps, {*_files(result), about} - {""}, about)
+    if about and not nodes.is_about(about):
         raise OverlayError(f"it is about {about}, which is not drawn")
     return [overlay for overlay in reader(result, nodes) if overlay.marks or overlay.unplaced]
 
@@ -54,8 +56,10 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
 class _Nodes:
     """Finds the nodes that objects of a result name."""
 
-    def __init__(self, dumps: Sequence[Dump]) -> None:
+    def __init__(self, dumps: Sequence[Dump], files: Collection[str], about: str = "") -> None:
         self._dumps = dumps
+        self._about = about
+        self._meant = [_best(dump.path, files) for dump in dumps]
         self._by_line: dict[int, dict[tuple[int, str], Node]] = {}
         for number, dump in enumerate(dumps):
             self._by_line[number] = {(node.line, node.id): node for node in dump.nodes()}
@@ -64,8 +68,9 @@ class _Nodes:
         """The node with this line and id in the dump of this file, or in any."""
         id = str(item.get("node") or item.get("id") or "")
         line = item.get("line")
-        for number, dump in enumerate(self._dumps):
-            if not _same_file(str(item.get("file") or file), dump.path):
+        named = str(item.get("file") or file) or self._about
+        for number in range(len(self._dumps)):
+            if named and named not in self._meant[number]:
                 continue
             if isinstance(line, int):
                 found = self._by_line[number].get((line, id))
@@ -75,27 +80,54 @@ class _Nodes:
                     )
             else:
                 graph = str(item.get("graph") or "").removeprefix("@")
-                named = [
+                called = [
                     node
                     for (_, name), node in self._by_line[number].items()
                     if name == id and (not graph or (node.graph and node.graph.name == graph))
                 ]
-                found = named[0] if len(named) == 1 else None
+                found = called[0] if len(called) == 1 else None
             if found is not None:
                 return found
         return None
 
     def is_about(self, file: str) -> bool:
-        """Whether a file is one of the dumps that are drawn."""
-        return any(_same_file(file, dump.path) for dump in self._dumps)
+        """Whether a file is one of the dumps that are drawn; what names none may be about any."""
+        return not file or any(file in meant for meant in self._meant)
 
 
-def _same_file(named: str, path: str) -> bool:
-    """Whether a name may mean a dump: equal, or equal in the last two parts."""
-    if not named or named == path:
-        return True
-    ways = [os.path.normpath(each).split(os.sep)[-2:] for each in (named, path)]
-    return ways[0] == ways[1] or (min(map(len, ways)) == 1 and ways[0][-1] == ways[1][-1])
+def _best(path: str, files: Iterable[str]) -> set[str]:
+    """The files that a dump's path means: equal, else alike in most of their last parts.
+
+    Two runs have dumps of one name in folders of one name, so that two parts are not enough where
+    others agree in more; a name without a folder agrees in one.
+    """
+    ours = os.path.abspath(path).split(os.sep)[::-1]
+    found: dict[str, int] = {}
+    for file in files:
+        theirs = os.path.normpath(file).split(os.sep)[::-1]
+        alike = next(
+            (at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]),
+            min(len(ours), len(theirs)),
+        )
+        if alike >= min(2, len(theirs), len(os.path.normpath(path).split(os.sep))):
+            found[file] = alike
+    most = max(found.values(), default=0)
+    return {file for file, alike in found.items() if alike == most}
+
+
+def _files(data: object) -> Iterator[str]:
+    """Every file that a result names."""
+    pending = [data]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Mapping):
+            there = cast("Object", item)
+            file = there.get("file")
+            if isinstance(file, str):
+                yield file
+            pending += there.values()
+        else:
+            pending += _list(item)
 
 
 class _Collector:
@@ -190,27 +222,32 @@ def _diff(result: Object, nodes: _Nodes) -> list[Overlay]:
         for item in _objects(result.get(key)):
             if nodes.is_about(str(item.get("file") or "")):
                 found.add(item, Mark(None, cast("Severity", severity), severity))
-    for item in _objects(result.get("changed")):
+    changed = _objects(result.get("changed"))
+    for item in changed:
         text = shortened(", ".join(map(_what, _list(item.get("what")))), _TEXT)
-        for side in ("right", "left"):
-            end = _object(item.get(side) or {})
-            if nodes.is_about(str(end.get("file") or "")):
-                found.add(end, Mark(None, "changed", text))
-                break
+        for end in _ends(item, nodes):
+            found.add(end, Mark(None, "changed", text))
     first = result.get("first_divergence")
-    if isinstance(first, Mapping):
-        for side in ("right", "left"):
-            end = _object(cast("Object", first).get(side) or {})
-            if end and nodes.is_about(str(end.get("file") or "")):
-                why = shortened(f"first: {cast('Object', first).get('why') or ''}", _TEXT)
-                found.add(end, Mark(None, "error", why))
-                break
-    for item in _objects(result.get("operators")):
-        end = _object(item.get("right") or item.get("left") or item)
-        value = _number(item, "error", "own_error", "output_error")
-        if value is not None:
-            numbers.add(end, Mark(value))
-    return [found.overlay("diff", "differences"), numbers.overlay("error", "error", "", "max")]
+    begins = [cast("Object", first)] if isinstance(first, Mapping) else []
+    for item in begins:
+        why = shortened(f"first: {item.get('why') or ''}", _TEXT)
+        for end in _ends(item, nodes):
+            found.add(end, Mark(None, "error", why))
+    # Of runs: what each operator puts out; the first one may stand among those worth a look, too.
+    errors: dict[str, tuple[Object, float]] = {}
+    for item in (*changed, *begins):
+        value = _number(item, "error_out")
+        for end in _ends(item, nodes) if value is not None else ():
+            errors[f"{end.get('file')}:{end.get('line')}:{end.get('node')}"] = end, value or 0.0
+    for end, value in errors.values():
+        numbers.add(end, Mark(value))
+    return [found.overlay("diff", "differences"), numbers.overlay("error", _ERRORS, "", "max")]
+
+
+def _ends(item: Object, nodes: _Nodes) -> list[Object]:
+    """The side of an item that is drawn, the right one first."""
+    ends = [_object(item.get(side) or {}) for side in ("right", "left")]
+    return [end for end in ends if end and nodes.is_about(str(end.get("file") or ""))][:1]
 
 
 READERS: dict[str, Callable[[Object, _Nodes], list[Overlay]]] = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 import irtool
+from irtool.render.picture import render
 from irtool.render.picture.build import Wishes, picture
 from irtool.render.picture.classes import CLASSES, operator_class
 from irtool.render.picture.dot import dot_text
@@ -184,3 +186,23 @@ def test_a_deep_network_folds_into_a_readable_picture(corpus: Path) -> None:
     assert folded == {"0-Block": 24, "blocks.0": 24}
     assert len([frame for frame in found.frames if frame.repeats == 24]) == 3, "one in each lane"
     assert len(found.boxes) <= 200
+
+
+@pytest.mark.parametrize(("unseen", "drawn_first"), [(True, True), (False, False)])
+def test_lines_that_nobody_sees_may_be_lost(
+    unseen: bool, drawn_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = drawn("gpt/20_validate_0080.ir", Wishes(0))
+    ends = re.findall(r"^\s*(\w+) -> (\w+) \[(.*)\]$", dot_text(made), re.MULTILINE)
+    tail, head, _ = next(end for end in ends if ("style=invis" in end[2]) is unseen)
+    tried: list[int] = []
+
+    def fails_first(graph: object, format: str, dpi: int | None) -> bytes:
+        tried.append(1)
+        if len(tried) > 1:
+            return b"second"
+        said = f"Error: in routesplines, Pshortestpath failed\nError: lost {tail} {head} edge\n"
+        raise subprocess.CalledProcessError(1, "dot", b"first", said.encode())
+
+    monkeypatch.setattr(render, "_piped", fails_first)
+    assert rendered(made, "svg") == (b"first" if drawn_first else b"second")

@@ -54,6 +54,37 @@ def test_what_diff_writes_marks_the_side_that_is_drawn(tmp_path: Path) -> None:
     assert "removed" not in severities[right]
 
 
+def test_dumps_of_one_name_in_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    text = Path(REJECTED).read_bytes()
+    dumps: dict[str, Dump] = {}
+    for run in ("old", "new"):
+        path = tmp_path / run / "rank_0" / "20_validate_0080.ir"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text)
+        dumps[run] = irtool.load(path)
+    node = place(dumps["old"], "MatMul")
+    sides = {run: {**node, "file": f"{run}/rank_0/20_validate_0080.ir"} for run in dumps}
+    data: dict[str, Any] = {
+        "schema": "irtool.diff/1",
+        "only_left": [sides["old"]],
+        "changed": [{"left": sides["old"], "right": {**sides["new"], **place(dumps["new"], "ReLU"),
+                     "file": sides["new"]["file"]}, "what": [], "error_out": 0.5}],
+    }  # fmt: skip
+    found = {run: read_overlays(data, [dump]) for run, dump in dumps.items()}
+    ops = {
+        (run, overlay.topic, node.op, mark.severity, mark.value)
+        for run, overlays in found.items()
+        for overlay in overlays
+        for node, mark in overlay.marks.items()
+    }
+    assert ops == {
+        ("old", "diff", "MatMul", "removed", None),
+        ("old", "error", "MatMul", None, 0.5),
+        ("new", "diff", "ReLU", "changed", None),
+        ("new", "error", "ReLU", None, 0.5),
+    }
+
+
 def test_plan_marks_operators_whose_strategy_changes(dump: Dump) -> None:
     operators = [
         {**place(dump, "MatMul"), "before": [[2, 4], [1, 4]], "after": [[8, 1], [1, 1]]},
