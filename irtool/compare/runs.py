@@ -36,7 +36,7 @@ class RunComparison:
         units: the tensors, by step and rank; empty where there are none on both sides.
         losses: the loss curves; None where a side has none.
         hyperparameters: side by side.
-        suspects: ranked, only where there are graphs and no tensors.
+        suspects: ranked, only where there are graphs (or one) and no tensors.
         missing: what could not be compared, and why.
     """
 
@@ -60,6 +60,15 @@ class RunComparison:
         """The first operator of the first step that introduces error."""
         shown = self.shown
         return shown.first if shown is not None else None
+
+    @property
+    def decisive_steps(self) -> tuple[int, ...]:
+        """Steps, counted from 0, whose tensors would decide: where the losses part, and before."""
+        losses = self.losses
+        if losses is None or losses.verdict != "drift" or losses.change_step is None:
+            return (0,)
+        place = losses.change_step - losses.steps[0]
+        return (place - 1, place) if place > 0 else (0,)
 
     @property
     def told_differently(self) -> list[Row]:
@@ -103,12 +112,24 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
         for which, side in enumerate((left, right))
     )
     found.hyperparameters = hyperparameters(ours, theirs, _told_by_tensors(found))
-    if found.graphs is not None and not found.units:
+    if not found.units:
+        _add_suspects(found)
+    _add_missing(found)
+    return found
+
+
+def _add_suspects(found: RunComparison) -> None:
+    """What the graphs let one suspect, where no tensor can decide."""
+    if found.graphs is not None:
         from irtool.compare.suspects import suspects
 
         found.suspects = suspects(found.graphs)
-    _add_missing(found)
-    return found
+        return
+    dump = found.left.dump or found.right.dump
+    if dump is not None:
+        from irtool.compare.lone_suspects import lone_suspects
+
+        found.suspects = lone_suspects(dump)
 
 
 def _first_tensors(found: RunComparison, which: int) -> TensorRun | None:

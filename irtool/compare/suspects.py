@@ -25,23 +25,40 @@ _LAYOUT = ("format", "dst_type")
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """An edit that may explain a difference; ``error`` is the relative one it can bring."""
+    """What may explain a difference.
 
-    edit: Edit
+    Attributes:
+        kind: the edit's kind, or what a lone graph computes (``half-precision reduction``).
+        nodes: where it stands, the first place first.
+        why: in words.
+        error: the relative error that it can bring.
+        times: how often it is there: once a layer, as a rule.
+    """
+
+    kind: str
+    nodes: tuple[Node, ...]
     why: str
     error: float
     times: int
 
+    @property
+    def node(self) -> Node:
+        """The first node."""
+        return self.nodes[0]
+
 
 def suspects(diff: GraphDiff) -> list[Suspect]:
     """Edits that can change numbers, the heaviest first; equal edits of layers once."""
-    found: list[Suspect] = []
+    ranked: list[tuple[float, float, Suspect]] = []
     for pattern in diff.patterns:
         edit = pattern.first
         judged = _judged(edit)
         if judged is not None:
-            found.append(Suspect(edit, judged[0], judged[1], len(pattern.edits)))
-    return sorted(found, key=lambda item: (-item.error, item.edit.order))
+            nodes = tuple(node for each in pattern.edits for node in (*each.left, *each.right))
+            order = edit.order
+            suspect = Suspect(edit.kind, nodes, judged[0], judged[1], len(pattern.edits))
+            ranked.append((-judged[1], order, suspect))
+    return [item for _, _, item in sorted(ranked, key=lambda row: row[:2])]
 
 
 def _judged(edit: Edit) -> tuple[str, float] | None:
@@ -86,24 +103,28 @@ def _coarsest(nodes: Sequence[Node]) -> float:
     return max(units)
 
 
-def mindspore_dump_settings(found: Sequence[Suspect], folder: str = "/absolute/path") -> str:
-    """What MINDSPORE_DUMP_CONFIG has to name to decide between suspects."""
-    kernels = [
-        name
-        for item in found[:40]
-        for node in (*item.edit.left, *item.edit.right)
-        if (name := node.full_name)
-    ]
+def mindspore_dump_settings(
+    found: Sequence[Suspect], steps: Sequence[int] = (0,), folder: str = "/absolute/path"
+) -> str:
+    """What MINDSPORE_DUMP_CONFIG has to name to decide between suspects.
+
+    Args:
+        found: the suspects; without any, everything is dumped.
+        steps: the steps to dump, counted from 0, one after the other.
+        folder: where to.
+    """
+    # Operators by type: full names are numbered anew when the backend has finished a graph.
+    kernels = list(dict.fromkeys(node.op for item in found for node in item.nodes))
     settings = {
         "common_dump_settings": {
             "op_debug_mode": 0,
             "dump_mode": 1 if kernels else 0,
             "path": folder,
             "net_name": "Net",
-            "iteration": "0",
+            "iteration": "-".join(str(step) for step in dict.fromkeys((steps[0], steps[-1]))),
             "saved_data": "tensor",
             "input_output": 0,
-            "kernels": list(dict.fromkeys(kernels)),
+            "kernels": kernels,
             "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
         },
         "e2e_dump_settings": {"enable": True, "trans_flag": True},
@@ -111,13 +132,13 @@ def mindspore_dump_settings(found: Sequence[Suspect], folder: str = "/absolute/p
     return json.dumps(settings, indent=2)
 
 
-def msprobe_settings(folder: str = "/absolute/path") -> str:
+def msprobe_settings(steps: Sequence[int] = (0,), folder: str = "/absolute/path") -> str:
     """The config.json with which msprobe dumps the same step on either side."""
     settings = {
         "task": "statistics",
         "dump_path": folder,
         "rank": [],
-        "step": [0],
+        "step": list(steps),
         "level": "mix",
         "async_dump": False,
         "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},

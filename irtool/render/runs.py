@@ -60,6 +60,13 @@ def answer(found: RunComparison, case: Case | None) -> list[str]:
             )
         else:
             lines.append("the graphs differ in nothing that could change numbers")
+    elif found.suspects:
+        first = found.suspects[0]
+        side = "left" if found.left.dump is not None else "right"
+        lines.append(
+            f"{plural(len(found.suspects), 'suspect')} in the graph of the {side} run, no tensors "
+            f"to decide: {first.why}"
+        )
     return lines or ["nothing could be compared"]
 
 
@@ -96,7 +103,9 @@ def runs_document(found: RunComparison, case: Case | None, limit: int | None) ->
             document.add(neighbours)
     _add_tensors(document, found, limit)
     if found.suspects:
-        _add_suspects(document, found, limit)
+        document.add(_suspects(found, limit))
+    if not found.units and (found.suspects or found.is_suspicious):
+        document.add(*_dump_settings(found))
     if found.losses is not None:
         document.add(Heading("Losses"), *losses_document(found.losses).blocks)
     if found.graphs is not None and not found.graphs.is_identical:
@@ -145,26 +154,31 @@ def _add_tensors(document: Document, found: RunComparison, limit: int | None) ->
         document.add(Table("All steps and ranks", columns, rows))
 
 
-def _add_suspects(document: Document, found: RunComparison, limit: int | None) -> None:
+def _suspects(found: RunComparison, limit: int | None) -> Table:
     shown = len(found.suspects) if limit == 0 else limit or 15
     rows: list[list[str | int | None]] = [
         [
             f"{item.error:.1g}",
             item.times,
             shortened(item.why, 100),
-            node_place(item.edit.node),
-            place_text(item.edit.node),
+            node_place(item.node),
+            place_text(item.node),
         ]
         for item in found.suspects[:shown]
     ]
     columns = (number_column("may bring"), number_column("times"), text_column("suspect"),
                text_column("node"), text_column("source"))  # fmt: skip
     left_out = max(0, len(found.suspects) - shown)
-    document.add(Table("Suspects (not culprits: only tensors decide)", columns, rows, left_out,
-                       "suspect"))  # fmt: skip
-    document.add(
-        Heading("To decide, dump the first step on MindSpore's side (MINDSPORE_DUMP_CONFIG)"),
-        *(Note(line) for line in mindspore_dump_settings(found.suspects).splitlines()),
-        Heading("and on PyTorch's side (config.json of msprobe)"),
-        *(Note(line) for line in msprobe_settings().splitlines()),
-    )
+    return Table("Suspects (not culprits: only tensors decide)", columns, rows, left_out, "suspect")
+
+
+def _dump_settings(found: RunComparison) -> list[Heading | Note]:
+    """What both sides have to dump, to be compared once more."""
+    steps = found.decisive_steps
+    which = f"step {steps[0]}" if len(steps) == 1 else f"steps {steps[0]} and {steps[-1]}"
+    return [
+        Heading(f"To decide, dump {which} in MindSpore (MINDSPORE_DUMP_CONFIG)"),
+        *(Note(line) for line in mindspore_dump_settings(found.suspects, steps).splitlines()),
+        Heading("and in PyTorch, or in MindSpore's PyNative mode (config.json of msprobe)"),
+        *(Note(line) for line in msprobe_settings(steps).splitlines()),
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 
 from irtool.compare.run_tensors import UnitResult
 from irtool.compare.runs import RunComparison
+from irtool.compare.suspects import mindspore_dump_settings, msprobe_settings
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.model import Op, TensorRun
@@ -54,9 +56,10 @@ def runs_object(found: RunComparison, case: Case | None) -> dict[str, object]:
         "graphs": graphs,
         "suspects": [
             {"why": item.why, "may_bring": item.error, "times": item.times,
-             "kind": item.edit.kind, "node": node_object(item.edit.node)}
+             "kind": item.kind, "node": node_object(item.node)}
             for item in found.suspects
         ],
+        "dump_settings": _dump_settings(found),
         "not_compared": found.missing,
         "complaints": [*found.left.complaints, *found.right.complaints],
     }  # fmt: skip
@@ -65,6 +68,18 @@ def runs_object(found: RunComparison, case: Case | None) -> dict[str, object]:
         for key in ("matched", "only_left", "only_right", "changed"):
             whole[key] = graphs[key]
     return whole
+
+
+def _dump_settings(found: RunComparison) -> dict[str, object] | None:
+    """What to dump on both sides, where no tensors decided."""
+    if found.units or not (found.suspects or found.is_suspicious):
+        return None
+    steps = found.decisive_steps
+    return {
+        "steps": list(steps),
+        "mindspore": json.loads(mindspore_dump_settings(found.suspects, steps)),
+        "msprobe": json.loads(msprobe_settings(steps)),
+    }
 
 
 def _first(found: RunComparison, case: Case | None) -> dict[str, object] | None:

@@ -158,6 +158,6 @@ def _suspects(found: RunComparison) -> Overlay:
     marks: Mapping[Node, Mark] = {
         node: Mark(None, "warning", shortened(item.why, _WHY))
         for item in reversed(found.suspects[:_MOST])
-        for node in (*item.edit.left, *item.edit.right)
+        for node in item.nodes
     }
     return Overlay("diff", "suspects", marks=marks)

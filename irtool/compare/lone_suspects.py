@@ -1,0 +1,158 @@
+"""What in one graph may make its numbers differ from those of another machine or framework.
+
+Where the other side has no graph, nothing can be held against it.  What half precision, sums in
+parts, fused kernels and sums in no fixed order can bring is known all the same:
+
+- a sum of ``k`` terms that is rounded to a type of unit ``u`` on its way: ``0.4 * sqrt(k) * u``;
+- an all-reduce of ``n`` ranks in it: ``0.5 * sqrt(n) * u``;
+- a cast, or a product of matrices in half precision: ``u`` and ``2 * u``;
+- a fused attention kernel: some roundings more, ``8 * u``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+from irtool.compare.suspects import Suspect
+from irtool.compare.tensors.dtypes import roundoff
+from irtool.compare.tensors.join import signature_shapes
+from irtool.compare.tensors.semantics import family, reduction_length
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.ir.types import Abstract
+
+_HALF = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_SINGLE = 2.0**-24
+_FUSED = ("flashattention", "promptflash", "increflash", "matmulallreduce", "allgathermatmul",
+          "matmulreducescatter", "fusedinfer")  # fmt: skip
+_UNORDERED = frozenset(("unsortedsegmentsum", "scatteradd", "scatterndadd", "tensorscatteradd",
+                        "embeddingdensegrad", "embeddingdensebackward", "indexaddext"))  # fmt: skip
+_SUMS = frozenset(("add", "addn", "addext", "accumulatenv2"))
+_PARTS = frozenset(("slice", "stridedslice", "split", "splitd", "splitv", "chunk", "sliceext"))
+
+
+@dataclass(slots=True)
+class _Found:
+    """One kind of suspect at all its places."""
+
+    kind: str
+    why: str
+    error: float
+    nodes: list[Node] = field(default_factory=list[Node])
+
+
+def lone_suspects(dump: Dump) -> list[Suspect]:
+    """What a graph computes less exactly than it could, the heaviest first; equal ones once."""
+    found: dict[Hashable, _Found] = {}
+    for graph in dump.graphs:
+        for node in graph.nodes:
+            for kind, why, error in _judged(node):
+                item = found.setdefault((kind, why), _Found(kind, why, error))
+                item.error = max(item.error, error)
+                item.nodes.append(node)
+    ranked = sorted(found.values(), key=lambda item: -item.error)
+    return [
+        Suspect(item.kind, tuple(item.nodes), item.why, item.error, len(item.nodes))
+        for item in ranked
+    ]
+
+
+def _judged(node: Node) -> Iterator[tuple[str, str, float]]:
+    """What is suspicious about one node: kind, in words, the error it can bring."""
+    word, kind = node.op.lower(), family(node.op)
+    unit = _unit(node.output_type)
+    shorter = [each for each in node.input_types if _unit(each) > unit > 0]
+    name = _dtype(node.output_type)
+    if any(fused in word for fused in _FUSED):
+        yield (
+            "fused kernel",
+            f"{node.op} fuses what the other side may compute in parts",
+            (8 * max(unit, _SINGLE)),
+        )
+    elif kind == "collective" and unit >= _HALF and ("reduce" in word):
+        error = 0.5 * math.sqrt(_ranks(node)) * unit
+        yield "half-precision collective", f"{node.op} adds up in {name}", error
+    elif kind in ("reduce", "bias gradient", "norm", "softmax", "scatter") and unit >= _HALF:
+        error = 0.4 * math.sqrt(_length(node)) * unit
+        yield "half-precision reduction", f"{node.op} puts out {name}", error
+    elif kind in ("matmul", "convolution", "attention") and unit >= _HALF:
+        yield "half-precision product", f"{node.op} computes in {name}", 2 * unit
+    elif kind == "cast" and unit >= _HALF and not shorter:
+        source = node.input_types[0] if node.input_types else None
+        if _unit(source) < unit:
+            yield "cast", f"{node.op} rounds {_dtype(source)} to {name}", unit
+    if word in _UNORDERED:
+        error = 0.4 * math.sqrt(_length(node)) * max(unit, _SINGLE)
+        yield "sum in no fixed order", f"{node.op} adds up as the threads come", error
+    parts = _parts(node)
+    if parts:
+        error = 0.4 * math.sqrt(parts) * max(unit, _SINGLE)
+        yield "split reduction", f"{node.op} adds up {parts} partial {_product(node)}s", error
+
+
+def _parts(node: Node) -> int:
+    """Of how many parts of one product a sum consists; 0 if it is no such sum."""
+    if node.op.lower() not in _SUMS:
+        return 0
+    made = [each for each in _terms(node) if isinstance(each, Node)]
+    if len(made) < 2 or len(made) != len(_terms(node)):
+        return 0
+    if len({each.op for each in made}) != 1 or family(made[0].op) not in ("matmul", "convolution"):
+        return 0
+    return len(made) if all(any(_is_part(i) for i in each.inputs) for each in made) else 0
+
+
+def _product(node: Node) -> str:
+    return next((each.op for each in _terms(node) if isinstance(each, Node)), "")
+
+
+def _terms(node: Node) -> list[object]:
+    """What is added up: operands, or the items of a tuple; casts are looked through."""
+    inputs: list[object] = list(node.inputs)
+    first = inputs[0] if inputs else None
+    if isinstance(first, Node) and first.op == "MakeTuple":
+        inputs = list(first.inputs)
+    return [_behind_cast(each) for each in inputs]
+
+
+def _behind_cast(source: object) -> object:
+    while isinstance(source, Node) and source.op == "Cast" and source.inputs:
+        source = source.inputs[0]
+    return source
+
+
+def _is_part(source: object) -> bool:
+    """Whether an operand is a part of something: a slice, or one of several of a split."""
+    for _ in range(4):
+        source = _behind_cast(source)
+        if not isinstance(source, Node):
+            return False
+        if source.op.lower() in _PARTS:
+            return True
+        if source.op not in ("TupleGetItem", "Reshape", "Transpose", "Load"):
+            return False
+        source = source.inputs[0] if source.inputs else None
+    return False
+
+
+def _length(node: Node) -> float:
+    """How many terms one element of the result adds up."""
+    inputs, outputs = signature_shapes(node)
+    shapes = [inputs[place] for place in sorted(inputs)]
+    return reduction_length(family(node.op), "forward", shapes, outputs.get(0, ()), opaque=False)
+
+
+def _unit(abstract: Abstract | None) -> float:
+    return roundoff(_dtype(abstract))
+
+
+def _dtype(abstract: Abstract | None) -> str:
+    return abstract.short().lstrip("(").partition("[")[0] if abstract is not None else ""
+
+
+def _ranks(node: Node) -> int:
+    size = node.attribute("rank_size") or node.attribute("dev_num")
+    return size if isinstance(size, int) and size > 0 else 8
