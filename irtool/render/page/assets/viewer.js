@@ -5,7 +5,7 @@ const FIRST_BOXES = 70;
 const MOST_RESULTS = 100;
 const MOST_MARKED = 5000;
 const MOST_FIRST = 12;
-const MOST_BOXES = 2000;
+const MOST_BOXES = 1000;
 const MOST_LISTED = 60;
 const KEYS = [
   ["/", "search; ↑ ↓ choose, Enter shows"],
@@ -296,12 +296,14 @@ class Viewer {
     let boxes = this.look.boxes.length;
     let left = 0;
     for (const inner of closed) {
-      if (boxes > MOST_BOXES) { left++; continue; }
+      const more = model.partsOf(inner) - 1;
+      if (boxes + more > MOST_BOXES) { left++; continue; }
       model.open.add(inner);
-      boxes += model.partsOf(inner) - 1;
+      boxes += more;
     }
-    if (closed.length) this.redraw(group ? ~group : null);
-    if (left) this.status.textContent += `, ${counted(left, "group")} left closed: these are many`;
+    if (closed.length > left) this.redraw(group ? ~group : null);
+    this.status.textContent = this.status.textContent.split(", and ")[0];
+    if (left) this.status.textContent += `, and ${counted(left, "group")} left closed: more boxes would be too many`;
   }
 
   colourBy(mode) {
