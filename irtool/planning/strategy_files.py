@@ -11,11 +11,13 @@ weights.  Formats: files that MindSpore 2.7 saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.planning.node_names import Naming, Unsure
 from irtool.planning.plan import Plan
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
@@ -56,13 +58,16 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         entry = _Entry(item.node, strategy, item.out_strategy)
         groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
     keyed: dict[str, _Entry] = {}
-    met = {id(port): at for at, port in enumerate(network_of(plan.dump).preorder)}
+    dataset = _dataset(plan) if not any(key.endswith("/_VirtualDataset") for key in groups) else {}
+    naming = Naming(network_of(plan.dump))
     for prefix, entries in groups.items():
-        for number, entry in enumerate(_numbered(prefix, entries, met)):
+        known = _saved_forms(prefix, len(entries), names)
+        for number, entry in enumerate(_numbered(prefix, entries, naming, known)):
             keyed[f"{prefix}-op{number}"] = entry
     if names is not None:
-        _check_names(keyed, names)
-    ins = {key: _item(entry.strategy) for key, entry in sorted(keyed.items())}
+        _check_names({*keyed, *dataset}, names)
+    ins = {key: _item(entry.strategy) for key, entry in keyed.items()}
+    ins = dict(sorted({**ins, **dataset}.items()))
     outs = {
         key: _item(entry.out_strategy)
         for key, entry in sorted(keyed.items())
@@ -79,18 +84,59 @@ def _item(strategy: Strategy) -> dict[str, object]:
     return {"stage": 0, "parallel_strategy": [list(row) for row in strategy]}
 
 
-def _check_names(keyed: Mapping[str, _Entry], names: Mapping[str, object]) -> None:
+def _dataset(plan: Plan) -> dict[str, dict[str, object]]:
+    """The entry of the operator that MindSpore puts behind the inputs, where a dump has none yet.
+
+    Raises:
+        NotExpressible: the inputs come from a queue, or are of unknown shape.
+    """
+    entry = plan.dump.entry
+    if entry is None or any(primitive(node) == "GetNext" for node in plan.dump.nodes()):
+        raise NotExpressible(
+            "this dump was taken before MindSpore split the dataset: give step_parallel_begin"
+        )
+    context = plan.context
+    rows: list[Sequence[int]] = []
+    for parameter in entry.parameters:
+        if parameter.declaration is not None and parameter.declaration.is_weight:
+            continue
+        for dtype, shape in parameter.type.tensors if parameter.type is not None else ():
+            if dtype is None or "Monad" in dtype:
+                continue
+            first = 1 if context.full_batch else context.stage_size
+            rows.append([first, *[1] * (len(shape) - 1)] if shape else [])
+    if isinstance(context.dataset, tuple):
+        rows = [row if isinstance(row, tuple) else row.strategy for row in context.dataset]
+    return {"Default/_VirtualDataset-op0": _item(tuple(tuple(row) for row in rows))}
+
+
+def _saved_forms(
+    prefix: str, count: int, names: Mapping[str, object] | None
+) -> list[tuple[int, ...]]:
+    """How many dimensions a saved file gives the operands of each ``<prefix>-op<N>``."""
+    saved: Any = (names or {}).get("parallel_strategy_item")
+    found: list[tuple[int, ...]] = []
+    try:
+        for number in range(count):
+            rows = saved[f"{prefix}-op{number}"]["parallel_strategy"]
+            found.append(tuple(len(row) for row in rows))
+    except (LookupError, TypeError):
+        return []
+    return found
+
+
+def _check_names(keyed: Set[str], names: Mapping[str, object]) -> None:
     saved = names.get("parallel_strategy_item")
     if not isinstance(saved, Mapping):
         raise NotExpressible("the file with names holds no parallel_strategy_item")
     known = {str(key) for key in saved}  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]  # JSON
-    missing = sorted(known - set(keyed))
+    missing = sorted(known - keyed)
     if missing:
         raise NotExpressible(
             f"MindSpore asks for {missing[0]} (and {len(missing) - 1} more), of which this dump "
             "knows nothing: is the file of the same network?"
         )
-    extra = sorted(set(keyed) - known)
+    extra = sorted(keyed - known)
     if extra:
         raise NotExpressible(
             f"the file does not know {extra[0]} (and {len(extra) - 1} more): is it of the same "
@@ -98,40 +144,25 @@ def _check_names(keyed: Mapping[str, _Entry], names: Mapping[str, object]) -> No
         )
 
 
-def _numbered(prefix: str, entries: list[_Entry], met: Mapping[int, int]) -> list[_Entry]:
+def _numbered(
+    prefix: str, entries: list[_Entry], naming: Naming, known: list[tuple[int, ...]]
+) -> list[_Entry]:
     """The operators of one scope and primitive in the order in which MindSpore counts them."""
-    ordered = sorted(entries, key=lambda entry: met.get(id(entry.node), len(met)))
-    among = {entry.node for entry in entries}
-    if primitive(entries[0].node) == "Reshape":
-        return ordered
-    for at, first in enumerate(ordered):
-        differ = [
-            other
-            for other in ordered[at + 1 :]
-            if (other.strategy, other.out_strategy) != (first.strategy, first.out_strategy)
-        ]
-        before = _ancestors(first.node, among) if differ else set[Node]()
-        for other in differ:
-            if other.node not in before:
-                raise NotExpressible(
-                    f"{prefix} stands for {len(entries)} operators, of which those in lines "
-                    f"{first.node.line} and {other.node.line} get different strategies, and which "
-                    "of them MindSpore counts first is not sure: --pin one to the other's "
-                    "strategy, or give them cells of their own"
-                )
-    return ordered
-
-
-def _ancestors(node: Node, among: set[Node]) -> set[Node]:
-    """Which of some nodes a node depends on, within its graph."""
-    seen: set[Node] = {node}
-    todo: list[Node] = [node]
-    while todo:
-        for source in todo.pop().inputs:
-            if isinstance(source, Node) and source not in seen:
-                seen.add(source)
-                todo.append(source)
-    return (seen & among) - {node}
+    by_node = {entry.node: entry for entry in entries}
+    order = naming.ordered(
+        tuple(by_node),
+        {node: (each.strategy, each.out_strategy) for node, each in by_node.items()},
+        {node: tuple(map(len, each.strategy)) for node, each in by_node.items()},
+        known,
+    )
+    if isinstance(order, Unsure):
+        raise NotExpressible(
+            f"{prefix} stands for {len(entries)} operators, of which those in lines "
+            f"{order.first.line} and {order.second.line} get different strategies, and which of "
+            "them MindSpore counts first cannot be told from this dump: --pin one to the other's "
+            "strategy, or give them cells of their own"
+        )
+    return [by_node[node] for node in order]
 
 
 # -- keyed by weights ----------------------------------------------------------------------------

@@ -1,0 +1,327 @@
+"""The numbers in MindSpore's names of operators, replayed from a begin dump.
+
+A strategy file names an operator ``<scope>/<primitive>-op<N>``.  ``N`` counts operators of one
+scope and primitive in the order in which MindSpore first names them, which no begin dump prints.
+It is the order in which MindSpore also numbers nodes (``CNode_98``): graph by graph as they were
+before they were put into each other, in each of them inputs before their users.  So the iterations
+of an unrolled loop count from the last to the first, and what a helper method made counts last.
+
+Nodes that bear the name of a Python variable show no number.  Where such a one stands follows from
+its neighbours of the same function body, and of the same iteration where that is a loop: source
+lines tell that, as what stands in an earlier line, or inside of an expression, is computed before.
+What does not follow is not guessed.  Seen in strategy files that MindSpore 2.7
+saved, for networks whose operators were all given different strategies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from irtool.ir.comments import Location
+from irtool.ir.node import Node
+from irtool.sharding.network.graphs import Network
+
+_NUMBERED = re.compile(r"CNode_(\d+)")
+_LOOP = re.compile(r"/?\s*(?:async\s+)?(?:for|while)\b")
+_BRANCH = re.compile(r"/?\s*(?:if|elif|else|with)\b")
+_DEFINITION = re.compile(r"/?\s*(?:async\s+)?def\b")
+
+Place = tuple[float, int]
+"""A number, and how many nodes behind the one that bears it."""
+_LEAVES = ("Load", "UpdateState")
+_MOST_AROUND = 200
+_FIRST: Place = (-inf, 0)
+_LAST: Place = (inf, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """Two operators whose order cannot be told."""
+
+    first: Node
+    second: Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A function body that a node was written in: the calls that lead there, and its own place.
+
+    ``branches``: how many conditions and the like stand around it.
+    """
+
+    calls: tuple[Location, ...]
+    own: Location | None
+    in_loop: bool
+    branches: int
+
+
+@dataclass(eq=False)
+class Naming:
+    """In which order MindSpore names the operators of a dump."""
+
+    network: Network
+
+    def ordered(
+        self,
+        nodes: Sequence[Node],
+        roles: Mapping[Node, Hashable],
+        forms: Mapping[Node, Hashable] | None = None,
+        known: Sequence[Hashable] = (),
+    ) -> tuple[Node, ...] | Unsure:
+        """Operators of one scope and primitive, in the order of their numbers.
+
+        Args:
+            nodes: the operators.
+            roles: what is said of each; of those with the same nobody needs to know the order.
+            forms: what of each ``known`` shows.
+            known: the forms by number, where a saved file shows them.
+        """
+        shown: dict[Node, Hashable] = {}
+        if forms is not None and len(known) == len(nodes):
+            shown.update(forms)
+        before: dict[Node, set[Node]] = {node: set() for node in nodes}
+        repeated = self._is_repeated(nodes)
+        for at, first in enumerate(nodes):
+            for second in nodes[at + 1 :]:
+                sign = self._order(first, second, repeated)
+                alike = shown.get(first) == shown.get(second)
+                if sign == 0 and roles[first] != roles[second] and alike:
+                    return Unsure(first, second)
+                if sign:
+                    early, late = (first, second) if sign < 0 else (second, first)
+                    before[late].add(early)
+        found: list[Node] = []
+        left = sorted(nodes, key=lambda node: (self._places[node][0], self._lines[node]))
+        while left:
+            ready = next(
+                (
+                    node
+                    for node in left
+                    if before[node].issubset(found)
+                    and (not shown or shown[node] == known[len(found)])
+                ),
+                None,
+            )
+            if ready is None:
+                return Unsure(left[0], left[-1])
+            found.append(ready)
+            left.remove(ready)
+        return tuple(found)
+
+    def _order(self, first: Node, second: Node, repeated: bool) -> int:
+        """-1: the first one has the lower number, 1: the second one, 0: nobody knows."""
+        if self._is_one_place(first, second):
+            return self._order_of_instances(first, second)
+        ours, theirs = self._places[first], self._places[second]
+        if ours[1] < theirs[0]:
+            return -1
+        if theirs[1] < ours[0]:
+            return 1
+        if self._body(first).own is None and self._body(second).own is None:
+            return self._order_of_neighbours(first, second)
+        if repeated:
+            return 0
+        for early, late, sign in ((first, second, -1), (second, first, 1)):
+            if self._in_one_graph(early, late) and self._leads_to(early, late):
+                return sign
+        return 0
+
+    def _is_one_place(self, first: Node, second: Node) -> bool:
+        """Whether one piece of code made both."""
+        one, other = self._body(first), self._body(second)
+        return one.own is not None and one.own == other.own and one.calls == other.calls
+
+    def _order_of_instances(self, first: Node, second: Node) -> int:
+        """The same for two runs of one piece of code: by the numbers of what ran with them."""
+        ours, theirs = self._around(first), self._around(second)
+        signs = {ours[at] < theirs[at] for at in ours.keys() & theirs.keys()}
+        if len(signs) != 1:
+            return 0
+        return -1 if signs.pop() else 1
+
+    def _order_of_neighbours(self, first: Node, second: Node) -> int:
+        """The same where no source lines are: between which numbers each stands.
+
+        Its own number is near one of the two; so if both say the same, it is sure.
+        """
+        ours, theirs = self._between(first), self._between(second)
+        if ours is None or theirs is None or ours[0] != theirs[0]:
+            return 0
+        signs = {a < b for a, b in zip(ours[1], theirs[1], strict=True) if a != b}
+        if len(signs) != 1 or ours[1][0] == theirs[1][0] or ours[1][1] == theirs[1][1]:
+            return 0
+        return -1 if signs.pop() else 1
+
+    def _between(self, node: Node) -> tuple[tuple[str, str], tuple[int, int]] | None:
+        """Operators and numbers of the numbered nodes of its scope before and behind a node."""
+        ends: list[tuple[str, int]] = []
+        for forward in (False, True):
+            seen: set[Node] = set()
+            todo = [node]
+            found: dict[Node, int] = {}
+            while todo:
+                each = todo.pop()
+                sources = self.network.inputs[each]
+                near = [use.node for use in self.network.users_of(each)] if forward else sources
+                for item in near:
+                    if not isinstance(item, Node) or item.scope != node.scope or item in seen:
+                        continue
+                    seen.add(item)
+                    match = _NUMBERED.fullmatch(item.name or "")
+                    if match is None:
+                        todo.append(item)
+                    elif item.op not in _LEAVES:
+                        found[item] = int(match[1])
+            if len(found) != 1:
+                return None
+            ends += [(item.op, number) for item, number in found.items()]
+        (before, low), (behind, high) = ends
+        return (before, behind), (low, high)
+
+    def _around(self, node: Node) -> dict[Location, int]:
+        """Numbers of what stands in the same run of the same code, by its place there."""
+        found: dict[Location, int] = {}
+        seen: set[Node] = {node}
+        todo = [node]
+        while todo and len(seen) < _MOST_AROUND:
+            each = todo.pop(0)
+            own = self._body(each).own
+            match = _NUMBERED.fullmatch(each.name or "")
+            if match is not None and own is not None:
+                found.setdefault(own, int(match[1]))
+            inputs = [item for item in self.network.inputs[each] if isinstance(item, Node)]
+            near = [item for item in inputs if self._together(item, each)]
+            users = [use.node for use in self.network.users_of(each)]
+            near += [item for item in users if self._together(each, item)]
+            todo += [item for item in near if item not in seen]
+            seen.update(near)
+        return found
+
+    def _is_repeated(self, nodes: Sequence[Node]) -> bool:
+        """Whether a piece of code made several of them: a loop, or a helper called repeatedly."""
+        places = [(item.path, item.span) for node in nodes if (item := self._body(node).own)]
+        return len(set(places)) < len(nodes)
+
+    def _leads_to(self, first: Node, second: Node) -> bool:
+        """Whether a node depends on another one."""
+        line = self._lines[first]
+        seen: set[Node] = {second}
+        todo = [second]
+        while todo:
+            for source in self.network.inputs[todo.pop()]:
+                if source is first:
+                    return True
+                if isinstance(source, Node) and source not in seen and self._lines[source] > line:
+                    seen.add(source)
+                    todo.append(source)
+        return False
+
+    # -- numbers -------------------------------------------------------------------------------
+
+    @cached_property
+    def _lines(self) -> dict[Node, int]:
+        return {node: at for at, node in enumerate(self.network.dump.nodes())}
+
+    @cached_property
+    def _places(self) -> dict[Node, tuple[Place, Place]]:
+        """By node the first and the last place that its number may have."""
+        found: dict[Node, tuple[Place, Place]] = {}
+        for node in self._lines:
+            match = _NUMBERED.fullmatch(node.name or "")
+            if match is not None:
+                own = (float(match[1]), 0)
+                found[node] = (own, own)
+                continue
+            low, high = _FIRST, _LAST
+            for source in self.network.inputs[node]:
+                if not isinstance(source, Node) or source not in found:
+                    continue
+                (number, steps), last = found[source]
+                if number == -inf or not self._in_one_graph(source, node) or (number, steps) < low:
+                    continue
+                low = (number, steps + 1)
+                # Its only user is visited right behind it.
+                alone = last == (number, steps) and len(self.network.users_of(source)) == 1
+                high = low if alone else _LAST
+            found[node] = (low, high)
+        for node in reversed(self._lines):
+            low, high = found[node]
+            if low == high:
+                continue
+            for use in self.network.users_of(node):
+                if use.node in found and self._in_one_graph(node, use.node):
+                    high = min(high, found[use.node][1])
+            found[node] = (low, max(low, high))
+        return found
+
+    def _together(self, source: Node, node: Node) -> bool:
+        """Whether a node and one of its inputs were written in one body, in one iteration."""
+        one, other = self._body(source), self._body(node)
+        if one.own is None or other.own is None or one.calls != other.calls:
+            return False
+        if source.scope != node.scope:
+            return False
+        return _is_behind(one.own, other.own)
+
+    def _in_one_graph(self, source: Node, node: Node) -> bool:
+        """The same, and whether they were made in one graph.
+
+        What stands behind a condition or a loop is in another graph than what stands before it, so
+        that every line between the two must be known for one that only computes.
+        """
+        one, other = self._body(source), self._body(node)
+        if one.branches or other.branches or not self._together(source, node):
+            return False
+        if one.own is None or other.own is None:
+            return False
+        known = self._computing.get(one.calls, set())
+        return known.issuperset(range(one.own.line, other.own.line + 1))
+
+    @cached_property
+    def _computing(self) -> dict[tuple[Location, ...], set[int]]:
+        """Lines of each function body that hold a computation or a call, outside of conditions."""
+        found: dict[tuple[Location, ...], set[int]] = {}
+        for node in self._lines:
+            lines = node.comments.locations
+            for at, line in enumerate(lines):
+                text = line.source or ""
+                if _BRANCH.match(text):
+                    break
+                if not (_LOOP.match(text) or _DEFINITION.match(text)):
+                    span = range(line.line, (line.end_line or line.line) + 1)
+                    found.setdefault(tuple(lines[:at]), set()).update(span)
+        return found
+
+    def _body(self, node: Node) -> _Body:
+        found = self._bodies.get(node)
+        if found is None:
+            lines = node.comments.locations
+            own = lines[-1] if lines else None
+            start = max(
+                (at for at, line in enumerate(lines) if _DEFINITION.match(line.source or "")),
+                default=-1,
+            )
+            in_loop = any(_LOOP.match(line.source or "") for line in lines[start + 1 :])
+            calls = tuple(line for line in lines[:-1] if not _BRANCH.match(line.source or ""))
+            branches = len(lines[:-1]) - len(calls)
+            found = self._bodies[node] = _Body(calls, own, in_loop, branches)
+        return found
+
+    @cached_property
+    def _bodies(self) -> dict[Node, _Body]:
+        return {}
+
+
+def _is_behind(source: Location, user: Location) -> bool:
+    """Whether an expression is a part of another one, or stands in an earlier line."""
+    if source.column is None or user.column is None or source == user:
+        return False
+    begin = (source.line, source.column)
+    end = (source.end_line or source.line, source.end_column or 0)
+    first = (user.line, user.column)
+    last = (user.end_line or user.line, user.end_column or 0)
+    return (first <= begin and end <= last) or end[0] < first[0]
