@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import LarkError
 
 from irtool.cluster.launch_order import LAUNCHES_NOTHING
@@ -24,7 +24,7 @@ from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType
 from irtool.ir.values import python_value
-from irtool.syntax.grammar import grammar_text
+from irtool.sharding.notation import rule_parser
 
 Shape = tuple[int, ...]
 Size = Callable[["Tensors"], Fraction | None]
@@ -145,14 +145,9 @@ def _shipped() -> Mapping[str, Size]:
     return _read(text, name)
 
 
-@lru_cache(maxsize=1)
-def _parser() -> Lark:
-    return Lark(grammar_text("rule.lark"), parser="lalr", propagate_positions=True)
-
-
 def _read(text: str, source: str) -> dict[str, Size]:
     try:
-        tree: Tree[Token] = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType] # lark
+        tree: Tree[Token] = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType] # lark
     except LarkError as error:
         raise FlopsError(str(error), source) from error
     found: dict[str, Size] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from math import prod
 
@@ -69,7 +70,7 @@ class Family:
     values: Ints
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """All that may be tried for an operator.
 
@@ -83,6 +84,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @cached_property
+    def places(self) -> dict[tuple[Strategy | None, Strategy | None], int]:
+        """Where a strategy and an ``out_strategy`` stand among them."""
+        return {(item.strategy, item.out_strategy): at for at, item in enumerate(self.items)}
 
     def sketches(self) -> Iterator[Judgement]:
         """What follows from each candidate, as far as prices go."""

@@ -524,12 +524,8 @@ def _refusal(node: Node, judgement: Judgement) -> str:
 
 
 def _index(candidates: Candidates, given: Given | None) -> int | None:
-    if given is None:
-        return 0 if len(candidates) == 1 else None
-    for at, item in enumerate(candidates.items):
-        if (item.strategy, item.out_strategy) == given:
-            return at
-    return 0 if len(candidates) == 1 else None
+    found = None if given is None else candidates.places.get(given)
+    return 0 if found is None and len(candidates) == 1 else found
 
 
 def _end(ref: Ref) -> tuple[str, int]:

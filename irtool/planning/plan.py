@@ -38,6 +38,7 @@ from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
 from irtool.sharding.operator import Strategy
+from irtool.syntax.collector import CollectorPause
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,8 @@ def plan(
         CannotPlan: there is no such plan; the message says what would have to change.
     """
     target = planned_context(context, devices or context.devices)
-    started = time.process_time()
     problem = problem_of(dump, context, target)
+    started = time.process_time()
     fixed = pins(problem, pinned or {}, pinned_outputs or {})
     if keep_configured:
         fixed = {**configured(problem), **fixed}
@@ -153,8 +154,9 @@ def plan(
         taken = compatible(problem, machine, taken, fixed)
         kept = {problem.twins[node]: given for node, given in taken.kept.items()}
         fixed = {**kept, **fixed}
-    model = model_of(problem.structure, machine, problem.current, fixed)
-    found = search(model, memory_limit)
+    with CollectorPause.over(0):
+        model = model_of(problem.structure, machine, problem.current, fixed)
+        found = search(model, memory_limit)
     elapsed = time.process_time() - started
     made = told(model, found, problem.current, memory_limit, elapsed)
     border = None

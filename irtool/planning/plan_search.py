@@ -12,7 +12,7 @@ from irtool.planning.exact import Floats, Memo, solve, value_of
 
 MOST_ROUNDS = 400
 """Rounds of asking for exact prices; beyond, what is left is a bound."""
-ALSO_ASKED = 16
+ALSO_ASKED = 8
 """Other pairs whose price is asked for together with that of a pair in use."""
 
 

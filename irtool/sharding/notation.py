@@ -122,7 +122,8 @@ class RuleError(ValueError):
 
 
 @lru_cache(maxsize=1)
-def _parser() -> Lark:
+def rule_parser() -> Lark:
+    """The parser of rules texts."""
     text = grammar_text("rule.lark")
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
@@ -130,7 +131,7 @@ def _parser() -> Lark:
 def read_rules(text: str, source: str = "") -> list[Rule]:
     """Read a rules text. ``source`` names it in errors and in listings."""
     try:
-        tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
+        tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
         rules: list[Rule] = _Reader(text, source).transform(tree)
     except LarkError as error:
         where = f"{source}: " if source else ""
