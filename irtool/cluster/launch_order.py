@@ -16,12 +16,15 @@ execution orders that real runs wrote):
    or is the only user of what made it ready, else at the end, communication before the rest.  A
    collective hands on to its users only when nothing else is ready, and a fused collective of the
    group seen first only when the next one of that group comes; what they release goes first.
+
+Where a call was inlined, nothing of it runs before an argument that only orders it (a ``Depend``)
+is there, whether or not the callee reads it: cells that are reused are scheduled so.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -163,7 +166,57 @@ def _links(nodes: list[WholeNode]) -> _Links:
 
 def _numbered_inputs(nodes: list[WholeNode]) -> list[list[int]]:
     number = {item: place for place, item in enumerate(nodes)}
-    return [[number[one] for one in _producers(item) if one in number] for item in nodes]
+    waits = call_waits(nodes)
+    return [
+        [number[one] for one in (*_producers(item), *waits.get(item, ())) if one in number]
+        for item in nodes
+    ]
+
+
+def call_waits(nodes: Iterable[WholeNode]) -> dict[WholeNode, tuple[WholeNode, ...]]:
+    """What the first nodes of inlined calls wait for beside their inputs.
+
+    The first nodes are those that take nothing made inside of the same call; they wait for its
+    arguments that are Depends, or for those of the call around it where it has none.
+    """
+    known: dict[CallSite, tuple[WholeNode, ...]] = {}
+    found: dict[WholeNode, tuple[WholeNode, ...]] = {}
+    for item in nodes:
+        if item.site is None:
+            continue
+        waits = _ordering_arguments(item.site, known)
+        if waits and not any(_is_inside(one.site, item.site) for one in item.producers):
+            found[item] = waits
+    return found
+
+
+def _ordering_arguments(
+    site: CallSite, known: dict[CallSite, tuple[WholeNode, ...]]
+) -> tuple[WholeNode, ...]:
+    path: list[CallSite] = []
+    place: CallSite | None = site
+    found: tuple[WholeNode, ...] = ()
+    while place is not None:
+        if place in known:
+            found = known[place]
+            break
+        path.append(place)
+        found = tuple(
+            one for one in place.arguments if isinstance(one, WholeNode) and one.op == "Depend"
+        )
+        if found:
+            break
+        place = place.outer
+    known.update(dict.fromkeys(path, found))
+    return found
+
+
+def _is_inside(site: CallSite | None, outer: CallSite) -> bool:
+    while site is not None:
+        if site is outer:
+            return True
+        site = site.outer
+    return False
 
 
 def _producers(item: WholeNode) -> Iterator[WholeNode]:

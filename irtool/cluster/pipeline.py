@@ -173,7 +173,8 @@ def pipeline(
     mean = sum(work) / len(work) if work else 0.0
     imbalance = max(work) / mean - 1 if complete and mean else None
     layers = [layer for one in stages for layer in one.layers]
-    cut = best_cut(layers, stage_count) if complete else None
+    chunks = _chunks([one.schedule for one in stages if one.schedule is not None])
+    cut = best_cut(layers, stage_count) if complete and chunks == 1 else None
     return Pipeline(
         stages,
         stage_count,
@@ -184,8 +185,8 @@ def pipeline(
         moved,
         imbalance,
         cut,
-        advise(stages, stage_count, micro, cut) if stage_count > 1 else (),
-        tuple(_limits(stages, stage_count, missing)),
+        advise(stages, stage_count, micro, cut, chunks) if stage_count > 1 else (),
+        tuple(_limits(stages, stage_count, missing, chunks)),
     )
 
 
@@ -380,7 +381,7 @@ def _bubble(
     return Bubble(name, ideal, ratio, played.idle_share, played.seconds)
 
 
-def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int]) -> list[str]:
+def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int], chunks: int) -> list[str]:
     found: list[str] = []
     if missing:
         which = ", ".join(map(str, missing))
@@ -392,6 +393,8 @@ def _limits(stages: Sequence[Stage], count: int, missing: Sequence[int]) -> list
     unknown = sorted({op for one in stages for op in one.work.unknown})
     if unknown:
         found.append(f"operations of {', '.join(unknown)} are not known: timed by their bytes")
+    if chunks > 1:
+        found.append(f"each stage holds {chunks} runs of layers: no best cut is looked for")
     if count > 1 and any(one.schedule is None for one in stages):
         found.append("no operator names its micro-batch: the schedule is not in these dumps")
     return found

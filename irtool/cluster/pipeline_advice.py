@@ -27,47 +27,50 @@ class Advice:
     price: str
 
 
-def advise(stages: Sequence[Stage], count: int, micro: int, cut: Cut | None) -> tuple[Advice, ...]:
+def advise(
+    stages: Sequence[Stage], count: int, micro: int, cut: Cut | None, chunks: int = 1
+) -> tuple[Advice, ...]:
     """Changes worth trying, by formula: ``(p - 1) / (v m)`` and the best cut.
 
     Interleaving keeps ``1 + (p - 1) / (p v)`` as many activations on the first stage (the penalty
-    that Megatron-LM states), and hands on ``v`` times as many tensors.
+    that Megatron-LM states), and hands on ``v`` times as many tensors; ``chunks`` are those that
+    stages hold already.
     """
     found: list[Advice] = []
-    now = ideal_bubble(count, micro)
+    now = ideal_bubble(count, micro, chunks)
     if micro < count:
         found.append(
             Advice(
                 "micro_size",
                 str(count),
-                f"idle time {_percent(now)} → {_percent(ideal_bubble(count, count))} of work",
+                _less(now, ideal_bubble(count, count, chunks)),
                 "smaller micro-batches; fewer than stages leaves stages idle, and interleaving "
                 "is refused",
             )
         )
     if now > WANTED:
-        wanted = math.ceil((count - 1) / WANTED)
+        wanted = math.ceil((count - 1) / (chunks * WANTED))
         found.append(
             Advice(
                 "micro_size",
                 str(wanted),
-                f"idle time {_percent(now)} → {_percent(ideal_bubble(count, wanted))} of work",
+                _less(now, ideal_bubble(count, wanted, chunks)),
                 "no more activations with 1F1B if a micro-batch keeps its size; smaller "
                 "operators, and a longer compilation, if the batch does",
             )
         )
         layers = min((one.layer_count for one in stages), default=0)
-        for chunks in (2, 4):
-            if layers >= chunks and micro >= count:
-                after = ideal_bubble(count, micro, chunks)
-                more = (count - 1) / (count * chunks)
+        for more_chunks in (2, 4):
+            if layers >= more_chunks > chunks and micro >= count:
+                after = ideal_bubble(count, micro, more_chunks)
+                more = (count - 1) / (count * more_chunks)
                 found.append(
                     Advice(
                         'pipeline_config={"pipeline_interleave": True}',
-                        f"{chunks} chunks a stage",
-                        f"idle time {_percent(now)} → {_percent(after)} of work",
-                        f"{_percent(more)} more activations on stage 0, {chunks} times as many "
-                        "tensors between stages",
+                        f"{more_chunks} chunks a stage",
+                        _less(now, after),
+                        f"{_percent(more)} more activations on stage 0, "
+                        f"{more_chunks} times as many tensors between stages",
                     )
                 )
     costs = [sum(layer.cost for layer in one.layers) for one in stages]
@@ -84,6 +87,10 @@ def advise(stages: Sequence[Stage], count: int, micro: int, cut: Cut | None) -> 
             )
         )
     return tuple(found)
+
+
+def _less(now: float, after: float) -> str:
+    return f"idle time {_percent(now)} → {_percent(after)} of work"
 
 
 def _percent(ratio: float) -> str:

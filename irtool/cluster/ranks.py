@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import cast
 
-from irtool.cluster.launch_order import launches
+from irtool.cluster.launch_order import call_waits, launches
 from irtool.ir.collectives import Collective, collective, is_collective
 from irtool.ir.dump import Dump
 from irtool.ir.group_names import WORLD_GROUPS, search
@@ -155,10 +155,11 @@ def _after(
     lanes = {item: _lane(item, streams[number]) for number, item in enumerate(items)}
     behind: dict[WholeNode, dict[object, int]] = {}
     found: dict[WholeNode, tuple[int, ...]] = {}
+    waits = call_waits(whole.nodes)
     for item in whole.nodes:
         last: dict[object, int] | None = None
         shared = True
-        for producer in item.producers:
+        for producer in (*item.producers, *waits.get(item, ())):
             one = behind.get(producer)
             if not one:
                 continue

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import flops
-from irtool.ir.node import Node
+from irtool.ir.node import ClosureTarget, Node
 from irtool.ir.phases import Phase
-from irtool.ir.whole import WholeNode
+from irtool.ir.whole import CallSite, WholeNode
 
 Kind: TypeAlias = Literal["F", "B"]
-ScheduleName: TypeAlias = Literal["gpipe", "1f1b", "interleaved", "other"]
+ScheduleName: TypeAlias = Literal["gpipe", "1f1b", "interleaved", "interleaved gpipe", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,59 @@ def recovered(launched: Sequence[WholeNode], phases: Mapping[Node, Phase]) -> Sc
     micro-batch does.  Neighbours may overlap by a few launches (a gradient that needs nothing of
     the forward pass runs before it), so a task stands where the middle of its operators does.
 
+    Where cells are reused, the calls say it, and the operators inside belong to their calls.
+
     Returns:
         None where no operator says its micro-batch: there is no pipeline.
     """
-    marked = [item for item in launched if item.node.micro is not None]
-    heavy = [item for item in marked if _is_product(item.op)] or [
-        item for item in marked if flops(item.node)
+    calls: dict[CallSite, _Batch | None] = {}
+    marked = [(item, found) for item in launched if (found := _batch(item, calls)) is not None]
+    heavy = [pair for pair in marked if _is_product(pair[0].op)] or [
+        pair for pair in marked if flops(pair[0].node)
     ]
     places: dict[Task, list[int]] = {}
-    for place, item in enumerate(heavy):
+    for place, (item, (micro, chunk)) in enumerate(heavy):
         kind: Kind = "F" if phases.get(item.node) == "forward" else "B"
-        task = Task(kind, item.node.micro or 0, _chunk(item.node))
-        places.setdefault(task, []).append(place)
+        places.setdefault(Task(kind, micro, chunk), []).append(place)
     ordered = sorted(places, key=lambda task: sum(places[task]) / len(places[task]))
     return Schedule(tuple(ordered)) if ordered else None
+
+
+_Batch: TypeAlias = tuple[int, int]
+"""A micro-batch, and the chunk of layers that it goes through."""
+
+
+def _batch(item: WholeNode, calls: dict[CallSite, _Batch | None]) -> _Batch | None:
+    """What a node says of its micro-batch, or the innermost call that says it."""
+    if item.node.micro is not None:
+        return item.node.micro, _chunk(item.node)
+    path: list[CallSite] = []
+    site, found = item.site, None
+    while site is not None and site not in calls:
+        path.append(site)
+        call = _forward_call(site.node)
+        micro = _number(call, "micro")
+        if micro is not None:
+            found = micro, _chunk(call)
+            break
+        site = site.outer
+    else:
+        found = calls[site] if site is not None else None
+    calls.update(dict.fromkeys(path, found))
+    return found
+
+
+def _forward_call(call: Node) -> Node:
+    """The call itself; of a backward pass the call of the forward pass that it was made by.
+
+    A reused cell returns its result and the function of its backward pass.
+    """
+    target = call.target
+    if not isinstance(target, ClosureTarget) or isinstance(target.callee, str):
+        return call
+    item = call.graph.source(target.callee) if call.graph is not None else None
+    made = item.inputs[0] if isinstance(item, Node) and item.op == "TupleGetItem" else None
+    return made if isinstance(made, Node) else call
 
 
 def _is_product(op: str) -> bool:
@@ -96,17 +135,23 @@ def _is_product(op: str) -> bool:
 
 def _chunk(node: Node) -> int:
     for key in ("chunk", "segment"):
-        found = node.attribute(key)
-        if isinstance(found, int) and not isinstance(found, bool):
+        found = _number(node, key)
+        if found is not None:
             return found
     return 0
 
 
+def _number(node: Node, key: str) -> int | None:
+    found = node.attribute(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
 def name_of(schedule: Schedule, stage: int, stages: int) -> ScheduleName:
     """What a schedule is called: all forward first, one forward one backward, or chunks."""
-    if len({task.chunk for task in schedule.tasks}) > 1:
-        return "interleaved"
     micro = schedule.micro_batches
+    if len({task.chunk for task in schedule.tasks}) > 1:
+        all_forward = schedule.warm_up * 2 == len(schedule.tasks)
+        return "interleaved gpipe" if all_forward and micro > 1 else "interleaved"
     for name, made in (("1f1b", one_forward_one_backward), ("gpipe", gpipe)):
         if schedule.tasks == made(stage, stages, micro).tasks:
             return name  # type: ignore[return-value]  # one of the two

@@ -191,6 +191,7 @@ _ORIGINS: tuple[tuple[re.Pattern[str], Origin], ...] = tuple(
         (
             (r"(grad_?)?mirror|.*MirrorOperator|.*Mirror\w*StepOperator", "mirror"),
             (r"(grad_?)?parallel_optimizer|.*M(icro|ini)StepAllGather", "optimizer parallel"),
+            (r"_?grad_accumulation_shard", "optimizer parallel"),
             (r"(grad_?)?redistribution_", "redistribution"),
             (r"(grad_?)?forward_op_?\d+(_|$)", "forward reduction"),
             (r"(grad_?)?(forward_op_?)?(\d+[A-Z]\w*|\d{12,})$", "operator"),

@@ -204,7 +204,7 @@ class Inliner:
             self._keep(frame, step, function, inputs, (graph,), reason, closure.enclosing)
             return
         bound = {id(item): value for item, value in zip(parameters, arguments, strict=True)}
-        site = CallSite(step.node, frame.site)
+        site = CallSite(step.node, frame.site, tuple(_shown(item) for item in inputs))
         self._push(graph, closure.enclosing, site, bound, is_body=False)
 
     def _callee(self, frame: _Frame, node: Node, function: _Bound | None) -> _Closure | None:

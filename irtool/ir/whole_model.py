@@ -19,10 +19,14 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSite:
-    """One call in a path of calls; ``outer`` is the call that the caller itself stems from."""
+    """One call in a path of calls; ``outer`` is the call that the caller itself stems from.
+
+    ``arguments`` are the call's own, without those that a closure had bound before.
+    """
 
     node: Node
     outer: CallSite | None
+    arguments: tuple[WholeSource, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

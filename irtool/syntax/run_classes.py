@@ -5,8 +5,8 @@ Two dumps have the same fingerprint if and only if their texts are equal after t
 * left out: source locations (``# In file``), the total of nodes (it counts constants), addresses
   of graphs (``instance: … : 0x…``);
 * renumbered by first occurrence, so that equal stays equal and different stays different: debug
-  names of nodes, numbers in graph names, unique ids, addresses (``ref_key=0x…``), hashes in
-  instance names, hashes of group names, ``-op<N>`` of full names;
+  names of nodes, numbers in graph names, unique ids, ids of recomputed copies, addresses
+  (``ref_key=0x…``), hashes in instance names, hashes of group names, ``-op<N>`` of full names;
 * relative to the dump's rank: the peers of Send, Receive and neighbour exchanges; lists of the
   ranks of a group keep size and distances (where a version prints no list, only the size is left);
 * begin and end of a StridedSlice that redistribution inserted, and of its gradient: their
@@ -44,8 +44,9 @@ _FORWARD_ID = re.compile(r"\bforward_unique_id: \"(\d+)\"")
 
 # What is renumbered.  The text before a number stays, so that kinds don't mix.
 _TOKEN = re.compile(
-    r"(?=[0-9@\-_finu])(?:"  # the first letters of what follows: most places fail here
+    r"(?=[0-9@\-_finru])(?:"  # the first letters of what follows: most places fail here
     r"(?P<key>(?:unique_id|node_id|_rely): \")(?P<id>\d+)"
+    r"|(?P<recompute>recompute_id: I64\()(?P<copied>\d+)"
     r"|(?P<forward>forward_node_name: \"[^\"]*_)(?P<tied>\d+)(?=\")"
     r"|(?P<address>0x[0-9a-f]{6,})"
     r"|(?P<graph>@[^\s\[\](),:{}]+)(?::(?P<node>[^\s()][^()]*))?"

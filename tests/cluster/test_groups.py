@@ -74,6 +74,14 @@ def test_a_backward_collective_serves_what_its_forward_one_serves(samples: Path)
     assert by_ranks == {(0, 1): {"tensor"}, (0, 2): {"data"}}
 
 
+def test_sharded_gradients_of_micro_batches_serve_the_optimizer(samples: Path) -> None:
+    found = collectives(irtool.load(samples / "memory/accumulated_sharded.ir.xz"), 8)
+    axis_of = axes(found)
+    scattered = [item for item in found if item.op == "ReduceScatter"]
+    assert len(scattered) == 4
+    assert {axis_of[item.node] for item in scattered} == {"optimizer"}
+
+
 def test_tokens_go_to_experts_and_back(samples: Path) -> None:
     """No scope or source line says so: the products behind the exchange do."""
     found = collectives(irtool.load(samples / "moe/20_validate_0080.ir.xz"), 8)

@@ -61,6 +61,28 @@ def test_one_forward_one_backward_is_read_off_the_dumps(samples: Path) -> None:
     assert {stage.schedule_name for stage in found.stages} == {"1f1b"}
 
 
+def test_an_interleaved_schedule_is_the_one_that_the_formula_makes(samples: Path) -> None:
+    """Cells are reused: their calls say micro-batch and chunk, of the backward pass too."""
+    found = of_run(samples / "pipeline_interleaved", 2, 2)
+    assert [stage.schedule for stage in found.stages] == [
+        interleaved(stage, 2, 4, 2) for stage in range(2)
+    ]
+    assert {stage.schedule_name for stage in found.stages} == {"interleaved"}
+    assert found.transfers.unmatched == ()
+    assert found.transfers.matched == 24
+    assert found.cut is None
+    assert not any("pipeline_interleave" in item.switch for item in found.advice)
+
+
+def test_all_forward_then_all_backward_in_two_chunks(samples: Path) -> None:
+    found = of_run(samples / "pipeline_interleaved_gpipe", 2, 2)
+    for stage in found.stages:
+        assert str(stage.schedule) == (
+            "F0 F1 F2 F3 F0.1 F1.1 F2.1 F3.1 B0.1 B1.1 B2.1 B3.1 B0 B1 B2 B3"
+        )
+        assert stage.schedule_name == "interleaved gpipe"
+
+
 def test_a_loss_that_needs_no_forward_result_does_not_upset_the_order(samples: Path) -> None:
     found = of_run(samples / "pipeline_4_stages", 4, 8)
     assert str(found.stages[3].schedule) == "F0 B0 F1 B1 F2 B2 F3 B3"

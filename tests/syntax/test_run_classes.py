@@ -101,6 +101,16 @@ def test_a_slice_of_redistribution_that_took_the_name_of_a_users_slice() -> None
     assert same.of(merged.format(0, 4, "mine"), 0) != same.of(merged.format(4, 6, "mine"), 1)
 
 
+def test_copies_for_recomputation_are_numbered_anew() -> None:
+    same = Fingerprints()
+    two = "".join(
+        f"  %{place}(a) = ReLU(%para1_x) cnode_attrs: {{{{recompute_id: I64({{{place}}})}}}}\n"
+        for place in range(2)
+    )
+    assert same.of(two.format(14, 31), 0) == same.of(two.format(7, 2), 1)
+    assert same.of(two.format(14, 14), 0) != same.of(two.format(7, 2), 1)
+
+
 def test_renumbering_keeps_different_things_different() -> None:
     same = Fingerprints()
     two = "  %0(a_1) = call @G_12(%para0_x)\n  %1(a_2) = call @G_{0}(%0, $(@G_12:b_{1}))\n"
