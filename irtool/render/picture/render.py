@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
 import graphviz
 
-from irtool.render.picture.dot import ALIGNMENTS, Digraph, dot_graph
+from irtool.render.picture.dot import ALIGNMENTS, Alignment, dot_graph
+from irtool.render.picture.lanes import Digraph
 from irtool.render.picture.model import Picture
 from irtool.render.picture.overlay import Overlay
+from irtool.render.picture.ranking import is_tie
+from irtool.render.text import plural
 
 INSTALL = (
     "install graphviz (apt install graphviz, brew install graphviz, or graphviz.org/download); "
@@ -47,33 +52,46 @@ def rendered(
         RenderError: the program ``dot`` is missing, or fails.
     """
     reason = ""
-    for alignment in ALIGNMENTS:
-        graph = dot_graph(picture, overlays, alignment)
+    tries: deque[tuple[Picture, Alignment]] = deque((picture, each) for each in ALIGNMENTS)
+    while tries:
+        made, alignment = tries.popleft()
+        graph = dot_graph(made, overlays, alignment)
         try:
             return _piped(graph, format, dpi)
         except graphviz.ExecutableNotFound:
             message = "the program dot is not there, which svg, png and pdf are made with"
             raise RenderError(message, INSTALL) from None
         except subprocess.CalledProcessError as error:
-            if (found := _whole_anyway(graph.source, error)) is not None:
-                return found
             lines = bytes(error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+            lost = _lost(lines)
+            if lost and lost <= set(_UNSEEN.findall(graph.source)) and error.stdout:
+                return bytes(error.stdout)
+            if made is picture and alignment == "level" and (fewer := _without(picture, lost)):
+                tries.appendleft((fewer, alignment))
             reason = next((line for line in lines if "rror" in line), f"status {error.returncode}")
     hint = "fewer boxes may help: --max-nodes 100; --format dot gives the source"
     raise RenderError(f"dot fails: {reason}", hint)
 
 
-def _whole_anyway(source: str, error: subprocess.CalledProcessError) -> bytes | None:
-    """What dot wrote, if all that it complains of is that it lost lines which nobody would see.
+def _lost(lines: Sequence[str]) -> set[tuple[str, str]]:
+    """The lines that dot found no way for, if that is all it complains of.
 
-    It finds no way for some of the unseen lines that hold boxes on one level.
+    It loses some of those that hold boxes on one level, most of which nobody would see.
     """
-    said = bytes(error.stderr or b"").decode("utf-8", "replace")
-    lost = set(_LOST.findall(said))
-    others = [line for line in said.splitlines() if "rror" in line and not _WAYS.search(line)]
-    if not lost or others or not lost <= set(_UNSEEN.findall(source)):
+    if any("rror" in line and not _WAYS.search(line) for line in lines):
+        return set()
+    return {pair for line in lines for pair in _LOST.findall(line)}
+
+
+def _without(picture: Picture, lost: Set[tuple[str, str]]) -> Picture | None:
+    """The picture without the lost lines, which it says; None if one of them is more than a tie."""
+    ends = {frozenset(pair) for pair in lost}
+    gone = [edge for edge in picture.edges if frozenset((edge.tail, edge.head)) in ends]
+    if not gone or not all(is_tie(edge) for edge in gone):
         return None
-    return bytes(error.stdout or b"") or None
+    kept = tuple(edge for edge in picture.edges if edge not in gone)
+    note = f"graphviz finds no way for {plural(len(gone), 'line')} between what belongs together"
+    return replace(picture, edges=kept, notes=(*picture.notes, note))
 
 
 def _piped(graph: Digraph, format: str, dpi: int | None) -> bytes:

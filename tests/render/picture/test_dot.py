@@ -206,3 +206,11 @@ def test_lines_that_nobody_sees_may_be_lost(
 
     monkeypatch.setattr(render, "_piped", fails_first)
     assert rendered(made, "svg") == (b"first" if drawn_first else b"second")
+
+
+@needs_dot
+def test_lanes_keep_their_order_where_graphviz_loses_a_tie() -> None:
+    made = drawn("grad_accumulation/20_validate_0082.ir")
+    root = ET.fromstring(rendered(made, "svg"))
+    left = {text.text: float(text.get("x", "nan")) for text in root.iter() if text.get("x")}
+    assert left["forward"] < left["backward"] < left["optimizer"]
