@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from irtool.compare.losses.series import LossRun
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.torch_optimizer import told_by_calls
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
@@ -44,9 +45,12 @@ _ATTRIBUTES = {
     "weight_decay": "weight decay", "momentum": "momentum", "loss_scale": "loss scale",
 }  # fmt: skip
 _LOGGED = {
-    "learning_rate": "learning rate (first logged)", "loss_scale": "loss scale (first logged)",
-    "global_batch_size": "global batch (logged)",
-}  # fmt: skip
+    "learning_rate": "learning rate",
+    "loss_scale": "loss scale",
+    "global_batch_size": "global batch",
+}
+"""What logs tell; it may change from step to step, so only the first value counts, and what graphs
+and tensors say comes first."""
 _CONTEXT = {
     "gradients_mean": "gradients", "device_num": "devices", "pipeline_stages": "pipeline stages",
     "global_batch_size": "global batch", "loss_scale": "loss scale",
@@ -59,6 +63,7 @@ _ORDER = (
     "gradients", "label smoothing", "norm epsilon", "initial weights",
 )  # fmt: skip
 _SAME = 2e-5
+_FIRST = "first of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +103,15 @@ def hyperparameters(left: Evidence, right: Evidence, more: Sequence[Row] = ()) -
     for name in dict.fromkeys((*sides[0], *sides[1])):
         ours, theirs = sides[0].get(name, {}), sides[1].get(name, {})
         same = _same(list(ours), list(theirs)) if ours and theirs else None
+        if same is False and _is_logged(ours) != _is_logged(theirs):
+            same = None  # a schedule may lie between what was told and the first line of a log
         where = next(iter((*ours.values(), *theirs.values())), "")
         rows.append(Row(name, _text(ours), _text(theirs), same, where))
     return sorted((*rows, *more), key=_rank)
+
+
+def _is_logged(values: Mapping[str, str]) -> bool:
+    return any(where.startswith(_FIRST) for where in values.values())
 
 
 def _rank(row: Row) -> tuple[int, str]:
@@ -142,8 +153,12 @@ def _values(evidence: Evidence) -> Values:
     if evidence.losses is not None:
         for key, series in evidence.losses.others.items():
             if key in _LOGGED and series.values:
-                first = series.values[series.steps[0]]
-                say(_LOGGED[key], first, evidence.losses.path)
+                name, first = _LOGGED[key], series.values[series.steps[0]]
+                if name not in found:
+                    say(name, first, f"{_FIRST} {evidence.losses.path}")
+    if "global batch" not in found:
+        for value, where in _global_batch(evidence, found.get("batch of a rank", {})):
+            say("global batch", value, where)
     for key, name in _CONTEXT.items():
         if key in evidence.context:
             value = evidence.context[key]
@@ -153,10 +168,45 @@ def _values(evidence: Evidence) -> Values:
     return found
 
 
+def _global_batch(evidence: Evidence, batch: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """Batch of a rank times the slices of the dataset times accumulated steps, where all is known.
+
+    With ``full_batch`` every rank is given the whole batch: before MindSpore has sliced the graph,
+    its input is the global batch; afterwards the number of slices does not show.
+    """
+    context = evidence.context
+    devices, stages = _whole(context, "device_num"), _whole(context, "pipeline_stages") or 1
+    if len(batch) != 1 or devices is None:
+        return
+    size = int(next(iter(batch)))
+    strategy = context.get("dataset_strategy")
+    mode = str(context.get("parallel_mode", ""))
+    if mode in ("data_parallel", "hybrid_parallel") or strategy == "data_parallel":
+        slices = devices // stages
+    elif mode in ("stand_alone", "") and devices == 1:
+        slices = 1
+    elif isinstance(strategy, list | tuple) and strategy:
+        first: object = strategy[0]  # pyright: ignore[reportUnknownVariableType]  # as written
+        slices = first[0] if isinstance(first, list | tuple) and first else None  # pyright: ignore[reportUnknownVariableType]  # as written
+    else:
+        return
+    if not isinstance(slices, int):
+        return
+    steps = _whole(context, "grad_accumulation_step") or 1
+    text = f"{size} a rank, {slices} slices" + (f", {steps} steps" if steps > 1 else "")
+    yield size * slices * steps, text
+
+
+def _whole(context: Mapping[str, object], key: str) -> int | None:
+    text = str(context.get(key, ""))
+    return int(text) if text.isdecimal() else None
+
+
 # -- tensor dumps --------------------------------------------------------------------------------
 
 
 def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
+    yield from told_by_calls(run)
     for op in run.ops:
         places = _MINDSPORE_OPTIMIZERS.get(op.type)
         if places is not None:
@@ -164,9 +214,6 @@ def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
                 value = _scalar(run, op, place)
                 if value is not None:
                     yield name, value, op.name
-        elif op.phase == "optimizer" and op.call:
-            after = run.ops[op.index + 1].type if op.index + 1 < len(run.ops) else ""
-            yield from _of_torch_optimizer(op, after)
         elif "dropout" in op.type.lower():
             value = op.attributes.get("input.p", op.attributes.get("input.1"))
             if isinstance(value, float):
@@ -190,35 +237,11 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
                 from irtool.compare.tensors.payload import BadPayload, read_array
 
                 try:
-                    return float(read_array(columns.files[at]).flat[0])
+                    return float(read_array(columns.files[at]).item(0))
                 except BadPayload:
                     return None
             return None if math.isnan(columns.most[at]) else columns.most[at]
     return None
-
-
-def _of_torch_optimizer(op: Op, after: str) -> Iterator[tuple[str, object, str]]:
-    """AdamW as its calls show it.
-
-    ``p·(1 - lr·wd)``, ``lerp(m, g, 1 - beta1)``, ``v·beta2``, ``sqrt(v) + eps``, ``p - step·m/…``.
-    """
-    first = op.attributes.get("input.1")
-    number = float(first) if isinstance(first, float) else None
-    if op.type == "lerp_":
-        weight = op.attributes.get("input.2")
-        if isinstance(weight, float):
-            yield "beta1", 1 - weight, op.name
-    elif op.type == "mul_" and number is not None:
-        if after == "addcmul_":
-            yield "beta2", number, op.name
-        elif after == "lerp_":
-            yield "decay factor (1 - rate · decay)", number, op.name
-    elif op.type == "add_" and number is not None:
-        yield "optimizer epsilon", number, op.name
-    elif op.type == "addcdiv_":
-        value = op.attributes.get("input.value", op.attributes.get("input.3"))
-        if isinstance(value, float):
-            yield "step size (rate, bias corrected)", -value, op.name
 
 
 def _batch(run: TensorRun) -> int | None:

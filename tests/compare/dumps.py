@@ -40,7 +40,10 @@ def msprobe(folder: Path, entries: Sequence[Entry], tensors: bool = False) -> Pa
             for place, value in enumerate(arguments)
         ]
         output = _argument(step, f"{name}.output.0", result, tensors)
-        data[name] = {"input_args": inputs, "input_kwargs": {}, "output": [output]}
+        if name.endswith(".backward"):
+            data[name] = {"input": inputs, "output": [output]}
+        else:
+            data[name] = {"input_args": inputs, "input_kwargs": {}, "output": [output]}
     document = {"task": "tensor" if tensors else "statistics", "level": "L1",
                 "framework": "pytorch", "data": data}  # fmt: skip
     (step / "dump.json").write_text(json.dumps(document))
@@ -55,7 +58,7 @@ def _argument(step: Path, name: str, value: Any, tensors: bool) -> Any:
         return None if value is None else {"type": type(value).__name__, "value": value}
     if tensors:
         np.save(step / "dump_tensor_data" / f"{name}.npy", value)
-    return leaf(value, f"{name}.npy" if tensors else "")
+    return leaf(value, f"{name}.npy" if tensors else "", f"torch.{value.dtype}")
 
 
 def npy(folder: Path, op: str, name: str, time: int, values: Mapping[str, Values]) -> None:
