@@ -263,7 +263,7 @@ def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
         for node, candidates in zip(model.nodes, model.candidates, strict=True)
         if len(candidates) > 1 and primitive(node) not in FIXED
     ]
-    if not needed or any(node not in current for node in needed):
+    if not current or any(node not in current for node in needed):
         return None
     old = with_strategies(
         structure.dump,

@@ -10,6 +10,8 @@ import pytest
 from irtool.cli.main import main
 
 BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
+LOOP = "mlp_loop/step_parallel_begin_0019.ir"
+"""Whose operators' numbers can be told."""
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -50,7 +52,7 @@ def test_json(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
 
 
 def test_mindspores_file(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
-    status, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "strategy")
+    status, out, _ = run(capsys, samples / LOOP, "-f", "strategy")
     found = json.loads(out)
     assert status == 0
     assert set(found) == {
@@ -65,9 +67,7 @@ def test_names_of_another_network_are_declined(
 ) -> None:
     names = tmp_path / "saved.json"
     names.write_text(json.dumps({"parallel_strategy_item": {"Default/other/MatMul-op0": {}}}))
-    status, out, err = run(
-        capsys, samples / BEGIN, "--devices", 8, "-f", "strategy", "--names", names
-    )
+    status, out, err = run(capsys, samples / LOOP, "-f", "strategy", "--names", names)
     assert status == 2
     assert not out
     assert "Default/other/MatMul-op0" in err
@@ -95,3 +95,71 @@ def test_what_cannot_be_is_said_and_exits_2(
     assert not out
     assert says in err
     assert "Traceback" not in err
+
+
+def test_numbers_that_cannot_be_told_are_declined(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    """Two ReLU of one scope get different strategies, and the dump has no source lines."""
+    status, out, err = run(capsys, samples / BEGIN, "--devices", 8, "-f", "strategy")
+    assert status == 2
+    assert not out
+    assert "MindSpore counts first" in err
+
+
+# -- other devices, an old plan, a region ----------------------------------------------------------
+
+
+def test_lost_ranks_lead_to_a_list_of_plans(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, _ = run(capsys, samples / LOOP, "--lost", "3,5")
+    assert status == 1
+    assert "of 6 devices that are left, 4 can be used" in out
+    assert "chosen" in out
+    assert "fetched by a device" in out
+
+
+def test_a_rank_that_does_not_exist_is_refused(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, _, err = run(capsys, samples / LOOP, "--lost", "8")
+    assert status == 2
+    assert "there is no rank 8" in err
+
+
+def test_other_devices_are_a_part_of_the_json(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / LOOP, "--to", 16, "-f", "json")
+    elastic = json.loads(out)["elastic"]
+    assert elastic["points"][elastic["chosen"]]["devices"] == 16
+    assert elastic["devices"] == [*range(8), *[None] * 8]
+
+
+def test_a_network_onto_itself_keeps_everything(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, _ = run(capsys, samples / LOOP, "--onto", samples / LOOP, "-f", "json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["onto"]["added"] == []
+    assert all(item["before"] == item["after"] for item in found["operators"])
+
+
+def test_a_region_says_what_its_border_costs(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / LOOP, "--region", 'op == "ReLU"', "-f", "json")
+    border = json.loads(out)["border"]
+    assert border["operators"] == 2
+    assert border["step_seconds"] > 0
+
+
+def test_lost_ranks_and_a_region_are_refused_together(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    arguments = ("--lost", "3", "--region", 'op == "ReLU"')
+    status, _, err = run(capsys, samples / LOOP, *arguments)
+    assert status == 2
+    assert "--region" in err

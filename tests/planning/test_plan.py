@@ -13,7 +13,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost_report import step_cost
 from irtool.planning.plan import CannotPlan, Plan, plain_dump, plan
 from irtool.planning.plan_structure import structure_of
-from irtool.planning.strategy_files import operator_file, parameter_file, shard_lines
+from irtool.planning.strategy_files import parameter_file, shard_lines
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 
@@ -147,14 +147,6 @@ def test_other_numbers_of_devices_can_be_planned_for(begin: Dump) -> None:
 
 
 # -- forms ---------------------------------------------------------------------------------------
-
-
-def test_the_operator_file_has_an_entry_for_every_operator(made: Plan) -> None:
-    file = operator_file(made)
-    entries = file["parallel_strategy_item"]
-    assert isinstance(entries, dict)
-    assert len(entries) == len(made.report.operators)
-    assert all("-op" in key for key in entries)
 
 
 def test_the_parameter_file_is_keyed_by_primitive_and_weight(made: Plan) -> None:
