@@ -20,6 +20,7 @@ from irtool.compare.run_tensors import (
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.verdict import Judged
+from irtool.ir.display import Shown
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class RunComparison:
+class RunComparison(Shown):
     """What came of comparing two runs.
 
     Attributes:

@@ -49,7 +49,11 @@ DOCUMENTS: dict[str, str] = {
     "irtool.cluster.reuse.ReuseReport": "irtool.render.notebook_reports:reuse",
     "irtool.compare.graph_diff.GraphDiff": "irtool.render.notebook_reports:diff",
     "irtool.compare.losses.comparison.LossComparison": "irtool.render.losses:losses_document",
+    "irtool.compare.runs.RunComparison": "irtool.render.notebook_reports:runs",
     "irtool.ir.finding.Findings": "irtool.render.notebook_reports:findings",
+    "irtool.planning.cost_report.StepCost": "irtool.render.notebook_reports:cost",
+    "irtool.planning.elastic.ElasticPlan": "irtool.render.notebook_reports:elastic",
+    "irtool.planning.plan.Plan": "irtool.render.notebook_reports:plan",
     "irtool.planning.recovery.Recovery": "irtool.render.notebook_reports:recovery",
     "irtool.sharding.network.report.Report": "irtool.render.notebook_reports:check",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.render.tables import Column, Document, Heading, Note, Table
+from irtool.render.tables import Column, Document, Facts, Heading, Note, Table
 
 if TYPE_CHECKING:
     from irtool.cluster.groups import GroupReport
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from irtool.cluster.pipeline import Pipeline
     from irtool.cluster.reuse import ReuseReport
     from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.runs import RunComparison
     from irtool.ir.finding import Findings
+    from irtool.planning.cost_report import StepCost
+    from irtool.planning.elastic import ElasticPlan
+    from irtool.planning.plan import Plan
     from irtool.planning.recovery import Recovery
     from irtool.sharding.network.report import Report
 
@@ -91,6 +95,48 @@ def findings(result: Findings) -> Document:
     ]
     document = Document([Heading(first), *(Note(text) for text in rest)])
     document.add(*([Table("", columns, rows, 0, "finding")] if rows else []))
+    return document
+
+
+def runs(result: RunComparison) -> Document:
+    """What came of comparing two runs."""
+    from irtool.compare.tensors.report import case_of
+    from irtool.render.runs import runs_document
+
+    comparison = result.shown.comparison if result.shown is not None else None
+    case = None
+    if comparison is not None and result.first is not None:
+        case = case_of(comparison, result.first)
+    return runs_document(result, case, None)
+
+
+def plan(result: Plan) -> Document:
+    """A plan: what it costs, and what changes."""
+    from irtool.render.plan import PlanView, plan_document
+
+    return plan_document(PlanView(result, result.dump.path or "plan"))
+
+
+def elastic(result: ElasticPlan) -> Document:
+    """Plans for other devices, and what there was to choose from."""
+    from irtool.render.plan import answer_text
+    from irtool.render.plan_elastic import elastic_facts, points_table
+
+    stages = [
+        Note(f"stage {stage}: {answer_text(each)}" if len(result.plans) > 1 else answer_text(each))
+        for stage, each in result.plans.items()
+    ]
+    head = Heading(f"a plan for {result.points[result.chosen].devices:,} devices")
+    return Document([head, *stages, Facts(elastic_facts(result)), points_table(result)])
+
+
+def cost(result: StepCost) -> Document:
+    """Where a step goes."""
+    from irtool.render.cost import links_table, seconds_text, shares_table
+
+    head = Heading(f"a step of {seconds_text(result.seconds)} ({result.machine.name})")
+    document = Document([head, shares_table(result), links_table(result)])
+    document.add(*(Note(f"not priced: {text}") for text in result.unknown[:5]))
     return document
 
 

@@ -107,6 +107,28 @@ def test_a_recovery_shows_what_is_lost(samples: Path) -> None:
     assert "replica" in html(recover({0: begin}, context, Request(lost=(3,))))
 
 
+def test_costs_and_plans_show_where_a_step_goes(samples: Path) -> None:
+    pytest.importorskip("numpy")
+    from irtool.cluster.machine import default_machine
+    from irtool.planning.cost_report import step_cost
+    from irtool.planning.plan import plan
+    from irtool.planning.plan_structure import structure_of
+
+    begin = irtool.load(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
+    context = ParallelContext(devices=8, mode="semi_auto_parallel")
+    found = step_cost(structure_of(begin, context), check(begin, context), default_machine())
+    assert "gradients" in html(found)
+    assert "a step" in html(plan(begin, context, default_machine()))
+
+
+def test_two_runs_show_what_differs(dump: Dump) -> None:
+    from irtool.compare.run_sides import RunSide
+    from irtool.compare.runs import RunComparison
+
+    found = RunComparison(RunSide("a"), RunSide("b"), diff_graphs(dump, dump))
+    assert "the graphs are identical" in html(found)
+
+
 def test_findings_show_what_and_where() -> None:
     text = html(Findings((Finding("STR001", "error", EVIL, "a.ir", 7),), files=1))
     assert "STR001" in text
