@@ -110,12 +110,10 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             continue
         if settings.step is not None and ours[1] != settings.step:
             continue
-        try:
-            runs = read_unit(left.units[ours]), read_unit(right.units[theirs])
-        except NoTensors as error:
-            settings.tell(f"{name or 'tensors'}: {error}")
-            left.complaints.append(f"{name or 'tensors'}: {error}")
+        both = _read(left, ours), _read(right, theirs)
+        if both[0] is None or both[1] is None:
             continue
+        runs = both[0], both[1]
         joined = join_graph(left, runs[0]), join_graph(right, runs[1])
         diff = _kernel_diff(runs, joined, graphs)
         known = (ours[0], ours[1] - 1) in clean_steps
@@ -144,10 +142,22 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             result,
         )
         found.append(unit)
+        for side, run in zip((left, right), runs, strict=True):
+            side.complaints += [f"{run.path}: {problem}" for problem in run.problems]
         _forget(found)
         if any(joined):
             gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
     return found
+
+
+def _read(side: RunSide, key: Key) -> TensorRun | None:
+    """A unit of one side; where it cannot be read, that is said."""
+    unit = side.units[key]
+    try:
+        return read_unit(unit)
+    except NoTensors as error:
+        side.complaints.append(f"{unit.path}: {error}")
+        return None
 
 
 def _forget(found: Sequence[UnitResult]) -> None:

@@ -90,7 +90,7 @@ def figures_of(file: File) -> Figures:
 def state(columns: Columns, place: int, found: Figures) -> None:
     """Put figures where a dump states those of its tensors."""
     if found.note:
-        columns.notes.setdefault(place, found.note)
+        columns.unread[place] = found.note
         return
     columns.most[place], columns.least[place] = found.most, found.least
     columns.mean[place], columns.norm[place] = found.mean, found.norm

@@ -14,6 +14,8 @@ from irtool.compare.tensors.schedule import Scheduler, here
 from irtool.compare.tensors.sketch import distance
 from irtool.compare.tensors.stated import measure_stated
 from irtool.compare.tensors.values import (
+    LEFT,
+    RIGHT,
     UNKNOWN,
     Files,
     Measure,
@@ -63,6 +65,10 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
     ]
     for place, one in zip(wanted, _measured(files, schedule or here), strict=True):
         found[place] = one
+        if one.note and not one.exact:
+            _note_unread(left, right, pairs[place], one.note)
+            if has_figures(left, pairs[place][0]) and has_figures(right, pairs[place][1]):
+                stated.append(place)
     rest = measure_stated(left, right, [pairs[place] for place in stated])
     for place, one in zip(stated, rest, strict=True):
         found[place] = one
@@ -74,7 +80,7 @@ def _measured(files: Sequence[Files], schedule: Scheduler) -> Iterator[Measure]:
     for pair, measure in zip(files, schedule(measure_files, files), strict=True):
         if measure is None:
             yield UNKNOWN._replace(note=LOST)
-        elif measure.note == _MISSING and all(map(os.path.exists, pair[:2])):
+        elif measure.note.endswith(_MISSING) and all(map(os.path.exists, pair[:2])):
             yield measure_files([pair])[0]
         else:
             yield measure
@@ -83,13 +89,23 @@ def _measured(files: Sequence[Files], schedule: Scheduler) -> Iterator[Measure]:
 _MISSING = os.strerror(2).lower()
 
 
+def _note_unread(left: Columns, right: Columns, pair: tuple[int, int], note: str) -> None:
+    if not note.startswith(RIGHT):
+        left.unread[pair[0]] = note.removeprefix(LEFT)
+    if not note.startswith(LEFT):
+        right.unread[pair[1]] = note.removeprefix(RIGHT)
+
+
+def has_figures(columns: Columns, place: int) -> bool:
+    """Whether a dump states figures of a tensor."""
+    return not math.isnan(columns.most[place]) and not math.isnan(columns.norm[place])
+
+
 def complete(columns: Columns, place: int, with_sketch: bool) -> None:
     """State the figures of a tensor whose values are at hand, for one that has nothing else."""
-    has_figures = not math.isnan(columns.most[place]) and not math.isnan(columns.norm[place])
     wants_sketch = with_sketch and is_float(columns.dtypes[place])
-    if not columns.files[place] or (
-        has_figures and (place in columns.sketches or not wants_sketch)
-    ):
+    is_enough = place in columns.sketches or not wants_sketch
+    if not columns.files[place] or (has_figures(columns, place) and is_enough):
         return
     state(columns, place, figures_of(File(columns.files[place], columns.dtypes[place])))
 

@@ -6,6 +6,7 @@ has ten thousands of them, and most are only ever looked at as a whole.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -18,6 +19,7 @@ Kind: TypeAlias = Literal["mindspore", "statistics", "msprobe", "folder", "diges
 Level: TypeAlias = Literal["tensors", "statistics", "md5"]
 
 NAN = float("nan")
+_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Columns:
         hashes: checksum of the bytes, empty where there is none.
         files: where the values are, empty where only figures are; see :mod:`payload`.
         notes: what is wrong with the tensor itself, empty for nothing.
+        unread: why the values of a tensor could not be read, though there should be some.
         resolution: relative distance of figures that printing them with few digits hides.
         sketches: sums that stand for the values (:mod:`sketch`), None where there are none.
     """
@@ -50,6 +53,7 @@ class Columns:
     files: list[str] = field(default_factory=list[str])
     resolution: float = 0.0
     notes: dict[int, str] = field(default_factory=dict[int, str])
+    unread: dict[int, str] = field(default_factory=dict[int, str])
     sketches: dict[int, tuple[float, ...]] = field(default_factory=dict[int, tuple[float, ...]])
 
     def add(
@@ -138,6 +142,17 @@ class TensorRun:
     graph: int | None = None
     complaints: list[str] = field(default_factory=list[str])
     order_known: bool = True
+
+    @property
+    def problems(self) -> list[str]:
+        """What of it could not be read, the first few tensors by name."""
+        unread = self.columns.unread
+        found = [*self.complaints]
+        for at, reason in list(unread.items())[:_NAMED]:
+            found.append(f"{os.path.basename(self.columns.files[at])}: {reason}")
+        if len(unread) > _NAMED:
+            found.append(f"… and {len(unread) - _NAMED:,} more tensors that cannot be read")
+        return found
 
     @property
     def conflicts(self) -> int:

@@ -26,6 +26,8 @@ _MODULE = re.compile(
     r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
     r"\.(?P<way>forward|backward|parameters_grad)(?:\.(?P<call>\d+))?"
 )
+_DATA = re.compile(r'"data"\s*:\s*\{')
+_KEY = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
 _FRAME = re.compile(r"File (?P<file>.+?),? line (?P<line>\d+),? in ")
 _LIBRARY = re.compile(r"site-packages/|/msprobe/|dist-packages/|<string>|<frozen")
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
@@ -45,6 +47,29 @@ def load_json(path: str) -> Any:
         return json.loads(data)  # NaN and Infinity are not JSON, and dumps have them
 
 
+def _whole_part(path: str) -> dict[str, Any] | None:
+    """What a file that is cut off still says: its operators up to there; None if there are none."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        text = stream.read()
+    start = _DATA.search(text)
+    if start is None:
+        return None
+    try:
+        document = json.loads(f"{text[: start.start()].rstrip().rstrip(',')}}}")
+    except ValueError:
+        document = {}
+    decoder = json.JSONDecoder()
+    found: dict[str, Any] = {}
+    place = start.end()
+    while (name := _KEY.match(text, place)) is not None:
+        try:
+            entry, place = decoder.raw_decode(text, name.end())
+        except (ValueError, RecursionError):
+            break
+        found[json.loads(name[1])] = entry
+    return {**document, "data": found} if found else None
+
+
 def read_msprobe(dump: MsprobeDump) -> TensorRun:
     """One ``dump.json`` with its neighbours.
 
@@ -59,13 +84,18 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
         ),
         os.path.join(dump.path, "dump.json"),
     )
+    complaints: list[str] = []
     try:
-        document = load_json(path)
+        document: Any = load_json(path)
     except OSError as error:
-        raise NoTensors((error.strerror or str(error)).lower()) from None
+        raise NoTensors(f"dump.json: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:
+        document = _whole_part(path)
         detail = str(error).partition(":")[0].lower()
-        raise NoTensors(f"dump.json is cut off or damaged ({detail})") from None
+        if document is None:
+            raise NoTensors(f"dump.json is cut off or damaged ({detail})") from None
+        number = len(document["data"])
+        complaints.append(f"dump.json is cut off or damaged after {number:,} operators ({detail})")
     header = cast("dict[str, Any]", document if isinstance(document, dict) else {})
     data = header.get("data")
     if not isinstance(data, dict) or not data:
@@ -91,7 +121,7 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
         reader.ops,
         dump.rank,
         dump.step,
-        complaints=reader.complaints,
+        complaints=[*complaints, *reader.complaints],
     )
 
 
@@ -208,7 +238,7 @@ class _Reader:
             mean,
             norm,
             _broken(figures[0], figures[1]),
-            [str(leaf.get("md5") or leaf.get("xor") or "") for leaf in leaves],
+            [_checksum(leaf) for leaf in leaves],
             self._files(),
         )
 
@@ -245,6 +275,12 @@ def _label(label: str, place: int) -> str:
 @lru_cache(maxsize=4096)
 def _parameter_labels(type_: str) -> frozenset[str]:
     return frozenset(f"input.{place}" for place in parameter_places(type_))
+
+
+def _checksum(leaf: dict[str, Any]) -> str:
+    """Whatever kind of checksum there is; of scalars it may be the number itself."""
+    found = leaf.get("md5", leaf.get("xor"))
+    return "" if found is None else str(found)
 
 
 def _shapes(values: list[Any]) -> list[tuple[int, ...]]:

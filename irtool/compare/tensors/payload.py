@@ -103,10 +103,12 @@ def read_stored(file: str, dtype: str = "") -> Stored:
         raise BadPayload(f"elements of type {stored} cannot be read")
     kind = np.dtype(code)
     count = elements(shape)
+    if strides is not None and (not count or _contiguous(shape) == strides):
+        strides = None
     if len(data) < count * kind.itemsize and strides is None:
         there = len(data) // kind.itemsize
         raise BadPayload(f"{there} elements where {count} are declared: the file is cut off")
-    if strides is None or not count or _contiguous(shape) == strides:
+    if strides is None:
         steps = None
     elif min(strides, default=0) < 0:
         raise BadPayload("strides reach beyond the storage")

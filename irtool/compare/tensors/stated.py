@@ -121,13 +121,13 @@ def _correct(
     if any(left.hashes) and any(right.hashes):
         for row, (a, b) in enumerate(pairs):
             ours, theirs = left.hashes[a], right.hashes[b]
-            if ours and theirs and ours != theirs and found[row].equal:
+            if found[row].equal and ours and theirs and ours != theirs and _are_alike(ours, theirs):
                 found[row] = found[row]._replace(equal=False)
 
 
 def _hashed(left: Columns, right: Columns, place: int, match: int) -> Measure:
     """What checksums alone tell: equal or not."""
-    if not left.hashes[place] or not right.hashes[match]:
+    if not _are_alike(left.hashes[place], right.hashes[match]):
         if 0 in left.shapes[place]:
             return Measure(0.0, 0.0, 0.0, True, 0, 0, False)
         broken = left.broken[place], right.broken[match]
@@ -135,3 +135,8 @@ def _hashed(left: Columns, right: Columns, place: int, match: int) -> Measure:
     equal = left.hashes[place] == right.hashes[match]
     return Measure(0.0 if equal else math.nan, math.nan, math.nan, equal, -1, -1, False,
                    "" if equal else "only checksums")  # fmt: skip
+
+
+def _are_alike(left: str, right: str) -> bool:
+    """Whether two checksums are there, and of one kind: other kinds have other lengths."""
+    return bool(left) and len(left) == len(right)

@@ -50,6 +50,8 @@ class Measure(NamedTuple):
         return self.error * max(self.left, self.right)
 
 
+LEFT, RIGHT = "left: ", "right: "
+"""Begin the note of a pair of which one side cannot be read."""
 UNKNOWN = Measure(math.nan, math.nan, math.nan, False, -1, -1, False, "no values")
 
 
@@ -71,11 +73,13 @@ def measure_files(pairs: Sequence[Files]) -> list[Measure]:
 
 
 def _measure_pair(pair: Files) -> Measure:
+    side = LEFT
     try:
         left = read_stored(pair.left, pair.left_dtype)
+        side = RIGHT
         right = read_stored(pair.right, pair.right_dtype)
     except BadPayload as error:
-        return UNKNOWN._replace(note=str(error))
+        return UNKNOWN._replace(note=f"{side}{error}")
     return measure_stored(left, right)
 
 
