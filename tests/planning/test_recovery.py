@@ -175,6 +175,7 @@ def test_losing_a_rank_whose_slices_survive(perceptron: tuple[Dump, ParallelCont
 def test_losing_both_holders_of_a_slice(perceptron: tuple[Dump, ParallelContext]) -> None:
     found = recover(*perceptron, Request(lost=(1, 5)))
     assert len(found.lost) == 6
+    assert found.moves is not None
     assert found.moves.lost_bytes > 0
     assert found.times.peers is None
 
@@ -187,6 +188,7 @@ def test_a_spare_device_takes_the_place_of_a_lost_one(
     assert not found.ways
     assert not found.replanned
     assert found.changed == 0
+    assert found.moves is not None
     assert found.moves.peer_bytes == found.old.bytes_on(5)
 
 

@@ -108,7 +108,7 @@ def test_equal_holders_share_the_work(chain: Dump) -> None:
 
 
 def test_a_link_of_a_mesh_is_one_pair_and_a_ring_is_shared() -> None:
-    whole = dict.fromkeys((0, 1), ((0, 8),))
+    whole: dict[int, Box] = dict.fromkeys((0, 1), ((0, 8),))
     parts = {rank: ((4 * rank, 4 * rank + 4),) for rank in (0, 1)}
     old, new = one_parameter(parts, 4), one_parameter(whole, 4)
     found = reshard(old, new, (0, 1), EIGHT)
