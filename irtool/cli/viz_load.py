@@ -190,7 +190,7 @@ def _overlays(path: str, dumps: Sequence[Dump]) -> list[Overlay]:
     try:
         found = read_overlays(data, dumps)
     except OverlayError as error:
-        raise Failure(str(error), path) from None
+        raise Failure(str(error), path, hint=error.hint) from None
     if not found:
         note(f"{path}: says nothing of nodes of this dump")
     return found

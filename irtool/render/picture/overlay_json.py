@@ -19,7 +19,11 @@ _DUMP = re.compile(r"\.ir(\.gz|\.xz)?$")
 
 
 class OverlayError(ValueError):
-    """What is in the file is no overlay; the message says why."""
+    """What is in the file is no overlay of what is drawn; the message says why."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
@@ -49,7 +53,7 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
     about = about if _DUMP.search(about) else ""
     nodes = _Nodes(dumps, {*_files(result), about} - {""}, about)
     if about and not nodes.is_about(about):
-        raise OverlayError(f"it is about {about}, which is not drawn")
+        raise OverlayError(f"it is about {about}, which is not drawn", f"irtool viz {about}")
     return [overlay for overlay in reader(result, nodes) if overlay.marks or overlay.unplaced]
 
 
