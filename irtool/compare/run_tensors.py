@@ -127,6 +127,7 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             parameters_known=known,
         )
         result.joined_left, result.joined_right = joined
+        result.graphs = diff
         if runs[0].framework != runs[1].framework:
             result.fingerprints = partners(runs[0], runs[1])
         clean_steps.add((ours[0], ours[1]))

@@ -116,6 +116,7 @@ def _first(found: RunComparison, case: Case | None) -> dict[str, object] | None:
             ]
             for side, items in (("left", case.left_neighbours), ("right", case.right_neighbours))
         },
+        "graph_edits": list(case.edits),
         "next": list(case.advice),
     }  # fmt: skip
 

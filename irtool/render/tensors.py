@@ -49,7 +49,7 @@ def case_facts(case: Case) -> Facts:
         pairs.append(("source", source))
     if other and other != source:
         pairs.append(("source, right", other))
-    if judged.entered:
+    if judged.maker_left is not None or judged.maker_right is not None:
         reader = f"{judged.pair.left.name} | {judged.pair.right.name}"
         pairs.append(("read by", reader))
     if case.histogram is not None:
@@ -62,6 +62,7 @@ def case_facts(case: Case) -> Facts:
         )
         pairs.append((f"ulps ({case.histogram.dtype})", shown))
         pairs.append(("bias", f"{case.histogram.bias:+.2f} (near 0: rounding; near 1: a shift)"))
+    pairs += [("in the graphs", text) for text in case.edits]
     pairs += [("next", text) for text in case.advice]
     return Facts(pairs)
 

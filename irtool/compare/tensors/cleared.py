@@ -12,7 +12,6 @@ from irtool.compare.tensors.dtypes import coarsest
 from irtool.compare.tensors.measure import Measure, measure_arrays
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.payload import BadPayload, read_array
-from irtool.compare.tensors.reexecute import recomputed, state_before
 from irtool.compare.tensors.semantics import family, reduction_length
 from irtool.compare.tensors.verdict import Judged, Places
 
@@ -65,6 +64,8 @@ def _same_state(
     left: TensorRun, right: TensorRun, found: Judged, measures: Mapping[Places, Measure]
 ) -> bool | None:
     """Of an optimizer: whether both sides found the same state; None where nobody knows."""
+    from irtool.compare.tensors.reexecute import state_before
+
     ours = state_before(left, found.pair.left)
     theirs = state_before(right, found.pair.right) if ours else None
     if ours is None or theirs is None:
@@ -89,6 +90,8 @@ def recomputed_error(run: TensorRun, op: Op, forward: Op | None, place: int) -> 
         forward: of a gradient, the forward call.
         place: the output.
     """
+    from irtool.compare.tensors.reexecute import recomputed
+
     results = recomputed(run, op, forward)
     columns = run.columns
     expected = results.get(columns.labels[place]) if results else None

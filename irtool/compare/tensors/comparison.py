@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.compare.graph_diff import GraphDiff
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judge import Judge
 from irtool.compare.tensors.makers import Makers
@@ -32,6 +33,7 @@ class TensorComparison:
         first: the first operator that introduces error.
         fingerprints: of two frameworks, how many distinct tensors of the left dump have a partner
             by value: ``{"forward": (found, all), "backward": (found, all)}``.
+        graphs: the difference of the graphs that both dumps were joined with.
         gradient_scale: the factor of the right run's gradients, 1 where they have none.
     """
 
@@ -46,6 +48,7 @@ class TensorComparison:
     first: Judged | None = None
     fingerprints: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     gradient_scale: float = 1.0
+    graphs: GraphDiff | None = None
 
     @property
     def counts(self) -> dict[str, int]:

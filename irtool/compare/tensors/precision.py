@@ -80,6 +80,7 @@ def _by_values(run: TensorRun, place: int) -> float:
     with np.errstate(over="ignore"):
         if bool((flat.astype(np.float16).astype(np.float32) == flat).all()):
             return roundoff("Float16")
-    if not bool((flat.view(np.uint32) & np.uint32(0xFFFF)).any()):
+    bits = np.frombuffer(flat.tobytes(), np.uint32)
+    if not bool((bits & np.uint32(0xFFFF)).any()):
         return roundoff("BFloat16")
     return 0.0

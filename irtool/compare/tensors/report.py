@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,13 @@ from irtool.compare.tensors.verdict import Judged
 from irtool.ir.node import Node
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+_HOPS = 2
+_CLEAN = 1e-5
+"""Relative error of what goes in, up to which nothing before is to blame."""
+_MOST_EDITS = 5
 BINS = ("0", "1", "2 to 4", "5 to 16", "17 to 256", "more", "sign flips", "NaN or infinite")
 """Units in the last place that elements are apart."""
 
@@ -47,13 +52,17 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that is told of one accused operator."""
+    """All that is told of one accused operator.
+
+    ``edits`` is what differs around it in the graphs.
+    """
 
     judged: Judged
     histogram: Histogram | None
     left_neighbours: tuple[Neighbour, ...]
     right_neighbours: tuple[Neighbour, ...]
     advice: tuple[str, ...] = field(default=())
+    edits: tuple[str, ...] = field(default=())
 
     @property
     def left(self) -> Op:
@@ -74,7 +83,29 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
         _neighbours((judged.maker_left or judged.pair.left).node),
         _neighbours((judged.maker_right or judged.pair.right).node),
         advice(judged),
+        tuple(_edits_near(comparison, judged)),
     )
+
+
+def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
+    """What differs in the graphs at an operator, at what it reads, and at what reads that."""
+    diff = comparison.graphs
+    if diff is None:
+        return
+    near: set[Node] = set()
+    for op in (judged.pair.left, judged.pair.right, judged.maker_left, judged.maker_right):
+        if op is not None and op.node is not None:
+            near.add(op.node)
+    for _ in range(_HOPS):
+        near |= {source for node in near for source in node.inputs if isinstance(source, Node)}
+    told: set[str] = set()
+    for edit in sorted(diff.edits, key=lambda each: each.order):
+        text = f"{edit.kind}: {edit.detail}" if edit.detail else edit.kind
+        if text not in told and any(node in near for node in (*edit.left, *edit.right)):
+            told.add(text)
+            yield text
+            if len(told) == _MOST_EDITS:
+                return
 
 
 def why_text(judged: Judged) -> str:
@@ -104,6 +135,8 @@ def advice(judged: Judged) -> tuple[str, ...]:
     op = judged.pair.left
     if judged.parameter:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
+    if any(not change.is_shape for change in judged.attributes):
+        return ("give both sides the same arguments, and compare again",)
     if judged.maker_left is not None or judged.maker_right is not None:
         return ("look at the operators that only one side has, just before this one",)
     if judged.entered:
@@ -113,8 +146,11 @@ def advice(judged: Judged) -> tuple[str, ...]:
         )
     if judged.broken:
         return ("look for a division by zero, a log or an overflow of half precision here",)
-    if judged.attributes:
-        return ("give both sides the same arguments, and compare again",)
+    if op.phase == "backward" and judged.error_in < _CLEAN:
+        return (
+            "every result before agrees: compare the loss (labels, reduction, ignored labels, "
+            "scale), and what is done to gradients between it and this operator",
+        )
     kind = family(op.type)
     found = {
         "matmul": "run this product in Float32 on both sides; check the accumulator's precision "
@@ -178,14 +214,21 @@ def _ordinals(values: NDArray[Any], dtype: str) -> NDArray[Any]:
     import numpy as np
 
     if dtype == "Float16":
-        bits = values.astype(np.float16).view(np.int16).astype(np.int64)
+        bits = _bits(values.astype(np.float16), np.dtype(np.int16))
         return np.where(bits < 0, -(bits & 0x7FFF), bits)
-    bits = values.astype(np.float32).view(np.int32).astype(np.int64)
+    bits = _bits(values.astype(np.float32), np.dtype(np.int32))
     if dtype == "BFloat16":
         bits = np.where(bits < 0, bits & 0x7FFFFFFF, bits) >> 16
         signs = np.signbit(values)
         return np.where(signs, -bits, bits)
     return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+def _bits(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[np.int64]:
+    """The bit patterns of numbers, as whole numbers."""
+    import numpy as np
+
+    return np.frombuffer(np.ascontiguousarray(values).tobytes(), kind).astype(np.int64)
 
 
 def _neighbours(node: Node | None) -> tuple[Neighbour, ...]:
