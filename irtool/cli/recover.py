@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from irtool.planning.recovery import Recovery
     from irtool.render.recovery_view import RecoveryView
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
@@ -68,6 +67,11 @@ def _recover(
     scaled: Annotated[
         bool, typer.Option("--scaled", help="Scale strategies, don't search for better ones.")
     ] = False,
+    horizon: Annotated[
+        str | None,
+        typer.Option(metavar="STEPS", show_default="10000",
+                     help="Steps that pay off what is moved and compiled for a new plan."),
+    ] = None,
     machine: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
     ] = None,
@@ -99,6 +103,8 @@ def _recover(
     on.
     """
     _need_numpy()
+    from irtool.cli.plan_asked import horizon_of, ranks_of
+    from irtool.planning.elastic import HORIZON
     from irtool.planning.holdings_seen import seen_holdings
     from irtool.planning.recovery import CannotRecover, Request, recover
     from irtool.planning.recovery_groups import group_table
@@ -115,7 +121,14 @@ def _recover(
         if not read.begins:
             seen = seen_holdings(read.cluster, size, stages)
     links = _with_servers(machine_of(machine, context), server)
-    request = Request(_ranks(lost), to, add_devices, links.node_devices or 8, not scaled)
+    request = Request(
+        ranks_of(lost, "--lost"),
+        to,
+        add_devices,
+        links.node_devices or 8,
+        not scaled,
+        horizon_of(horizon, HORIZON),
+    )
     new = begins_of(plan, read.context, graph) if plan else None
     larger = begins_of(grown, read.context, graph) if grown else None
     if (new or larger) and not read.begins:
@@ -176,39 +189,30 @@ def _write(view: RecoveryView, format: Format, output: Output) -> None:
 
 
 def _cache_text(found: Recovery, begins: StageDumps, given: StageDumps | None) -> str:
-    """Whether MindSpore may load a compiled graph: it hashes Python files only."""
+    """Whether MindSpore may load compiled graphs: it hashes Python files only."""
+    same: list[int] = []
+    stages = range(found.context.stages)
     if given is not None and found.target == found.context.devices:
         prints = Fingerprints()
-        same = begins.keys() == given.keys() and all(
-            prints.of(dumps(begin), 0) == prints.of(dumps(given[stage]), 0)
-            for stage, begin in begins.items()
-        )
-    else:
-        same = not found.replanned and found.target == found.context.devices
-    if same:
-        valid = "still valid: the graph is the same"
-        if found.request.lost:
-            valid += "; a new device that plays a lost rank has none"
+        same = [
+            stage
+            for stage in begins.keys() & given.keys()
+            if prints.of(dumps(begins[stage]), 0) == prints.of(dumps(given[stage]), 0)
+        ]
+    elif not found.replanned and found.target == found.context.devices:
+        same = list(stages)
+    stale = "stale, though MindSpore would load it (it hashes Python files only): remove it"
+    if not same:
+        return stale
+    valid = "still valid: the graph is the same"
+    if found.request.lost:
+        valid += "; a new device that plays a lost rank has none"
+    if len(same) == len(stages):
         return valid
-    return "stale, though MindSpore would load it (it hashes Python files only): remove it"
+    return f"of stages {', '.join(map(str, sorted(same)))} {valid}; of all others {stale}"
 
 
 # -- options -------------------------------------------------------------------------------------
-
-
-def _ranks(text: str | None) -> tuple[int, ...]:
-    found: set[int] = set()
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        match = _RANGE.fullmatch(part.strip())
-        if match is None:
-            raise Failure(f"{part.strip()} is no rank", "--lost", hint="--lost 3,5,8-15")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last - first > 1_000_000:
-            raise Failure(f"{part.strip()} are too many ranks", "--lost")
-        found.update(range(first, last + 1))
-    return tuple(sorted(found))
 
 
 def _assumptions(given: list[str] | tuple[str, ...], data: str | None) -> Assumptions:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.node import Node
+from irtool.ir.operators import PLUMBING
 from irtool.planning.holdings import Box, Holding, Holdings, StageDumps
 
 
@@ -68,25 +69,29 @@ def grown(old_begins: StageDumps, new_begins: StageDumps, old: Holdings, new: Ho
         _parameter(item, renamed.get(item.name, item.name), before) for item in after.values()
     )
     used = {each.old or each.name for each in parameters if each.fate != "new"}
-    resharded = tuple(
-        dict.fromkeys(
-            pair.right
-            for diff in diffs
-            for pair in diff.changed
-            if any(change.kind == "re-sharded" for change in pair.what)
-        )
+    resharded = _operators(
+        pair.right
+        for diff in diffs
+        for pair in diff.changed
+        if any(change.kind == "re-sharded" for change in pair.what)
     )
-    added = tuple(node for diff in diffs for node in diff.only_right)
+    added = _operators(node for diff in diffs for node in diff.only_right)
+    matched = _operators(pair.right for diff in diffs for pair in diff.pairs)
     return Growth(
         diffs,
         parameters,
         tuple(name for name in before if name not in used),
-        sum(len(diff.pairs) for diff in diffs) - len(resharded),
+        len(matched) - len(resharded),
         resharded,
         added,
-        tuple(node for diff in diffs for node in diff.only_left),
+        _operators(node for diff in diffs for node in diff.only_left),
         _border(added),
     )
+
+
+def _operators(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Each node once, without those that only order and regroup values."""
+    return tuple(dict.fromkeys(node for node in nodes if node.op not in PLUMBING))
 
 
 def _renamed(diff: GraphDiff) -> dict[str, str]:
@@ -112,11 +117,24 @@ def _parameter(item: Holding, old_name: str, before: Mapping[str, Holding]) -> G
 
 
 def _border(added: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Old operators next to new ones."""
+    """Old operators whose results new ones take, or that take theirs."""
     inside = set(added)
     found: dict[Node, None] = {}
     for node in added:
-        for neighbour in (*node.inputs, *node.users):
-            if isinstance(neighbour, Node) and neighbour not in inside and not neighbour.is_return:
-                found[neighbour] = None
-    return tuple(found)
+        found.update(dict.fromkeys(_neighbours(node, lambda one: one.inputs)))
+        found.update(dict.fromkeys(_neighbours(node, lambda one: one.users)))
+    return tuple(node for node in found if node not in inside and not node.is_return)
+
+
+def _neighbours(node: Node, following: Callable[[Node], Iterable[object]]) -> Iterator[Node]:
+    """The nearest operators in one direction; what only regroups values is passed."""
+    waiting, seen = [node], {node}
+    while waiting:
+        for other in following(waiting.pop()):
+            if not isinstance(other, Node) or other in seen or other.op == "UpdateState":
+                continue
+            seen.add(other)
+            if other.op in PLUMBING:
+                waiting.append(other)
+            else:
+                yield other

@@ -9,6 +9,7 @@ from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.elastic import HORIZON
 from irtool.planning.growth import Growth, grown
 from irtool.planning.holdings import Holdings, StageDumps, holdings, stages_of
 from irtool.planning.recovery_groups import (
@@ -19,7 +20,7 @@ from irtool.planning.recovery_groups import (
     predicted_groups,
 )
 from irtool.planning.recovery_time import Assumptions, TimeComparison, compare_times
-from irtool.planning.replan import Replan, given_plan, loaded, slowest_stage, ways_on
+from irtool.planning.replan import Change, Replan, given_plan, loaded, slowest_stage, ways_on
 from irtool.planning.reshard import Resharding, reshard
 from irtool.planning.survival import (
     LostSlice,
@@ -47,6 +48,7 @@ class Request:
         added: devices that joined.
         server: devices that fail together.
         search: whether strategies for another number of devices are searched, or scaled only.
+        horizon: steps that pay off what is moved and compiled for them.
     """
 
     lost: tuple[int, ...] = ()
@@ -54,6 +56,7 @@ class Request:
     added: int = 0
     server: int = 8
     search: bool = True
+    horizon: float = HORIZON
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +187,15 @@ def recover(
     target, legal, why = _target(context, request, len(survivors))
     new_context = loaded(context, target)
     given = grown_begin if grown_begin is not None else new_begin
+    fresh = max(0, target - len(survivors))
     no_search = ""
     plans: list[Replan] = []
     if given is not None and begins:
         network = stages_of(given, new_context)
         plans = [given_plan(begins, old, network, new_context, machine)]
     elif target != context.devices and begins:
-        plans, no_search = ways_on(begins, old, new_context, machine, request.search)
-    fresh = max(0, target - len(survivors))
+        change = Change(request.lost, fresh, request.horizon, request.search)
+        plans, no_search = ways_on(begins, old, new_context, change, machine)
     ways = tuple(
         Way(each, reshard(old, each.holdings, survivors, machine, fresh)) for each in plans
     )

@@ -1,8 +1,9 @@
 """Strategies for what is left of a cluster: searched where the planner can, else scaled.
 
-Both ways are looked at: what the planner finds has the shorter step, strategies that are only
-scaled stay nearer to the old ones.  What a step costs, by the planner's own model, and what has to
-be moved stand beside each, so that the choice can be judged.
+Both ways are looked at.  What the planner finds is cheapest over the steps to come, what is moved
+and compiled for it included; strategies that are only scaled keep the form of the old ones.  What a
+step costs, by the planner's own model, and what has to be moved stand beside each, so that the
+choice can be judged.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Literal
 
 from irtool.cluster.machine import Machine
 from irtool.compare.graph_diff import diff_graphs
-from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.cost_report import step_cost
 from irtool.planning.cost_tables import CannotPlan
+from irtool.planning.elastic import HORIZON
+from irtool.planning.elastic import replan as elastic_plan
 from irtool.planning.holdings import Holdings, StageDumps, holdings
-from irtool.planning.plan import plan
 from irtool.planning.plan_structure import FIXED, structure_of
 from irtool.planning.scale import scaled_plan
 from irtool.sharding.network.care import primitive
@@ -111,47 +112,71 @@ def scaled(begins: StageDumps, old: Holdings, context: ParallelContext, machine:
 
 
 def searched(
-    begins: StageDumps, old: Holdings, context: ParallelContext, machine: Machine
+    begins: StageDumps, old: Holdings, context: ParallelContext, change: Change, machine: Machine
 ) -> Replan:
-    """What the planner finds, stage by stage.
+    """What the planner finds: cheapest over the steps to come, the way there included.
 
     Raises:
         CannotPlan: it finds nothing; the message says why.
     """
-    network: dict[int, Dump] = {}
-    for stage, dump in begins.items():
-        report = old.reports[stage]
-        network[stage] = plan(dump, report.context, machine, devices=context.devices).dump
+    first = next(iter(old.reports.values()))
+    found = elastic_plan(
+        begins,
+        first.context,
+        machine,
+        lost=change.lost,
+        added=change.added,
+        to=context.devices,
+        horizon=change.horizon,
+    )
+    network = {stage: plan.dump for stage, plan in found.plans.items()}
     return _same_nodes("searched", begins, old, network, context, machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to the devices, and how long the new plan will run.
+
+    Attributes:
+        lost: ranks whose devices are gone.
+        added: devices that joined.
+        horizon: steps that pay off what is moved and compiled.
+        search: whether to search at all.
+    """
+
+    lost: tuple[int, ...] = ()
+    added: int = 0
+    horizon: float = HORIZON
+    search: bool = True
 
 
 def ways_on(
     begins: StageDumps,
     old: Holdings,
     context: ParallelContext,
+    change: Change,
     machine: Machine,
-    search: bool = True,
 ) -> tuple[list[Replan], str]:
     """Plans for another number of devices, the best first, and why none was searched.
 
-    The best is accepted and has the shortest step.
+    What was searched goes before what was scaled, if MindSpore accepts it.
 
     Args:
         begins: the begin dumps of the old run, by stage.
         old: who held what.
         context: as :func:`loaded` makes it for the new number of devices.
+        change: what happened to the devices.
         machine: what things cost.
-        search: whether to search at all.
     """
     found: list[Replan] = []
-    why = "" if search else "no search was asked for"
-    if search:
+    why = "" if change.search else "no search was asked for"
+    if change.search:
         try:
-            found.append(searched(begins, old, context, machine))
+            found.append(searched(begins, old, context, change, machine))
         except CannotPlan as error:
             why = str(error)
     found.append(scaled(begins, old, context, machine))
-    found.sort(key=lambda each: (_REFUSED[each.accepted], each.seconds is None, each.seconds or 0))
+    found.sort(key=lambda each: _REFUSED[each.accepted])
     return found, why
 
 

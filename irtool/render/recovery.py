@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.planning.growth import Growth
 from irtool.planning.recovery import Recovery
 from irtool.render.recovery_tables import (
     changes_table,
@@ -22,6 +23,8 @@ from irtool.render.recovery_tables import (
 from irtool.render.recovery_view import RecoveryView, answer_text, assumptions_text
 from irtool.render.tables import Block, Document, Facts, Heading, Note
 from irtool.render.text import plural, ranks_text, shortened
+
+_MOST_BORDER = 6
 
 
 def recovery_document(view: RecoveryView) -> Document:
@@ -92,6 +95,8 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
     if found.plan is not None:
         word = {True: "accepted", False: "refused", None: "not known"}[found.accepted]
         facts.append(("new plan", f"{word} by MindSpore; {found.changed:,} operators change"))
+    if found.growth is not None:
+        facts += _growth_facts(found.growth)
     if found.group_changes is not None:
         changes = found.group_changes
         facts.append((
@@ -99,6 +104,25 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
             f"{len(changes.kept):,} with the same ranks, {len(changes.added):,} new, "
             f"{len(changes.removed):,} no longer there",
         ))  # fmt: skip
+    return facts
+
+
+def _growth_facts(growth: Growth) -> list[tuple[str, str]]:
+    """What stays of the old plan, and where the new part meets it."""
+    counts = [
+        f"{growth.unchanged:,} keep their strategy",
+        f"{len(growth.resharded):,} get another one",
+        f"{len(growth.added):,} are new",
+        f"{len(growth.removed):,} are gone",
+    ]
+    facts = [("operators", ", ".join(counts))]
+    if growth.border:
+        names = [f"{node.id} {node.op}" for node in growth.border]
+        shown = ", ".join(names[:_MOST_BORDER])
+        more = f" and {len(names) - _MOST_BORDER:,} more" if len(names) > _MOST_BORDER else ""
+        facts.append(("border", f"{shown}{more}: a plan of the new part alone keeps their layouts"))
+    if growth.dropped:
+        facts.append(("dropped", ", ".join(growth.dropped[:_MOST_BORDER])))
     return facts
 
 

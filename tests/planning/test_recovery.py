@@ -200,11 +200,21 @@ def test_the_planner_is_asked_and_scaling_stands_beside(
     searched, scaled = found.ways
     assert searched.plan.seconds is not None
     assert scaled.plan.seconds is not None
-    assert searched.plan.seconds <= scaled.plan.seconds
+    assert searched.plan.accepted
     assert found.plan is searched.plan
     assert found.moves is searched.moves
     assert found.changed == len(searched.plan.changes) > 0
     assert not found.notes
+
+
+def test_a_short_horizon_changes_less(perceptron: tuple[Dump, ParallelContext]) -> None:
+    soon = recover(*perceptron, Request(lost=(5,), horizon=1))
+    late = recover(*perceptron, Request(lost=(5,), horizon=float("inf")))
+    assert soon.moves is not None
+    assert late.moves is not None
+    assert soon.moves.peer_bytes <= late.moves.peer_bytes
+    seconds = [each.plan.seconds if each.plan is not None else None for each in (late, soon)]
+    assert seconds == sorted(each for each in seconds if each is not None)
 
 
 def test_without_a_search_strategies_are_scaled(
@@ -302,6 +312,11 @@ def test_an_added_layer(samples: Path) -> None:
     assert not found.dropped
     slices = next(each.slices for each in found.parameters if each.name == "added0.weight")
     assert slices[0] == ((0, 512), (0, 1024))
+    assert [node.op for node in found.added] == ["MatMul", "ReLU", "ZerosLike", "ApplyMomentum"]
+    assert {node.op for node in found.border} == {"MatMul", "ReLU"}
+    assert [node.op for node in found.resharded] == ["MatMul", "Sub", "Square", "ReduceMean"]
+    assert found.unchanged > 0
+    assert not found.removed
 
 
 def test_a_renamed_parameter(samples: Path) -> None:
