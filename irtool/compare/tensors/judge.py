@@ -31,6 +31,8 @@ LIMIT_FIGURES = 10.0
 """The same where only stated figures are: they see less of an input's error."""
 LIMIT_ATTRIBUTES = 1.0
 """The same where both sides were given other arguments, which is reason enough."""
+_SIGNS = 0.02
+"""Relative error from which a first step is more than the gradient's error."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
 """Families that give results of another size only where they are told to compute another thing."""
 
@@ -208,11 +210,11 @@ class Judge:
     def _decide(self, found: Judged, measure: Measure) -> None:
         limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
         is_told = any(not change.is_shape for change in found.attributes)
-        if found.z > limit or (is_told and self._stands_out(found, measure)):
+        if self._is_first_step(found, measure):
+            found.why = "a first optimizer step from zero state: only signs of gradients count"
+        elif found.z > limit or (is_told and self._stands_out(found, measure)):
             if is_random(found.pair.left.type) and not found.attributes:
                 found.why = "random by intention"
-            elif self._is_first_step(found, measure):
-                found.why = "a first optimizer step from zero state: only signs of gradients count"
             elif self._is_cleared(found):
                 found.verdict = "carries error"
                 found.why = "computed again in double precision, both sides are what they should be"
@@ -256,7 +258,9 @@ class Judge:
         """A quotient of moments that began at zero turns gradients into signs."""
         op = found.pair.left
         divides = op.type.lower() in ("addcdiv_", "addcdiv") or family(op.type) == "optimizer"
-        return not measure.exact and divides and self.past.zero_state and not found.attributes
+        if measure.exact or not divides or not self.past.zero_state or found.attributes:
+            return False
+        return measure.error > max(_SIGNS, 2 * found.error_in)
 
     def _is_cleared(self, found: Judged) -> bool:
         if found.attributes:
@@ -267,11 +271,12 @@ class Judge:
         return only_propagates(self.left, self.right, found, forward, self.measures)
 
     def _is_lower_precision(self, found: Judged) -> bool:
+        if not found.error_out > found.error_in:
+            return False
         left, right = self.left.columns, self.right.columns
         pairs = (*found.slots.inputs, *found.slots.outputs)
         ours = coarsest([left.dtypes[a] for a, _ in pairs])
-        theirs = coarsest([right.dtypes[b] for _, b in pairs])
-        return ours != theirs and found.error_out > found.error_in
+        return ours != coarsest([right.dtypes[b] for _, b in pairs])
 
 
 def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
@@ -287,10 +292,10 @@ def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
 
 def _note_origin(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
     """Say on which sides NaN or infinity comes out where none went in, masks excepted."""
-    if any(is_broken(m) for _, m in inputs) or _masks(found.pair):
-        return
     left = any(m.broken_left > 0 for _, m in outputs)
     right = any(m.broken_right > 0 for _, m in outputs)
+    if not (left or right) or any(is_broken(m) for _, m in inputs) or _masks(found.pair):
+        return
     found.broken = "both" if left and right else "left" if left else "right" if right else ""
 
 
