@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.viz_load import Drawn
+from irtool.ir.dump import Dump
+from irtool.ir.whole import Whole
 from irtool.render.json import json_text
 from irtool.render.picture.build import NoSuchScope, Wishes, picture
 from irtool.render.picture.leaves import Material
@@ -94,13 +96,23 @@ def _html(drawing: Drawing, output: Output, file: str | None) -> None:
     drawn = drawing.drawn
     is_joined = any(item.source is not None for item in drawn.whole.nodes)
     if is_joined:
-        names = list(dict.fromkeys(item.source for item in drawn.whole.nodes))
-        dumps = [(f"rank {name}", dump) for name, dump in zip(names, drawn.dumps, strict=False)]
+        dumps = _named(drawn.whole)
         links = [(left.node, right.node, "transfer") for left, right in drawn.whole.transfers]
         page = graph_page(dumps, None, drawing.overlays, links, f"viz: {drawn.title}")
     else:
         page = graph_page(drawn.dumps[0], drawn.report, drawing.overlays)
     output.write(render_page(page))
+
+
+def _named(whole: Whole) -> list[tuple[str, Dump]]:
+    """The joined dumps by stage and rank; by rank alone where none sends to another."""
+    ranks = {id(item.node.graph.dump): item.source for item in whole.nodes if item.node.graph}
+    named = [(int(str(ranks[id(dump)])), dump) for dump in whole.dumps if id(dump) in ranks]
+    named.sort(key=lambda pair: pair[0])
+    return [
+        (f"stage {stage} · rank {rank}" if whole.transfers else f"rank {rank}", dump)
+        for stage, (rank, dump) in enumerate(named)
+    ]
 
 
 def _model_explorer(drawing: Drawing, output: Output, file: str | None) -> None:

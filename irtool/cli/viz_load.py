@@ -18,7 +18,7 @@ from irtool.ir.run import InputFile
 from irtool.ir.whole import Whole
 from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.picture.overlay_json import OverlayError, read_overlays
-from irtool.render.text import shortened
+from irtool.render.text import plural, shortened
 from irtool.sharding.check import check
 from irtool.sharding.network.report import Report
 from irtool.syntax.run import load_run
@@ -106,7 +106,9 @@ def _whole_run(path: str, graph: int | None) -> Drawn:
         raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
     ranks = list(dict.fromkeys(str(item.source) for item in whole.nodes))
     ranks.sort(key=lambda name: (len(name), name))
-    note(f"draws rank {', '.join(ranks)}: one of each stage, {len(whole.transfers)} transfers")
+    joined = f"one of each stage, {plural(len(whole.transfers), 'transfer')}"
+    how = joined if whole.transfers else "no stage sends to another"
+    note(f"draws rank {', '.join(ranks)}: {how}")
     problems = tuple(problem for dump in whole.dumps for problem in dump.problems)
     return Drawn(_title(os.path.abspath(path)), whole.dumps, whole, None, problems)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +105,21 @@ def test_a_run_is_drawn_whole_or_by_rank(run: Run) -> None:
     assert "4 transfers" in whole.errors
     one = run("samples/pipeline_run", "-f", "dot", "--rank", "4")
     assert "rank_4/20_validate_0080.ir" in one.errors
+
+
+def test_a_page_of_a_whole_run_names_stages_and_ranks(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "whole.html"
+    assert run("samples/pipeline_2_stages", "--whole", "-o", str(file)).status == 0
+    packed = re.search(r'id="data">([^<]*)<', file.read_text(encoding="utf-8"))
+    assert packed is not None
+    data = json.loads(zlib.decompress(base64.b64decode(packed[1]), -15))
+    assert {"stage 0 · rank 0", "stage 1 · rank 2"} <= set(data["graph"]["strings"])
+
+
+def test_joined_ranks_that_send_nothing_are_no_stages(run: Run) -> None:
+    whole = run("samples/gpt", "--whole", "-f", "dot")
+    assert "no stage sends to another" in whole.errors
+    assert "stage 0" not in whole.output
 
 
 def test_overlays_of_other_commands_are_laid_over(run: Run, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from irtool.ir.whole import WholeNode
 from irtool.render.picture.leaves import Leaf
 
-_MOST_SEEN = 200
-_MOST_FOUND = 8
+_MOST_SEEN = 2000
+_MOST_FOUND = 256
 
 
 def waits_for(item: WholeNode, leaves: Mapping[WholeNode, Leaf]) -> list[Leaf]:

@@ -83,12 +83,14 @@ def tree_of(material: Material, most_leaves: int) -> Scope:
     lanes = {leaf.lane for leaf in material.leaves if leaf.lane != "other"}
     micros = {leaf.micro for leaf in material.leaves if leaf.micro is not None}
     sources = {leaf.stage: leaf.source for leaf in material.leaves}
+    # Joined ranks of which none sends to another are no stages of one pipeline.
+    joined = any(link.kind == "transfer" for link in material.links)
     for leaf in material.leaves:
         at = root
         if len(stages) > 1 and leaf.stage is not None:
             source = sources[leaf.stage]
             name = f"stage {leaf.stage}" + (f" · rank {source}" if isinstance(source, int) else "")
-            at = at.child("stage", name)
+            at = at.child("stage", f"rank {source}" if source is not None and not joined else name)
         if len(lanes) > 1 and leaf.lane != "other":
             at = at.child("phase", leaf.lane)
         if len(micros) > 1 and leaf.micro is not None and leaf.lane != "optimizer":

@@ -1,6 +1,7 @@
 // The graph on the page: toolbar, search, panel, mouse and keyboard.
 
 const READABLE = 0.85;
+const SMALLEST = 0.55; // what a picture that is wider than the window begins with
 const FIRST_BOXES = 70;
 const MOST_RESULTS = 100;
 const MOST_MARKED = 5000;
@@ -123,7 +124,7 @@ class Viewer {
     }
     const { width } = this.room();
     const { scale } = this.drawing.view;
-    const wanted = Math.min(READABLE, (width - 40) / this.picture.width);
+    const wanted = Math.max(SMALLEST, Math.min(READABLE, (width - 40) / this.picture.width));
     if (scale < wanted) this.look_at({ x: Math.max(20, (width - this.picture.width * wanted) / 2), y: 40, scale: wanted }, false);
   }
 
