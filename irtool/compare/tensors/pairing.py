@@ -90,6 +90,8 @@ class _Pairs:
     def _is_split(self, a: int, b: int) -> bool:
         """Whether one of two products is only a part of the other: no partner for it."""
         ours, theirs = self.runs[0].ops[a], self.runs[1].ops[b]
+        if _shapes(ours, self.runs[0].columns) == _shapes(theirs, self.runs[1].columns):
+            return False
         if ours.is_module or family(ours.type) not in ("matmul", "convolution"):
             return False
         if ours.type != theirs.type or (ours.phase == "backward" and ours.call):
@@ -177,6 +179,8 @@ class _Pairs:
     def by_order(self, phase: str) -> None:
         """Calls in the same order between pairs that are known."""
         for key in (self._key, self._loose_key, self._input_key):
+            if not all(self.free(which, lambda op: op.phase == phase) for which in (0, 1)):
+                return
             for ours, theirs in self._gaps(phase):
                 for a, b in _aligned(ours, theirs, key):
                     self.pair(a.index, b.index, "order")
@@ -228,6 +232,12 @@ class _Pairs:
         return (op.type.lower(), tuple(math.prod(shapes[at]) for at in op.inputs))
 
 
+def _shapes(op: Op, columns: Columns) -> list[Hashable]:
+    """Labels and shapes of an operator's tensors."""
+    labels, shapes = columns.labels, columns.shapes
+    return [(labels[at], shapes[at]) for at in (*op.inputs, *op.outputs)]
+
+
 def _sizes(op: Op, columns: Columns) -> dict[str, int]:
     """Numbers of elements of an operator's tensors."""
     return {columns.labels[at]: math.prod(columns.shapes[at]) for at in op.tensors}
@@ -269,6 +279,8 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest chain of pairs whose both places rise."""
     from bisect import bisect_left
 
+    if all(a[1] < b[1] for a, b in pairwise(pairs)):  # nearly always
+        return list(pairs)
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = [-1] * len(pairs)

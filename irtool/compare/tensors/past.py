@@ -71,6 +71,8 @@ class Past:
     def _is_tainted(self, found: Judged) -> bool:
         """Whether an operator works on residue; then its results are marked, and do not count."""
         is_residue = found.verdict == "below rounding floor"
+        if not is_residue and not self.residue:
+            return False
         if not is_residue and not any(self.is_residue(a) for a, _ in found.slots.inputs):
             return False
         for places in found.slots.outputs:
@@ -108,13 +110,11 @@ class Past:
 
     def is_unwritten(self, place: int) -> bool:
         """Whether that was said of a tensor of the left dump."""
-        key = self._value(place)
-        return key is not None and key in self.unwritten
+        return bool(self.unwritten) and self._value(place) in self.unwritten
 
     def is_residue(self, place: int) -> bool:
         """Whether that was said of a tensor of the left dump."""
-        key = self._value(place)
-        return key is not None and key in self.residue
+        return bool(self.residue) and self._value(place) in self.residue
 
     def _value(self, place: int) -> tuple[int, float] | None:
         """What tells a tensor of the left dump from others: size and norm."""

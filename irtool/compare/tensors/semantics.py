@@ -185,6 +185,13 @@ def reduction_length(
         output: shape of the output in question.
         opaque: it is a module, or unknown: several operators in one, so the longest guess counts.
     """
+    return _reduction_length(family_, phase, tuple(inputs), output, opaque)
+
+
+@lru_cache(maxsize=8192)  # layers are alike
+def _reduction_length(
+    family_: Family, phase: str, inputs: tuple[Shape, ...], output: Shape, opaque: bool
+) -> float:
     elements = [math.prod(shape) for shape in inputs]
     largest = max(elements, default=1)
     dims = [size for shape in inputs for size in shape]
