@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from enum import Enum
 from importlib.util import find_spec
@@ -148,8 +149,11 @@ def _recover(
         )
     except CannotRecover as error:
         raise Failure(str(error), path) from None
-    cache = _cache_text(found, read.begins, new or larger)
-    view = RecoveryView(found, path, assumptions, read.classes, cache, limit, read.notes)
+    prints = _fingerprints(read.begins)
+    cache = _cache_text(found, prints, _fingerprints(new or larger or {}))
+    view = RecoveryView(
+        found, path, assumptions, read.classes, cache, limit, read.notes, fingerprints=prints
+    )
     _write(view, format, Output(output_file))
     refused = found.replanned and found.new.accepted is False
     unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
@@ -188,17 +192,17 @@ def _write(view: RecoveryView, format: Format, output: Output) -> None:
     output.close()
 
 
-def _cache_text(found: Recovery, begins: StageDumps, given: StageDumps | None) -> str:
+def _fingerprints(begins: StageDumps) -> dict[int, str]:
+    made = Fingerprints()
+    return {stage: made.of(dumps(begin), 0) for stage, begin in sorted(begins.items())}
+
+
+def _cache_text(found: Recovery, old: Mapping[int, str], given: Mapping[int, str]) -> str:
     """Whether MindSpore may load compiled graphs: it hashes Python files only."""
     same: list[int] = []
     stages = range(found.context.stages)
-    if given is not None and found.target == found.context.devices:
-        prints = Fingerprints()
-        same = [
-            stage
-            for stage in begins.keys() & given.keys()
-            if prints.of(dumps(begins[stage]), 0) == prints.of(dumps(given[stage]), 0)
-        ]
+    if given and found.target == found.context.devices:
+        same = [stage for stage in old if old[stage] == given.get(stage)]
     elif not found.replanned and found.target == found.context.devices:
         same = list(stages)
     stale = "stale, though MindSpore would load it (it hashes Python files only): remove it"

@@ -47,6 +47,7 @@ def recovery_object(view: RecoveryView) -> dict[str, object]:
         ],
         "classes": [list(ranks) for ranks in view.classes],
         "compile_cache": view.cache,
+        "fingerprints": {str(stage): text for stage, text in view.fingerprints.items()},
         "growth": _growth_object(found.growth),
         "time": _times_object(found, view.assumptions),
         "notes": [*found.notes, *view.notes],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.cluster.machine import Machine
@@ -15,7 +15,8 @@ from irtool.render.text import bytes_text, plural
 class RecoveryView:
     """A recovery with what the command knows around it.
 
-    ``classes`` are ranks with equal graphs; ``cache`` says whether a compile cache is valid.
+    ``classes`` are ranks with equal graphs; ``cache`` says whether a compile cache is valid;
+    ``fingerprints`` are those of the stages' begin dumps, up to what differs from rank to rank.
     """
 
     recovery: Recovery
@@ -25,6 +26,7 @@ class RecoveryView:
     cache: str = ""
     limit: int | None = None
     notes: Sequence[str] = field(default_factory=tuple[str, ...])
+    fingerprints: Mapping[int, str] = field(default_factory=dict[int, str])
 
     def shown(self, count: int, usual: int = 12) -> int:
         """How many of some rows are shown."""

@@ -91,9 +91,27 @@ def test_added_layers(capsys: pytest.CaptureFixture[str], samples: Path) -> None
 def test_the_same_graph_keeps_its_compile_cache(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
-    before = samples / "mlp_grown/before"
+    before, after = (samples / "mlp_grown" / name for name in ("before", "after"))
     _, out, _ = run(capsys, before, "--grown", before)
     assert "still valid: the graph is the same" in out
+    prints = [
+        json.loads(run(capsys, folder, "--format", "json")[1])["fingerprints"]["0"]
+        for folder in (before, before, after)
+    ]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_stage_that_did_not_change_keeps_its_compile_cache(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(samples / "pipeline_run", tmp_path / "new")
+    path = tmp_path / "new/rank_4/step_parallel_begin_0018.ir"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("PrimFunc_MatMul", "PrimFunc_MatMulExt"),
+        encoding="utf-8",
+    )
+    _, out, _ = run(capsys, samples / "pipeline_run", "--plan", tmp_path / "new")
+    assert "of stages 0 still valid: the graph is the same; of all others stale" in out
 
 
 def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
