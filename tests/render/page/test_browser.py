@@ -13,6 +13,7 @@ import irtool
 from irtool.ir.comments import Comments, Scope
 from irtool.ir.dump import Dump
 from irtool.ir.node import PrimitiveTarget
+from irtool.render.page.graph_data import graph_data
 from irtool.render.page.graph_page import graph_page
 from irtool.render.page.keys import node_key
 from irtool.render.page.page import (
@@ -24,6 +25,7 @@ from irtool.render.page.page import (
     TableSection,
     render_page,
 )
+from irtool.render.picture.overlay import Mark, Overlay
 
 Opened = Callable[[str], Any]
 
@@ -342,3 +344,40 @@ def test_a_table_leads_to_the_graph(opened: Opened, samples: Path) -> None:
     browser = opened(render_page(Page("t", Answer("a"), [table, graph])))
     click(browser, "td .link")
     assert heading(browser) == f"{node.id}  Softmax"
+
+
+CENTRE = """
+const middle = (element) => {
+  const place = element.getBoundingClientRect();
+  return [place.x + place.width / 2, place.y + place.height / 2];
+};
+const [x, y] = middle(document.querySelector('.canvas'));
+const near = [...document.querySelectorAll('.box')].map((box) => {
+  const [bx, by] = middle(box);
+  return [Math.hypot(bx - x, by - y), box.textContent];
+});
+return near.sort((a, b) => a[0] - b[0])[0];
+"""
+
+
+def test_a_graph_opens_at_what_matters(opened: Opened, samples: Path) -> None:
+    dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
+    nodes = list(dump.nodes(op="Softmax"))
+    largest = Overlay("cost", "cost", "seconds", {nodes[0]: Mark(1.0), nodes[1]: Mark(2.0)})
+    for first in (next(dump.nodes(op="GeLU")), None):
+        data = graph_data(dump, None, [largest], first=first)
+        browser = opened(render_page(Page("t", Answer("a"), [GraphSection("G", data)])))
+        distance, text = browser.execute_script(CENTRE)
+        assert ("GeLU" if first else "Softmax") in text
+        assert distance < 60
+
+
+def test_groups_open_step_by_step_until_all_are_open(opened: Opened, gpt: str) -> None:
+    browser = opened(gpt)
+    browser.execute_script("document.querySelector('.canvas').focus()")
+    counts = [boxes(browser)]
+    for _ in range(6):
+        keys(browser, "e")
+        counts.append(boxes(browser))
+    assert counts == sorted(counts)
+    assert counts[-1] == counts[-2] == 251
