@@ -1,16 +1,17 @@
-"""How good plans are: against MindSpore's own, and against what MindSpore makes of them.
+"""How good plans are, and how long they take: against MindSpore's own strategies and data x model.
 
-python benchmarks/plan.py corpus FOLDER
-FOLDER holds folders NET_MODE_DEVICES with a step_parallel_begin.ir each. Prints the modelled
-cost of each dump's own strategies over that of irtool's plan, the bound, and CPU seconds.
+python benchmarks/plan.py quality FOLDER... [--machine NAME|FILE] [--no-grid]
+For every step_parallel_begin*.ir below the folders (a parent's name ends in _DEVICES, and
+has _rec_, _sp_ or _dp_ in it or is called so): modelled seconds of the dump's own strategies
+over those of irtool's plan, those of the best data x model grid over it, how far the plan may
+be from the optimum, and CPU seconds of tables and search.
 
-python benchmarks/plan.py compiled BEGIN VALIDATE --devices N [--alltoall]
-Prints what the cost model predicts for a begin dump and what its validate dump holds: bytes
-that a device receives, by collective and phase, and by kind of cause.
+python benchmarks/plan.py depth BEGIN... --devices N...
+CPU seconds for dumps of one network in several depths: what reads the network, what makes
+tables, what searches. Best of three; run it on a quiet machine.
 
-python benchmarks/plan.py same PLANNED.ir COMPILED.ir
-Whether the strategies of a plan (irtool plan --format ir) are those of the begin dump that
-MindSpore wrote after it loaded the plan.
+Below 1 no ratio can be: what MindSpore chose is among what is searched. Bytes that MindSpore
+compiles are compared by plan_accepted.py and plan_bytes.py.
 """
 
 from __future__ import annotations
@@ -19,130 +20,139 @@ import argparse
 import re
 import sys
 import time
-from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 
+import numpy as np
+from plan_bytes import context_for, machine_named
+
 import irtool
-from irtool.cluster.machine import default_machine
-from irtool.ir.collectives import collective
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node
-from irtool.planning.cost_report import step_cost
-from irtool.planning.costs import received_bytes
+from irtool.cluster.machine import Machine
+from irtool.planning.candidates import Candidate
+from irtool.planning.cost_tables import CannotPlan, Model, model_of
 from irtool.planning.plan import plan
-from irtool.planning.plan_structure import structure_of
-from irtool.sharding.check import check
-from irtool.sharding.network.context import ParallelContext
+from irtool.planning.plan_search import Search
+from irtool.planning.problem import planned_context, problem_of
 
 
-def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
-    """The context of the corpus: full batch, one stage."""
-    return ParallelContext(
-        devices=devices,
-        mode="auto_parallel",
-        search="sharding_propagation",
-        full_batch=True,
-        enable_alltoall=alltoall,
-    )
-
-
-def corpus(folder: Path) -> None:
-    """Modelled cost of the dumps' own strategies over that of plans."""
-    machine = default_machine()
-    print("case                     before ms   after ms  ratio   bound ms  gap %  search s  all s")
-    for case in sorted(folder.iterdir()):
-        found = re.fullmatch(r"(.*)_(\d+)", case.name)
-        begin = case / "step_parallel_begin.ir"
-        if found is None or not begin.is_file():
+def quality(folders: Sequence[Path], machine: Machine, with_grid: bool) -> None:
+    """Ratios, gaps and times of all dumps in some folders."""
+    print("case                          own ms    plan ms  ratio   grid ms (data x model)  ratio"
+          "  gap %  seconds")  # fmt: skip
+    for name, path, devices in _cases(folders):
+        dump = irtool.load(str(path))
+        try:
+            made = plan(dump, context_for(devices), machine)
+        except CannotPlan as error:
+            print(f"{name:28}  {error}")
             continue
-        started = time.process_time()
-        made = plan(irtool.load(str(begin)), context_for(int(found[2])), machine)
-        total = time.process_time() - started
-        before = made.before.seconds if made.before is not None else float("nan")
+        own = made.before.seconds if made.before is not None else float("nan")
+        best = made.after.seconds
+        grid, sizes = _best_grid(path, devices, machine) if with_grid else (float("nan"), "")
         print(
-            f"{case.name:24} {1e3 * before:9.3f}  {1e3 * made.after.seconds:9.3f}"
-            f"  {before / made.after.seconds:5.2f}  {1e3 * made.lower_bound:9.3f}"
-            f"  {100 * made.gap:5.2f}  {made.seconds:8.2f}  {total:5.2f}",
+            f"{name:28} {1e3 * own:8.3f}  {1e3 * best:9.3f}  {own / best:5.2f}"
+            f"  {1e3 * grid:8.3f} {sizes:15} {grid / best:5.3f}"
+            f"  {100 * (made.gap or 0.0):5.2f}  {made.seconds:7.2f}",
             flush=True,
         )
 
 
-def compiled(begin: Path, validate: Path, devices: int, alltoall: bool) -> None:
-    """Predicted against compiled bytes."""
-    dump = irtool.load(str(begin))
-    context = context_for(devices, alltoall)
-    cost = step_cost(structure_of(dump, context), check(dump, context), default_machine())
-    predicted: Counter[tuple[str, str]] = Counter(cost.received)
-    actual: Counter[tuple[str, str]] = Counter()
-    later = irtool.load(str(validate))
-    for node in later.nodes():
-        item = collective(node)
-        if item is None or item.is_virtual or item.bytes is None or item.ranks is None:
+def _cases(folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
+    for folder in folders:
+        for path in sorted(folder.rglob("step_parallel_begin*.ir")):
+            parts = path.parent.relative_to(folder.parent).parts
+            found = [re.search(r"_(\d+)$", part) for part in parts]
+            numbers = [int(match[1]) for match in found if match is not None]
+            if numbers:
+                yield "/".join(parts[1:]) or parts[0], path, numbers[-1]
+
+
+def _best_grid(path: Path, devices: int, machine: Machine) -> tuple[float, str]:
+    """The cheapest plan that cuts everything by one grid of data x model.
+
+    Every operator splits at most one axis into as many slices as the grid has data ranks, and at
+    most one into as many as it has model ranks: at least as good as any grid set by hand.
+    """
+    model = _model(path, devices, machine)
+    best, sizes = inf, ""
+    for data in (2**power for power in range(devices.bit_length())):
+        if devices % data:
             continue
-        phase = "backward" if item.is_gradient else "forward"
-        actual[item.op, phase] += received_bytes(item.op, item.bytes, len(item.ranks))
-    print("collective               predicted MB   compiled MB   error %")
-    for key in sorted({*predicted, *actual}):
-        _row(" ".join(key), predicted[key], actual[key])
-    for op in sorted({key[0] for key in (*predicted, *actual)}):
-        _row(
-            f"{op}, both",
-            *(sum(n for k, n in c.items() if k[0] == op) for c in (predicted, actual)),
+        other = devices // data
+        unary = tuple(
+            np.where([_fits(item, data, other) for item in candidates.items], numbers, inf)
+            for candidates, numbers in zip(model.candidates, model.unary, strict=True)
         )
-    _row("all", sum(predicted.values()), sum(actual.values()))
+        if all(np.isfinite(numbers).any() for numbers in unary):
+            _, value, _ = Search(model).best(unary)
+            if value + model.constant < best:
+                best, sizes = value + model.constant, f"({data} x {other})"
+    return best, sizes
 
 
-def _row(name: str, predicted: int, actual: int) -> None:
-    error = 100 * (predicted - actual) / actual if actual else float("nan")
-    print(f"{name:24} {predicted / 1e6:12.3f}  {actual / 1e6:12.3f}  {error:8.2f}")
+def _fits(item: Candidate, data: int, other: int) -> bool:
+    rows = item.strategy or ()
+    cut = {size for row in rows for size in row if size > 1}
+    leading = rows[0][0] if rows and rows[0] else 1
+    return cut <= {data, other} and (leading in (1, data) or cut == {other})
 
 
-def same(planned: Path, loaded: Path) -> int:
-    """Whether MindSpore took a plan as it is."""
-    first, second = _strategies(planned), _strategies(loaded)
-    differ = [key for key in first if first[key] != second.get(key)]
-    print(f"{len(first) - len(differ)} of {len(first)} strategies are the planned ones")
-    for key in differ[:10]:
-        print(f"  {key}: planned {first[key]}, compiled {second.get(key)}")
-    return 1 if differ else 0
+def _model(path: Path, devices: int, machine: Machine) -> Model:
+    context = context_for(devices)
+    target = planned_context(context, devices)
+    problem = problem_of(irtool.load(str(path)), context, target)
+    return model_of(problem.structure, machine, problem.current, {})
 
 
-def _strategies(path: Path) -> dict[str, object]:
-    dump: Dump = irtool.load(str(path))
-    seen: Counter[str] = Counter()
-    found: dict[str, object] = {}
-    for node in dump.nodes():
-        if node.strategy is not None and node.op not in ("Reshape", "Cast", "_VirtualDataset"):
-            found[_key(node, seen)] = (node.in_strategy, node.out_strategy)
-    return found
+def depth(paths: Sequence[Path], all_devices: Sequence[int], machine: Machine) -> None:
+    """CPU seconds by depth."""
+    print("dump                                  operators  devices  network  tables  search  both")
+    for devices in all_devices:
+        for path in paths:
+            rows = [_timed(path, devices, machine) for _ in range(3)]
+            count = rows[0][0]
+            read, tables, search = (min(row[at] for row in rows) for at in (1, 2, 3))
+            print(
+                f"{path.parent.name + '/' + path.name:42.42} {count:5} {devices:8}"
+                f"  {read:7.2f} {tables:7.2f} {search:7.2f} {tables + search:5.2f}",
+                flush=True,
+            )
 
 
-def _key(node: Node, seen: Counter[str]) -> str:
-    name = f"{node.graph.name if node.graph else ''} {node.id} {node.op}"
-    seen[name] += 1
-    return name
+def _timed(path: Path, devices: int, machine: Machine) -> tuple[int, float, float, float]:
+    dump = irtool.load(str(path))
+    context = context_for(devices)
+    started = time.process_time()
+    problem = problem_of(dump, context, planned_context(context, devices))
+    read = time.process_time()
+    model = model_of(problem.structure, machine, problem.current, {})
+    tables = time.process_time()
+    Search(model).best(model.unary)
+    done = time.process_time()
+    return len(model.nodes), read - started, tables - read, done - tables
 
 
 def main() -> int:
     """Run one of the comparisons."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("corpus").add_argument("folder", type=Path)
-    two = commands.add_parser("compiled")
-    two.add_argument("begin", type=Path)
-    two.add_argument("validate", type=Path)
-    two.add_argument("--devices", type=int, required=True)
-    two.add_argument("--alltoall", action="store_true")
-    three = commands.add_parser("same")
-    three.add_argument("planned", type=Path)
-    three.add_argument("loaded", type=Path)
+    first = commands.add_parser("quality")
+    first.add_argument("folders", type=Path, nargs="+")
+    first.add_argument("--machine")
+    first.add_argument("--no-grid", action="store_true")
+    second = commands.add_parser("depth")
+    second.add_argument("dumps", type=Path, nargs="+")
+    second.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
+    second.add_argument("--machine")
     given = parser.parse_args()
-    if given.command == "corpus":
-        corpus(given.folder)
-    elif given.command == "compiled":
-        compiled(given.begin, given.validate, given.devices, given.alltoall)
+    machine = machine_named(given.machine)
+    if given.command == "quality":
+        quality(given.folders, machine, not given.no_grid)
     else:
-        return same(given.planned, given.loaded)
+        depth(given.dumps, given.devices, machine)
     return 0
 
 

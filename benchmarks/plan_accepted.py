@@ -30,10 +30,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plan_bytes import Traffic, classes, compiled, context_for, error, predicted
+from plan_bytes import Traffic, classes, compiled, context_for, error, machine_named, predicted
 
 import irtool
-from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
@@ -223,7 +222,7 @@ def _weight(node: Node) -> str | None:
 
 def _traffic(found: Outcome, rec: Path, ours: Path, devices: int, alltoall: bool) -> None:
     """Predicted and compiled bytes of the plan and of MindSpore's own strategies."""
-    machine = default_machine()
+    machine = machine_named(None)
     truths: list[Traffic] = []
     for who, folder in (("recursive", rec), ("plan", ours)):
         begin, validate = _dump(folder, "step_parallel_begin"), _dump(folder, "_validate")

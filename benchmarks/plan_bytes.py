@@ -55,8 +55,20 @@ class Traffic:
         """Bytes of a class of collectives, forward and backward."""
         return sum(size for key, size in self.received.items() if key[0] == op)
 
-    def add(self, op: str, phase: str, size: int, ranks: tuple[int, ...], machine: Machine) -> None:
-        """One more collective; ``size``: bytes of the whole tensor on one rank."""
+    def add(
+        self,
+        op: str,
+        phase: str,
+        size: int,
+        ranks: tuple[int, ...],
+        machine: Machine,
+        *,
+        fused: bool = False,
+    ) -> None:
+        """One more collective; ``size``: bytes of the whole tensor on one rank.
+
+        ``fused``: the backend does it together with others of its group, so no start is counted.
+        """
         received = received_bytes(op, size, len(ranks))
         self.received[op, phase] += received
         self.count[op, phase] += 1
@@ -64,6 +76,7 @@ class Traffic:
         if node is not None and len({rank // node for rank in ranks}) > 1:
             self.between += received
         self.seconds += machine.seconds(op, size, ranks)
+        self.seconds -= machine.seconds(op, 0, ranks) if fused else 0.0
 
 
 def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
@@ -83,7 +96,7 @@ def predicted(begin: Dump, context: ParallelContext, machine: Machine) -> Traffi
     found = Traffic(unknown=len(cost.unknown))
     for item in cost.items:
         for each in item.communications:
-            found.add(each.op, each.phase, each.size, each.ranks, machine)
+            found.add(each.op, each.phase, each.size, each.ranks, machine, fused=each.fused)
     return found
 
 
@@ -98,7 +111,8 @@ def compiled(validate: Dump, machine: Machine) -> Traffic:
             found.unknown += 1
             continue
         phase = "backward" if item.is_gradient else "forward"
-        found.add(item.op, phase, item.bytes, item.ranks, machine)
+        fused = item.origin == "mirror" and (item.fusion or 0) > 0
+        found.add(item.op, phase, item.bytes, item.ranks, machine, fused=fused)
     return found
 
 
@@ -139,10 +153,11 @@ def _row(name: str, guess: int, truth: int, more: str = "") -> str:
 def machine_named(name: str | None) -> Machine:
     """A built-in machine, or that of a TOML file."""
     if name is None:
-        return default_machine()
+        return default_machine().for_planning()
     if name.endswith(".toml"):
-        return machine_from(tomllib.loads(Path(name).read_text(encoding="utf-8")))
-    return built_in(name)
+        text = Path(name).read_text(encoding="utf-8")
+        return machine_from(tomllib.loads(text)).for_planning()
+    return built_in(name).for_planning()
 
 
 def main() -> int:

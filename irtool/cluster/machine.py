@@ -10,7 +10,7 @@ device.  Times follow the usual alpha-beta model: ``n`` ranks, ``S`` bytes of th
 * in a ring ``k = n - 1``; in a full mesh of links of ``l`` bytes a second every rank sends to all
   others at once: ``k = 1`` and ``b = (n - 1) l``;
 * across units of several ranks each: ReduceScatter inside, the collective outside on what is left,
-  AllGather inside.
+  AllGather inside; with ``hierarchical = false`` all of it at the pace of the links outside.
 
 Only ratios should be relied on: nothing here was measured for the network at hand.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -88,11 +88,21 @@ class Machine:
     flops: Mapping[str, float] = field(default_factory=dict[str, float])
     sources: tuple[str, ...] = ()
     memory_bandwidth: float = 0.0
+    hierarchical: bool | None = None
 
     @property
     def node_devices(self) -> int | None:
         """Devices of the innermost unit, a node; None where there is only one level."""
         return self.levels[0].devices
+
+    def for_planning(self) -> Machine:
+        """The machine as plans see it: collectives across units are as slow as the links there.
+
+        That is, unless it says itself whether they work inside the units first. Whether a library
+        does depends on its version and settings; what is planned for the slow pace needs few bytes
+        on the slow links in either case.
+        """
+        return self if self.hierarchical is not None else _plain(self)
 
     def level_of(self, ranks: Sequence[int]) -> Level:
         """The innermost level whose links join all these ranks."""
@@ -129,13 +139,24 @@ class Machine:
         index = self.levels.index(level)
         inner = (self.levels[index - 1].devices if index else None) or 1
         local = _members(ranks, inner)
-        if local < 2 or op not in _IN_PHASES:
+        if local < 2 or op not in _IN_PHASES or self.hierarchical is False:
             return _flat(op, size, len(ranks), level)
         # Inside the units first, then among one rank of each, on what is left.
         some_unit = tuple(rank for rank in ranks if rank // inner == ranks[0] // inner)
         outer = _flat(op, size / local, len(ranks) // local, level)
         halves = 2 if op in _BOTH_WAYS else 1
         return outer + halves * self._seconds("AllGather", size, some_unit)
+
+
+def _plain(machine: Machine) -> Machine:
+    key = id(machine)
+    if key not in _plain_ones:
+        _plain_ones[key] = machine, replace(machine, hierarchical=False)
+    return _plain_ones[key][1]
+
+
+_plain_ones: dict[int, tuple[Machine, Machine]] = {}
+"""By machine that machine too, so that it keeps its identity, and the same without phases."""
 
 
 def _members(ranks: Sequence[int], size: int) -> int:
@@ -181,7 +202,10 @@ def default_machine(target: str = "Ascend") -> Machine:
     return built_in("gpu_a100" if target.upper() == "GPU" else "ascend_910b")
 
 
-_KEYS = {"name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels"}
+_KEYS = {
+    "name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels",
+    "hierarchical",
+}  # fmt: skip
 _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
 
@@ -212,7 +236,15 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         {str(key): _number(rates, key, "flops.") for key in rates},
         tuple(str(item) for item in cast("list[object]", table.get("sources", []))),
         _number(table, "memory_bandwidth", "", 0.0),
+        _flag(table, "hierarchical"),
     )
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise MachineError(f"{key}: must be true or false, but is {value!r}")
+    return value
 
 
 def _level(entry: object, place: int, count: int) -> Level:

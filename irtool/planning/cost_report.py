@@ -133,6 +133,7 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         report: what ``check`` says.
         machine: what things cost.
     """
+    machine = machine.for_planning()
     unknown: list[str] = []
     items = [
         *_operators(structure, report, machine, unknown),
@@ -176,7 +177,8 @@ def _operators(
 def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> CostItem:
     gradient = item.node in structure.with_gradient
     call = item.call.call
-    communications = operator_communications(call, item.judgement, machine, gradient=gradient)
+    back = structure.communicates_back(item.node)
+    communications = operator_communications(call, item.judgement, machine, gradient=back)
     seconds: dict[Cause, float] = {
         "compute": compute_seconds(call, item.judgement, machine, gradient=gradient)
     }

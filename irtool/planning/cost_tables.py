@@ -230,7 +230,7 @@ def model_of(
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    return _Builder(structure, machine).build(current, pinned)
+    return _Builder(structure, machine.for_planning()).build(current, pinned)
 
 
 @dataclass(eq=False, slots=True)
@@ -355,7 +355,8 @@ class _Builder:
             for p in parameters
             if p.owner is not None
         )
-        key = (id(candidates), gradient, shown)
+        back = self.structure.communicates_back(node)
+        key = (id(candidates), gradient, back, shown)
         found = self.columns.get(key)
         if found is None:
             call = self.structure.calls[node].call.call
@@ -364,7 +365,7 @@ class _Builder:
             for at, judgement in enumerate(candidates.sketches()):
                 seconds[at] = compute_seconds(call, judgement, self.machine, gradient=gradient)
                 seconds[at] += seconds_of(
-                    operator_communications(call, judgement, self.machine, gradient=gradient)
+                    operator_communications(call, judgement, self.machine, gradient=back)
                 )
                 if gradient:
                     held[at] = kept_bytes(self.structure.calls[node], judgement)

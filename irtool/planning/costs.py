@@ -57,6 +57,9 @@ ASSUMPTIONS = (
     "every result that has a gradient is kept until the backward pass, none is recomputed",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
+    "a collective across nodes is as slow as the links between nodes (unless the machine's file "
+    "says hierarchical = true)",
+    "gradients that the same devices sum are fused: their one start is not counted",
 )
 """What the model takes for granted; printed with every answer."""
 
@@ -66,7 +69,8 @@ class Communication:
     """One collective as one device sees it.
 
     ``size``: bytes of the whole tensor on one rank, the larger of input and output; ``received``:
-    bytes that come from other devices.
+    bytes that come from other devices. ``fused``: it is done together with others, so that its
+    start is not counted.
     """
 
     op: str
@@ -75,6 +79,7 @@ class Communication:
     size: int
     received: int
     seconds: float
+    fused: bool = False
 
 
 def item_bytes(dtype: str | None) -> int:
@@ -91,11 +96,20 @@ def received_bytes(op: str, size: int, count: int) -> int:
 
 
 def communication(
-    op: str, phase: Phase, ranks: tuple[int, ...], size: int, machine: Machine
+    op: str,
+    phase: Phase,
+    ranks: tuple[int, ...],
+    size: int,
+    machine: Machine,
+    *,
+    fused: bool = False,
 ) -> Communication:
     """A collective with its price."""
     received = received_bytes(op, size, len(ranks))
-    return Communication(op, phase, ranks, size, received, machine.seconds(op, size, ranks))
+    seconds = machine.seconds(op, size, ranks)
+    if fused:
+        seconds -= machine.seconds(op, 0, ranks)
+    return Communication(op, phase, ranks, size, received, seconds, fused)
 
 
 def both_ways(
@@ -210,7 +224,7 @@ def gradient_communications(
         shared.append(communication("ReduceScatter", "backward", gather, size, machine))
         size //= len(gather)
     if mirror is not None and len(mirror) > 1:
-        mirrors.append(communication("AllReduce", "backward", mirror, size, machine))
+        mirrors.append(communication("AllReduce", "backward", mirror, size, machine, fused=True))
     return mirrors, shared
 
 

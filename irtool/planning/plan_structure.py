@@ -26,6 +26,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.edges import SILENT, SKIP, Edge, EdgeFinder
 from irtool.sharding.network.graphs import Port, network_of
 from irtool.sharding.network.judged import judge_operators
+from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.states import Weight, original_of
 from irtool.sharding.network.weights import behind, weights
@@ -101,7 +102,8 @@ class Structure:
     """A network as a planner sees it.
 
     ``calls``: operators that have a strategy, with what MindSpore makes of them now (Reshape has
-    none); ``with_gradient``: nodes whose result has a gradient.
+    none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
+    differentiated: their gradient is a constant, which nobody communicates.
     """
 
     dump: Dump
@@ -112,11 +114,16 @@ class Structure:
     parameters: tuple[Parameter, ...]
     with_gradient: frozenset[Node]
     differentiates: bool
+    losses: frozenset[Node] = frozenset()
+
+    def communicates_back(self, node: Node) -> bool:
+        """Whether what an operator sums in the forward pass is communicated in the backward one."""
+        return node in self.with_gradient and node not in self.losses
 
 
 def structure_of(dump: Dump, context: ParallelContext) -> Structure:
     """Look at a begin dump under a context; strategies in it don't matter for what is found."""
-    plain = replace(context, parallel_optimizer=False)
+    plain = replace(context, parallel_optimizer=False, loss_repeated_mean=True)
     analysis = analysis_of(network_of(dump), plain)
     judge_operators(analysis)
     calls = dict(analysis.judged)
@@ -135,6 +142,7 @@ def structure_of(dump: Dump, context: ParallelContext) -> Structure:
         tuple(_parameters(analysis, symbols, found)),
         frozenset(marked),
         analysis.differentiates,
+        frozenset(loss_nodes(analysis)),
     )
 
 

@@ -101,7 +101,8 @@ def test_numbers_that_cannot_be_told_are_declined(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
     """Two ReLU of one scope get different strategies, and the dump has no source lines."""
-    status, out, err = run(capsys, samples / BEGIN, "--devices", 8, "-f", "strategy")
+    apart = ("--pin", "line == 67=((1, 8),)")
+    status, out, err = run(capsys, samples / BEGIN, "--devices", 8, "-f", "strategy", *apart)
     assert status == 2
     assert not out
     assert "MindSpore counts first" in err
@@ -163,3 +164,32 @@ def test_lost_ranks_and_a_region_are_refused_together(
     status, _, err = run(capsys, samples / LOOP, *arguments)
     assert status == 2
     assert "--region" in err
+
+
+# -- Python and Kubernetes -------------------------------------------------------------------------
+
+
+def test_shard_lines_are_python(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, out, _ = run(capsys, samples / LOOP, "-f", "shard", "--region", 'op == "MatMul"')
+    assert status == 0
+    compile(out, "plan", "exec")
+    assert "sharded = mindspore.shard(" in out
+
+
+def test_a_job_has_a_worker_for_every_device(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, _ = run(capsys, samples / LOOP, "-f", "msjob", "--image", "lab/train:1")
+    assert status == 0
+    assert 'image: "lab/train:1"' in out
+    assert "replicas: 8" in out
+    assert "PS:" not in out
+
+
+def test_a_job_must_have_a_name_that_kubernetes_takes(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, err = run(capsys, samples / LOOP, "-f", "msjob", "--name", "My_Job")
+    assert status == 2
+    assert not out
+    assert "--name" in err

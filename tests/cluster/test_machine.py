@@ -97,6 +97,14 @@ def test_a_rank_alone_communicates_in_no_time() -> None:
     assert machine().seconds("AllReduce", 400, (3,)) == 0.0
 
 
+def test_plans_do_not_count_on_phases_unless_the_file_says_so() -> None:
+    ranks = tuple(range(8))
+    slow = pytest.approx(7 + 7 / 8 * 800 / 10)
+    assert machine().for_planning().seconds("AllGather", 800, ranks) == slow
+    text = "hierarchical = true\n" + RING
+    assert machine(text).for_planning().seconds("AllGather", 800, ranks) < 7 + 7 / 8 * 800 / 10
+
+
 def test_an_unknown_type_computes_at_the_slowest_rate() -> None:
     assert machine().rate("Int4") == 1e12
     assert machine().rate("Float16") == 4e12
@@ -110,6 +118,7 @@ def test_an_unknown_type_computes_at_the_slowest_rate() -> None:
         (("bandwidth = 10.0\n", ""), "bandwidth: is missing"),
         (("devices = 4\n", ""), "only the outermost level"),
         (('name = "across"', 'name = "across"\ndevices = 6'), "not made of units of 4"),
+        (("memory_bytes = 1000", "hierarchical = 1"), "hierarchical: must be true or false"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_by_its_key(
