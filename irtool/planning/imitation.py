@@ -17,6 +17,7 @@ from irtool.planning.plan import Plan, told
 from irtool.planning.plan_memory import search as cheapest
 from irtool.planning.plan_structure import FIXED, structure_of
 from irtool.planning.problem import Problem, configured, pins, planned_context, problem_of
+from irtool.planning.propagation.search import search as propagate
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
 from irtool.planning.recursive.search import Choice
 from irtool.planning.recursive.search import search as recursive
@@ -49,7 +50,14 @@ def _recursive(analysis: Analysis, given: Mapping[Node, Strategy], settings: Set
     return recursive(analysis, given, row_coefficient=settings.row_coefficient)
 
 
-SEARCHES: Mapping[str, tuple[str, Search]] = {"recursive": ("recursive_programming", _recursive)}
+def _propagated(analysis: Analysis, given: Mapping[Node, Strategy], settings: Settings) -> Choice:
+    return propagate(analysis, given)
+
+
+SEARCHES: Mapping[str, tuple[str, Search]] = {
+    "recursive": ("recursive_programming", _recursive),
+    "propagation": ("sharding_propagation", _propagated),
+}
 """By name of an algorithm, MindSpore's ``search_mode`` and the function that does it."""
 
 

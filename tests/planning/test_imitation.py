@@ -71,3 +71,12 @@ def test_pinned_operators_stay(begin: Dump) -> None:
     made = imitate(begin, context(), MACHINE, "recursive", pinned={product: ((1, 1), (8, 1))})
     pinned = [item for item in made.operators if item.pinned]
     assert [(item.node.name, item.after) for item in pinned] == [(product.name, ((1, 1), (8, 1)))]
+
+
+def test_the_propagation_is_a_plan_too(samples: Path) -> None:
+    dump = irtool.load(str(samples / "mlp_propagation_layouts" / "step_parallel_begin_0020.ir"))
+    made = imitate(dump, context(), MACHINE, "propagation")
+    assert made.algorithm == "propagation"
+    assert made.report.accepted is True
+    assert not [item for item in made.operators if item.changes]
+    assert "optimum" not in answer_text(made)

@@ -41,9 +41,9 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     Raises:
         StrategyFormatError: what is written there is neither strategy nor layout.
     """
-    searched = _strategy("in_strategy", _of(node.strategy, "in_strategy"))
+    searched = strategy_of("in_strategy", _of(node.strategy, "in_strategy"))
     if searched is not None and overridden:
-        return Wanted(searched, _strategy("out_strategy", _of(node.strategy, "out_strategy")))
+        return Wanted(searched, strategy_of("out_strategy", _of(node.strategy, "out_strategy")))
     # Layouts behind the statement are not the user's: MindSpore shows there what it made of all.
     in_layout = _layouts("in_layout", _of(node.primitive_attributes, "in_layout"))
     out_layout = _layouts("out_layout", _of(node.primitive_attributes, "out_layout"))
@@ -51,12 +51,12 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
     if searched is not None:
-        return Wanted(searched, _strategy("out_strategy", node.out_strategy))
+        return Wanted(searched, strategy_of("out_strategy", node.out_strategy))
     primal = node.primal_attributes
     for block in (primal, node.primitive_attributes):
-        strategy = _strategy("in_strategy", _of(block, "in_strategy"))
+        strategy = strategy_of("in_strategy", _of(block, "in_strategy"))
         if strategy is not None:
-            return Wanted(strategy, _strategy("out_strategy", _of(block, "out_strategy")))
+            return Wanted(strategy, strategy_of("out_strategy", _of(block, "out_strategy")))
     return Wanted()
 
 
@@ -78,7 +78,7 @@ def _of(block: Attributes | None, key: str) -> object:
     return block[key] if block is not None and key in block else None
 
 
-def _strategy(key: str, value: object) -> Strategy | None:
+def strategy_of(key: str, value: object) -> Strategy | None:
     """Rows of numbers; rows of nested strategies stand in line. An empty one counts as none."""
     if value is None:
         return None
