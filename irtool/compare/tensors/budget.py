@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from irtool.compare.tensors.dtypes import coarsest, is_float
 from irtool.compare.tensors.measure import Measure
@@ -23,8 +23,7 @@ _SINGLE = 2.0**-24
 _DOUBLE = 2.0**-53
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """One output of an operator pair, and all that it was computed from.
 
     Attributes:
@@ -60,11 +59,8 @@ def budget(account: Account) -> tuple[float, float]:
     ]
     hidden = [(p, m) for p, m in account.hidden if not math.isnan(m.error)]
     used = [*(p for p, _ in inputs), *(p for p, _ in hidden), account.places]
-    unit = max(
-        coarsest([left.dtypes[a] for a, _ in used]),
-        coarsest([right.dtypes[b] for _, b in used]),
-        _DOUBLE,
-    )
+    dtypes = [*(left.dtypes[a] for a, _ in used), *(right.dtypes[b] for _, b in used)]
+    unit = max(coarsest(dtypes), _DOUBLE)
     shapes = [left.shapes[p[0]] for p, _ in (*inputs, *hidden)]
     output = left.shapes[account.places[0]]
     opaque = op.is_module or kind == "unknown"
@@ -122,8 +118,7 @@ def _factor(op: Op) -> float:
     return 1.0 if op.type.lower() not in ("lerp_", "lerp") else 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+class _Terms(NamedTuple):
     """What is added up, by the norms alone, which every dump has."""
 
     kind: Family

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from irtool.compare.graph_diff import GraphDiff
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judge import Judge
 from irtool.compare.tensors.makers import Makers
@@ -18,6 +18,9 @@ from irtool.compare.tensors.scaling import gradient_scale
 from irtool.compare.tensors.transposed import measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node
+
+if TYPE_CHECKING:
+    from irtool.compare.graph_diff import GraphDiff
 
 
 @dataclass(slots=True)
