@@ -96,7 +96,7 @@ class GroupReport(Shown):
         by_axis: totals over all ranks.
         by_level: totals over all ranks, by links.
         disagreements: where members of a group differ, the first place of each group.
-        transfers: Sends with their Receives, and those left over.
+        transfers: Sends with their Receives, and those left over; none of dumps before validate.
         missing: ranks that take part and left no dump.
         devices: how many there are, as far as anything tells; at least so many if not
             ``is_exact``.
@@ -142,7 +142,8 @@ def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
         totals.by(lambda axis, level: level),
         totals.by(lambda axis, level: (axis, level)),
         disagreements(cluster),
-        transfers(cluster),
+        # Before a pipeline is split, one dump holds the ends of all stages.
+        () if cluster.partial else transfers(cluster),
         cluster.missing,
         cluster.devices,
         tuple(cluster.ranks),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,11 @@ def test_every_send_of_a_pipeline_is_matched(samples: Path) -> None:
         found = transfers(folded(irtool.load_run(samples / name)))
         assert len(found) == count
         assert all(item.matched and not item.mismatch for item in found)
+
+
+def test_transfers_of_earlier_passes_are_not_matched(samples: Path) -> None:
+    cluster = replace(folded(irtool.load_run(samples / "pipeline_run")), partial="pipeline_split")
+    assert group_report(cluster, default_machine()).transfers == ()
 
 
 def test_members_of_every_group_of_a_pipeline_agree(samples: Path) -> None:
