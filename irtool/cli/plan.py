@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
@@ -17,17 +16,16 @@ from irtool.cli.cost import read_begin
 from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
 from irtool.cli.plan_algorithm import exact_only
-from irtool.cli.plan_asked import horizon_of, json_file, nodes_like, pins_of, ranks_of
+from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of, twins
+from irtool.cli.plan_forms import Asked, JobOptions, plan_itself
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
 from irtool.render.page.page import render_page
 from irtool.sharding.network.context import ParallelContext
-from irtool.syntax.printer import dumps
 
 if TYPE_CHECKING:
     from irtool.planning.elastic import ElasticPlan
-    from irtool.planning.plan import Plan
 
 
 class Format(str, Enum):
@@ -39,6 +37,7 @@ class Format(str, Enum):
     ir = "ir"
     strategy = "strategy"
     shard = "shard"
+    msjob = "msjob"
 
 
 class Keys(str, Enum):
@@ -63,7 +62,7 @@ def _plan(
                        show_default=False),
     ],
     format: Annotated[
-        Format, typer.Option("--format", "-f", help="ir, strategy and shard are the plan itself.")
+        Format, typer.Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
     ] = Format.table,
     algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact,
     to: Annotated[
@@ -109,6 +108,20 @@ def _plan(
         typer.Option("--matmul-mem-coef", min=0, metavar="X",
                      help="Of recursive: MindSpore's rp_matmul_mem_coef."),
     ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="With --format msjob: what the job is called.")
+    ] = "mindspore-training",
+    image: Annotated[
+        str, typer.Option(metavar="IMAGE", help="With --format msjob: the image of all pods.")
+    ] = "mindspore-image-name:tag",
+    command: Annotated[
+        str, typer.Option(metavar="SHELL", help="With --format msjob: what every role runs.")
+    ] = "python train.py",
+    servers: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", show_default="1 if parameters live on servers, else 0",
+                     help="With --format msjob: parameter servers."),
+    ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     config: options.Config = None,
@@ -119,7 +132,7 @@ def _plan(
     """Which strategy would be better, and how far from the best can it be?
 
     Exit status: 0 the dump's strategies are as good; 1 there is something better, or the dump has
-    no complete plan; 2 there is no plan. With --format ir, strategy and shard always 0 or 2.
+    no complete plan; 2 there is no plan. With --format ir, strategy, shard and msjob 0 or 2.
     """
     if algorithm is not Algorithm.exact:
         exact_only(algorithm.value, memory=memory, region=region, onto=onto, lost=lost)
@@ -173,6 +186,9 @@ def _plan(
         raise Failure(str(error), path) from None
     for text in found.notes:
         note(text)
+    region_nodes = twins(dump, found.dump, wanted)
+    job = JobOptions(name, image, command, servers)
+    asked = Asked(keys.value, names, region_nodes, job)
     output = Output(output_file)
     view = PlanView(found, file.path, limit, elastic)
     if format is Format.json:
@@ -184,7 +200,7 @@ def _plan(
     elif format is Format.table:
         output.show(plan_document(view))
     else:
-        for piece in _plan_itself(found, format, keys, names):
+        for piece in plan_itself(found, format.value, asked):
             output.write(piece)
         output.close()
         return 0
@@ -194,31 +210,6 @@ def _plan(
 
 
 command = context_command("plan", _plan)
-
-
-def _plan_itself(found: Plan, format: Format, keys: Keys, names: str | None) -> list[str]:
-    """The plan in a form that MindSpore or a person takes."""
-    from irtool.planning.strategy_files import (
-        NotExpressible,
-        operator_file,
-        parameter_file,
-        shard_lines,
-    )
-
-    if format is Format.ir:
-        return [dumps(found.dump)]
-    if format is Format.shard:
-        return [f"{line}\n" for line in shard_lines(found)]
-    try:
-        if keys is Keys.operators:
-            return [json.dumps(operator_file(found, json_file(names)), sort_keys=True) + "\n"]
-        file, left = parameter_file(found)
-    except NotExpressible as error:
-        hint = "--keys parameters, or --format shard"
-        raise Failure(str(error), "--format strategy", hint=hint) from None
-    if left:
-        note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
-    return [json.dumps(file, sort_keys=True) + "\n"]
 
 
 def _is_elastic(

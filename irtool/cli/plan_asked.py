@@ -33,6 +33,14 @@ def nodes_like(dump: Dump, option: str, text: str | None) -> frozenset[Node] | N
     return found
 
 
+def twins(dump: Dump, planned: Dump, nodes: frozenset[Node] | None) -> frozenset[Node] | None:
+    """Nodes of a dump as those of its plan."""
+    if nodes is None:
+        return None
+    pairs = zip(dump.nodes(), planned.nodes(), strict=True)
+    return frozenset(new for old, new in pairs if old in nodes)
+
+
 def pins_of(dump: Dump, given: list[str]) -> tuple[dict[Node, Strategy], dict[Node, Strategy]]:
     """``QUERY=STRATEGY`` or ``QUERY=STRATEGY -> STRATEGY``: strategies, and output strategies.
 

@@ -1,4 +1,4 @@
-"""Plans in the forms that MindSpore and people take: its two JSON files, and lines of Python.
+"""Plans in MindSpore's own forms: its two JSON files.
 
 ``operator_file`` is what ``set_op_strategy_config("LOAD", …)`` reads under sharding propagation: an
 entry for every operator, keyed ``<scope>/<primitive>-op<N>``.  A begin dump does not print ``N``.
@@ -11,7 +11,7 @@ weights.  Formats: files that MindSpore 2.7 saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,27 +209,3 @@ def _first_weight(node: Node) -> str | None:
         ):
             return source.name
     return None
-
-
-# -- Python --------------------------------------------------------------------------------------
-
-
-def shard_lines(plan: Plan) -> Iterator[str]:
-    """``.shard(...)`` calls for people to paste, by cell."""
-    cells: dict[str, list[str]] = {}
-    for item in plan.operators:
-        if item.after is None or not item.changes:
-            continue
-        out = "" if item.out_after is None else f", out_strategy={_python(item.out_after)}"
-        line = f"{primitive(item.node)}().shard(in_strategy={_python(item.after)}{out})"
-        lines = cells.setdefault(item.node.scope or "", [])
-        if line not in lines:
-            lines.append(line)
-    for scope, lines in cells.items():
-        yield f"# {scope or 'without a scope'}"
-        yield from lines
-        yield ""
-
-
-def _python(rows: Sequence[Sequence[int]]) -> str:
-    return repr(tuple(tuple(row) for row in rows))

@@ -13,7 +13,8 @@ from irtool.ir.dump import Dump
 from irtool.planning.cost_report import step_cost
 from irtool.planning.plan import CannotPlan, Plan, plain_dump, plan
 from irtool.planning.plan_structure import structure_of
-from irtool.planning.strategy_files import parameter_file, shard_lines
+from irtool.planning.shard_lines import shard_lines
+from irtool.planning.strategy_files import parameter_file
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

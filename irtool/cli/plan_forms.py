@@ -1,0 +1,88 @@
+"""A plan in a form that MindSpore, Kubernetes or a person takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from irtool.cli.plan_asked import json_file
+from irtool.cli.report import Failure, note
+from irtool.ir.node import Node
+from irtool.syntax.printer import dumps
+
+if TYPE_CHECKING:
+    from irtool.planning.plan import Plan
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What the command line says of a job; ``servers`` None: the dump decides."""
+
+    name: str
+    image: str
+    command: str
+    servers: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says of a form; ``region``: nodes of the plan's dump."""
+
+    keys: str
+    names: str | None
+    region: frozenset[Node] | None
+    job: JobOptions
+
+
+def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
+    """The plan as text, in pieces.
+
+    Raises:
+        Failure: the form can't say what the plan says.
+    """
+    if format == "ir":
+        return [dumps(found.dump)]
+    if format == "shard":
+        return [f"{line}\n" for line in _lines(found, asked.region)]
+    if format == "msjob":
+        return [_job(found, asked.job)]
+    from irtool.planning.strategy_files import NotExpressible, operator_file, parameter_file
+
+    try:
+        if asked.keys == "operators":
+            file = operator_file(found, json_file(asked.names))
+            return [json.dumps(file, sort_keys=True) + "\n"]
+        file, left = parameter_file(found)
+    except NotExpressible as error:
+        hint = "--keys parameters, or --format shard"
+        raise Failure(str(error), "--format strategy", hint=hint) from None
+    if left:
+        note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
+    return [json.dumps(file, sort_keys=True) + "\n"]
+
+
+def _lines(found: Plan, region: frozenset[Node] | None) -> list[str]:
+    from irtool.planning.shard_lines import function_lines, shard_lines, sharded_function
+
+    lines = list(shard_lines(found))
+    if region is not None:
+        lines += function_lines(sharded_function(found, region))
+    return lines
+
+
+def _job(found: Plan, job: JobOptions) -> str:
+    from irtool.planning.servers import serves_parameters
+    from irtool.render.msjob import Job, job_text
+
+    if not _NAME.fullmatch(job.name):
+        hint = "lower-case letters, digits and hyphens, 63 at most"
+        raise Failure(f"{job.name!r} is no name for a job", "--name", hint=hint)
+    servers = job.servers
+    if servers is None:
+        servers = int(serves_parameters(found.dump))
+    devices, target = found.context.devices, found.context.target
+    return job_text(Job(job.name, job.image, job.command, devices, servers, target))
