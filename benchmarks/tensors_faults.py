@@ -108,9 +108,9 @@ FAULTS["networks"] = {
     "encoder-abs": r"linear\.5|abs",
     "encoder-pad": r"multi_head_attention_forward\.0|masked_fill_|__g[et]__",
     "encoder-ln_eps": r"layer_norm\.2", "encoder-act": r"relu\.1",
-    "encoder-swapped_gates": r"linear\.5", "encoder-xavier": r"linear\.1",
+    "encoder-swapped_gates": r"linear\.5|gru", "encoder-xavier": r"linear\.1",
     "encoder-l1": r"mse_loss|l1", "encoder-mse_sum": r"mse_loss",
-    "encoder-one_weight": r"linear\.5",
+    "encoder-one_weight": r"linear\.5|gru",
     "encoder-half_head": r"linear\.5", "encoder-lr": _STEP, "encoder-beta2": _STEP,
     "encoder-adam_eps": _STEP, "encoder-decay": _STEP,
 }  # fmt: skip

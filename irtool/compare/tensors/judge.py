@@ -20,7 +20,7 @@ from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.pairing import OpPair, Slots
-from irtool.compare.tensors.past import Past, composites, is_broken, is_broken_alike
+from irtool.compare.tensors.past import Past, composites, is_broken, is_broken_alike, is_mixed
 from irtool.compare.tensors.semantics import family, is_random, is_unwritten
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
@@ -51,7 +51,8 @@ class Judge:
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
-        self.past = Past(self.left.columns, self.measures, composite=composites(self.left))
+        parts, mixed = composites(self.left), is_mixed(self.left)
+        self.past = Past(self.left.columns, self.measures, composite=parts, is_mixed=mixed)
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
         """The verdict on one pair."""
@@ -197,7 +198,9 @@ class Judge:
         hidden: Sequence[Measured],
     ) -> tuple[float, float]:
         past = self.past
-        has_parts = pair.left.phase == "backward" or pair.left.owner in past.composite
+        has_parts = (
+            past.is_mixed or pair.left.phase == "backward" or pair.left.owner in past.composite
+        )
         columns = self.left.columns, self.right.columns
         parts = past.worst if has_parts else 0.0
         scalars = computed_scalars(pair, past.worst)

@@ -26,6 +26,7 @@ class Past:
         unwritten: tensors that no kernel has written, told in the same way.
         zero_state: the moments of an optimizer were zero before this step.
         composite: paths of modules whose parts were dumped too.
+        is_mixed: the dump shows modules and the calls within them.
         integers_differ: an operator has put out other whole numbers on both sides.
         broken_differ: one has put out NaN or infinity where the other side has none.
     """
@@ -38,6 +39,7 @@ class Past:
     unwritten: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     zero_state: bool = False
     composite: set[str] = field(default_factory=set[str])
+    is_mixed: bool = False
     integers_differ: bool = False
     broken_differ: bool = False
 
@@ -135,6 +137,12 @@ def is_broken_alike(measure: Measure) -> bool:
         measure.broken_left == measure.broken_right
         or min(measure.broken_left, measure.broken_right) < 0
     )
+
+
+def is_mixed(run: TensorRun) -> bool:
+    """Whether a dump shows modules and, before each, the calls within it."""
+    kinds = {op.is_module for op in run.ops if op.phase != "optimizer" and op.type != "Parameter"}
+    return len(kinds) == 2
 
 
 def composites(run: TensorRun) -> set[str]:
