@@ -49,7 +49,8 @@ def graph_data(
         report: what ``check`` says of it: slices, collectives, redistributions.
         overlays: what else is known of nodes; each can be coloured by, the first is from the start.
         links: further edges between nodes of any of the dumps, with a word each (Send to Receive).
-        first: what the graph opens at; by default the worst that the first overlay marks.
+        first: what the graph opens at; by default the worst that the first overlay marks, else the
+            first operator that the report is about.
     """
     named = [("", dump)] if isinstance(dump, Dump) else list(dump)
     columns = _Columns(report)
@@ -57,7 +58,12 @@ def graph_data(
         columns.add_dump(source, each)
     for tail, head, word in links:
         columns.link(tail, head, word)
-    found = columns.data(list(overlays))
+    laid = list(overlays)
+    if first is None and report is not None and not any(overlay.marks for overlay in laid):
+        # The network, not the training step around it.
+        judged = [operator.node for operator in report.operators]
+        first = min(judged, key=lambda node: node.line, default=None)
+    found = columns.data(laid)
     number = columns.number.get(first) if first is not None else None
     return found if number is None else {"first": number, **found}
 

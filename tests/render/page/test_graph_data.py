@@ -193,3 +193,12 @@ def test_what_is_hidden_does_not_count_as_many() -> None:
 def test_a_deep_scope_is_no_harm() -> None:
     tree = build_tree([tuple(f"s{n}" for n in range(5000)), ("x",)], [True, True])
     assert len(tree.names) == 3
+
+
+def test_a_judged_dump_opens_at_its_first_sharded_operator(samples: Path) -> None:
+    dump = irtool.load(samples / "gpt" / "step_parallel_begin_0018.ir")
+    report = check(dump, ParallelContext(devices=8, mode="semi_auto_parallel"))
+    data = graph_data(dump, report)
+    key = data["strings"][data["nodes"]["key"][data["first"]]]
+    assert key == node_key(next(dump.nodes(op="_VirtualDataset")))
+    assert "first" not in graph_data(dump)
