@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from enum import Enum
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +25,11 @@ from irtool.render.page.page import render_page
 from irtool.sharding.check import check
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from irtool.cluster.machine import Machine
+    from irtool.render.cost import CostView
+    from irtool.sharding.network.context import ParallelContext
 
 
 class Format(str, Enum):
@@ -74,6 +81,9 @@ def _cost(
         raise Failure(f"nothing can be priced: {reason}", file.path)
     found = step_cost(structure_of(dump, resolved.context), report, chosen)
     view = CostView(found, report, file.path, limit)
+    if resolved.context.stages > 1 and os.path.isdir(path):
+        view = _slowest(path, resolved.context, chosen, graph, view)
+        found = view.cost
     output = Output(output_file)
     if format is Format.json:
         output.write(json_text(cost_object(view)) + "\n")
@@ -90,6 +100,30 @@ def _cost(
 
 
 command = context_command("cost", _cost)
+
+
+def _slowest(
+    path: str, context: ParallelContext, machine: Machine, graph: int | None, view: CostView
+) -> CostView:
+    """The slowest stage of those that left a begin dump, with all of them."""
+    from irtool.cli.recover_inputs import begins_of
+    from irtool.planning.cost_report import step_cost
+    from irtool.planning.plan_structure import structure_of
+    from irtool.render.cost import CostView
+
+    made: list[tuple[float, int, CostView]] = []
+    for stage, dump in begins_of(path, context, graph).items():
+        own = replace(context, rank=stage * context.stage_size)
+        report = check(dump, own)
+        if report.operators:
+            cost = step_cost(structure_of(dump, own), report, machine)
+            title = f"{path}, stage {stage}"
+            made.append((cost.seconds, stage, CostView(cost, report, title, view.limit)))
+    made.sort(key=lambda each: (-each[0], each[1]))
+    if len(made) < 2:
+        return view
+    stages = tuple((stage, each.cost) for _, stage, each in made)
+    return replace(made[0][2], stages=stages)
 
 
 def _need_numpy() -> None:

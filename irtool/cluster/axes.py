@@ -80,6 +80,26 @@ def axes(found: Sequence[Collective]) -> dict[Node, Axis]:
     return axis_of
 
 
+def axis_of_ranks(
+    ranks: Iterable[int], sharing: Iterable[frozenset[int]], products: Iterable[frozenset[int]]
+) -> Axis:
+    """The axis that a group of ranks stands for.
+
+    Args:
+        ranks: the group.
+        sharing: groups that sum gradients or share weights.
+        products: groups that sum what products of matrices leave.
+    """
+    shared = set(sharing)
+    smallest = tuple(group for group in shared if not any(other < group for other in shared))
+    return _by_ranks(frozenset(ranks), _Evidence(smallest, frozenset(products)))
+
+
+def sums_product(op: str) -> bool:
+    """Whether an operator multiplies matrices, so that what it sums is tensor parallel."""
+    return _PRODUCT.search(op) is not None
+
+
 def _evidence(found: Iterable[Collective]) -> _Evidence:
     shared: set[frozenset[int]] = set()
     tensor: set[frozenset[int]] = set()

@@ -13,12 +13,14 @@ from irtool.planning.cost_chains import chain_seconds
 from irtool.planning.cost_tables import kept_bytes
 from irtool.planning.cost_weights import priced_weight
 from irtool.planning.costs import (
+    BACKWARD_WORK,
     CAUSES,
     Cause,
     Communication,
     chain_communications,
     compute_seconds,
     item_bytes,
+    operations_of,
     operator_communications,
     seconds_of,
 )
@@ -37,7 +39,9 @@ from irtool.sharding.operator import Strategy
 class CostItem:
     """One operator, edge or weight. ``node`` is the operator, or the edge's consumer.
 
-    ``seconds`` by cause; ``communications`` in the order of the step's phases.
+    ``seconds`` by cause; ``communications`` in the order of the step's phases. ``operations``: of
+    the whole step. ``again``: seconds that recomputing it takes, of operators that the network
+    marks for it; no part of ``seconds``.
     """
 
     kind: str
@@ -47,6 +51,8 @@ class CostItem:
     communications: tuple[Communication, ...]
     producer: Node | None = None
     strategy: Strategy | None = None
+    operations: int = 0
+    again: float = 0.0
 
     @property
     def total(self) -> float:
@@ -100,6 +106,23 @@ class StepCost(Shown):
             for cause, seconds in item.seconds.items():
                 found[cause] += seconds
         return found
+
+    @property
+    def operations(self) -> int:
+        """Operations of a step on one device, the backward pass included."""
+        return sum(item.operations for item in self.items)
+
+    @property
+    def recompute_seconds(self) -> float:
+        """What recomputing adds to the step, where the network asks for it; not in ``seconds``."""
+        return sum(item.again for item in self.items)
+
+    @property
+    def hidden_at_best(self) -> float:
+        """Seconds of gradient sums that the arithmetic of the backward pass could hide."""
+        shares = self.shares
+        back = BACKWARD_WORK / (1 + BACKWARD_WORK) if self.differentiates else 0.0
+        return min(shares["gradients"], shares["compute"] * back)
 
     @property
     def by_link(self) -> dict[str, float]:
@@ -184,8 +207,20 @@ def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> C
     }
     if communications:
         seconds["operator collectives"] = seconds_of(communications)
+    work = 1 + BACKWARD_WORK if gradient else 1
+    again = 0.0
+    if gradient and item.node.attribute("recompute") is True:
+        forward = [each for each in communications if each.phase == "forward"]
+        again = seconds["compute"] / work + seconds_of(forward)
     return CostItem(
-        "operator", item.node, item.op, seconds, tuple(communications), strategy=item.strategy
+        "operator",
+        item.node,
+        item.op,
+        seconds,
+        tuple(communications),
+        strategy=item.strategy,
+        operations=work * operations_of(call, item.judgement),
+        again=again,
     )
 
 

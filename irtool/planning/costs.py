@@ -172,7 +172,7 @@ def compute_seconds(
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
         return LAUNCH_SECONDS
-    operations = flops_of(call.op, _tensors(call, inputs, outputs)) or 0
+    operations = operations_of(call, judgement)
     dtype = call.tensors[0].dtype if call.tensors else ""
     arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
     touched = sum(
@@ -185,6 +185,14 @@ def compute_seconds(
     traffic = touched / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
     once = max(arithmetic, traffic, LAUNCH_SECONDS)
     return once * (1 + BACKWARD_WORK if gradient else 1)
+
+
+def operations_of(call: OperatorCall, judgement: Judgement) -> int:
+    """Operations of an operator on its slices, forward; 0 where nobody knows."""
+    inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
+    if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
+        return 0
+    return flops_of(call.op, _tensors(call, inputs, outputs)) or 0
 
 
 def _tensors(call: OperatorCall, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> Tensors:

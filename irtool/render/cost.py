@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irtool.ir.node import Node
+from irtool.planning.cost_axes import axis_costs
 from irtool.planning.cost_report import CostItem, StepCost
 from irtool.planning.costs import ASSUMPTIONS
 from irtool.render.tables import (
@@ -34,12 +35,16 @@ LEVERS = {
 
 @dataclass(frozen=True, eq=False)
 class CostView:
-    """A step's cost, and the report that it was made from."""
+    """A step's cost, and the report that it was made from.
+
+    ``stages``: the cost of each stage of a pipeline, the slowest first; ``cost`` is that one's.
+    """
 
     cost: StepCost
     report: Report
     path: str
     limit: int | None = None
+    stages: tuple[tuple[int, StepCost], ...] = ()
 
 
 def seconds_text(seconds: float) -> str:
@@ -76,7 +81,9 @@ def cost_document(view: CostView) -> Document:
     """The answer, shares, and the dearest parts."""
     cost = view.cost
     document = Document([Heading(f"{view.path}: {answer_text(view)}"), Facts(_facts(view))])
-    document.add(shares_table(cost), links_table(cost), dearest_table(view))
+    if view.stages:
+        document.add(stages_table(view))
+    document.add(shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
     document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:5]))
     document.add(*(Note(f"assumed: {text}") for text in (*ASSUMPTIONS, *_of_machine(cost))))
     return document
@@ -102,8 +109,7 @@ def answer_text(view: CostView) -> str:
 
 def _facts(view: CostView) -> list[tuple[str, str]]:
     cost, memory = view.cost, view.cost.memory
-    work = cost.shares["compute"] * (2 / 3 if cost.differentiates else 0)
-    hidden = min(cost.shares["gradients"], work)
+    hidden = cost.hidden_at_best
     facts = [
         ("devices", f"{view.report.devices}, seen from rank {view.report.context.rank}"),
         ("machine", f"{cost.machine.name}; only ratios of times mean something"),
@@ -114,14 +120,45 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
             f"{bytes_text(memory.activations)} results kept",
         ),
     ]
-    if hidden:
-        facts.append(
-            (
-                "could be hidden",
-                f"{seconds_text(hidden)} of gradient sums behind the backward pass, at best",
+    if cost.operations:
+        facts.append(("arithmetic", f"{count_text(cost.operations)}FLOP a device and step"))
+    communicated = sum(seconds for cause, seconds in cost.shares.items() if cause in EXPOSED)
+    if communicated:
+        exposed = f"{seconds_text(communicated)} if nothing is hidden"
+        if hidden:
+            exposed += (
+                f"; {seconds_text(communicated - hidden)} if gradient sums hide behind the "
+                "backward pass as well as they can"
             )
-        )
+        facts.append(("communication", exposed))
+    if cost.recompute_seconds:
+        more = seconds_text(cost.recompute_seconds)
+        facts.append(("recomputation", f"{more} more, of what the network marks for it"))
+    stages = view.report.context.stages
+    if stages > 1:
+        facts.append(("pipeline", pipeline_text(stages)))
     return facts
+
+
+def pipeline_text(stages: int) -> str:
+    """The bubble of the usual schedules, by micro-batches."""
+    shares = ", ".join(
+        f"{100 * (stages - 1) / (count + stages - 1):.0f} % with {count}"
+        for count in (stages, 4 * stages)
+    )
+    return f"1 of {stages} stages; idle at least {shares} micro-batches (irtool pipeline says more)"
+
+
+def count_text(number: float) -> str:
+    """``1.25 T``."""
+    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if number >= scale:
+            return f"{number / scale:.3g} {unit}"
+    return f"{number:.0f} "
+
+
+EXPOSED = ("operator collectives", "redistribution", "gradients", "optimizer parallel")
+"""Causes that communicate."""
 
 
 def shares_table(cost: StepCost) -> Table:
@@ -135,6 +172,43 @@ def shares_table(cost: StepCost) -> Table:
         text_column("cause"), number_column("time"), number_column("share"), text_column("lever"),
     ]  # fmt: skip
     return Table("Where a step goes", columns, rows)
+
+
+def stages_table(view: CostView) -> Table:
+    """The stages of a pipeline, the slowest first."""
+    rows = [
+        [
+            stage,
+            seconds_text(cost.seconds),
+            share_text(cost.shares["compute"], cost.seconds),
+            bytes_text(cost.memory.total),
+        ]
+        for stage, cost in view.stages
+    ]
+    columns = [
+        number_column("stage"), number_column("time"), number_column("compute"),
+        number_column("memory"),
+    ]  # fmt: skip
+    return Table("Stages, the slowest first", columns, rows)
+
+
+def axes_table(cost: StepCost) -> Table:
+    """Communication by axis of parallelism."""
+    rows = [
+        [
+            each.axis,
+            each.count,
+            seconds_text(each.seconds),
+            share_text(each.seconds, cost.seconds),
+            bytes_text(each.received),
+        ]
+        for each in axis_costs(cost)
+    ]
+    columns = [
+        text_column("axis"), number_column("count"), number_column("time"),
+        number_column("share"), number_column("a device receives"),
+    ]  # fmt: skip
+    return Table("Communication by axis", columns, rows)
 
 
 def links_table(cost: StepCost) -> Table:
@@ -198,6 +272,14 @@ def cost_object(view: CostView) -> dict[str, object]:
         },
         "shares": dict(cost.shares),
         "links": cost.by_link,
+        "axes": {each.axis: each.seconds for each in axis_costs(cost)},
+        "hidden_at_best": cost.hidden_at_best,
+        "flop": cost.operations,
+        "recompute_seconds": cost.recompute_seconds,
+        "stages": [
+            {"stage": stage, "seconds": each.seconds, "shares": dict(each.shares)}
+            for stage, each in view.stages
+        ],
         "communication": communication_object(cost),
         "memory_bytes": memory_object(cost),
         "operators": [item_object(item) for item in cost.items if item.kind == "operator"],

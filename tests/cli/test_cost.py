@@ -35,6 +35,28 @@ def test_shares_add_up_to_the_step(capsys: pytest.CaptureFixture[str], samples: 
     assert memory["total"] == sum(n for key, n in memory.items() if key != "total")
 
 
+def test_axes_hold_all_communication(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "json")
+    found = json.loads(out)
+    communicated = sum(found["links"].values())
+    assert sum(found["axes"].values()) == pytest.approx(communicated)
+    assert found["axes"]["tensor"] > 0
+    assert found["axes"]["data"] >= found["shares"]["gradients"] > 0
+    assert 0 < found["hidden_at_best"] <= found["shares"]["gradients"]
+
+
+def test_of_a_pipeline_the_slowest_stage_is_shown(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, _ = run(capsys, samples / "pipeline_run", "-f", "json")
+    assert status == 0
+    found = json.loads(out)
+    seconds = [stage["seconds"] for stage in found["stages"]]
+    assert len(seconds) == 2
+    assert seconds == sorted(seconds, reverse=True)
+    assert found["cost"]["before"] == seconds[0]
+
+
 def test_a_refused_network_is_priced_and_said_to_be(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
