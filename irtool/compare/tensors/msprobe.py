@@ -26,6 +26,7 @@ _MODULE = re.compile(
     r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
     r"\.(?P<way>forward|backward|parameters_grad)(?:\.(?P<call>\d+))?"
 )
+_SMALL = 1 << 20
 _DATA = re.compile(r'"data"\s*:\s*\{')
 _KEY = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
 _FRAME = re.compile(r"File (?P<file>.+?),? line (?P<line>\d+),? in ")
@@ -37,6 +38,8 @@ def load_json(path: str) -> Any:
     """A JSON file, NaN and Infinity allowed; the quick reader is taken where it is installed."""
     with open(path, "rb") as stream:
         data = stream.read()
+    if len(data) < _SMALL:
+        return json.loads(data)  # quicker than to import the other one
     try:
         import orjson
     except ImportError:
@@ -141,7 +144,7 @@ class _Reader:
         inputs: list[int] = []
         outputs: list[int] = []
         parameters: list[int] = []
-        if ".parameters_grad" in name:
+        if is_module and ".parameters_grad" in name:
             for key, values in entry.items():
                 self._walk(values, f"{key}.grad", outputs, attributes)
         else:
@@ -149,8 +152,9 @@ class _Reader:
             named = entry.get("input_kwargs")
             if named:
                 self._walk(named, "input", inputs, attributes)
-            for key, value in _items(entry.get("parameters")):
-                self._walk(value, key, parameters, attributes)
+            if is_module:
+                for key, value in _items(entry.get("parameters")):
+                    self._walk(value, key, parameters, attributes)
             self._walk(entry.get("output"), "output", outputs, attributes)
         if is_module:
             inputs += parameters
@@ -238,9 +242,17 @@ class _Reader:
             mean,
             norm,
             _broken(figures[0], figures[1]),
-            [_checksum(leaf) for leaf in leaves],
+            self._checksums(),
             self._files(),
         )
+
+    def _checksums(self) -> list[str]:
+        """Whatever kind there is; of scalars it may be the number itself."""
+        leaves = self._leaves
+        if not any("md5" in leaf or "xor" in leaf for leaf in leaves):
+            return [""] * len(leaves)
+        given = [leaf.get("md5", leaf.get("xor")) for leaf in leaves]
+        return ["" if each is None else str(each) for each in given]
 
     def _files(self) -> list[str]:
         folder = self._folder
@@ -275,12 +287,6 @@ def _label(label: str, place: int) -> str:
 @lru_cache(maxsize=4096)
 def _parameter_labels(type_: str) -> frozenset[str]:
     return frozenset(f"input.{place}" for place in parameter_places(type_))
-
-
-def _checksum(leaf: dict[str, Any]) -> str:
-    """Whatever kind of checksum there is; of scalars it may be the number itself."""
-    found = leaf.get("md5", leaf.get("xor"))
-    return "" if found is None else str(found)
 
 
 def _shapes(values: list[Any]) -> list[tuple[int, ...]]:
