@@ -44,24 +44,32 @@ class Prices:
 
     def of(self, source: TensorLayout, target: TensorLayout, item_bytes: int) -> Price | None:
         """What turning ``source`` into ``target`` costs; None: it cannot be done."""
-        return self._known((_standard(source), _standard(target)), source, target, item_bytes)
-
-    def reshaped(self, source: TensorLayout, target: TensorLayout, item_bytes: int) -> Price | None:
-        """The same around a Reshape, where shapes count."""
-        shapes = (source.tensor_shape, target.tensor_shape, item_bytes)
-        key = (_standard(source), _standard(target), shapes)
-        return self._known(key, source, target, item_bytes)
-
-    def _known(
-        self, key: tuple[object, ...], source: TensorLayout, target: TensorLayout, item_bytes: int
-    ) -> Price | None:
+        key = (standard(source), standard(target))
         if key not in self.known:
-            self.known[key] = self._price(source, target, item_bytes)
+            moved = self._moved(source, target)
+            self.known[key] = None if moved is None else _edge_price(moved, item_bytes)
         return self.known[key]
 
-    def _price(self, source: TensorLayout, target: TensorLayout, item_bytes: int) -> Price | None:
+    def reshaped(
+        self, source: TensorLayout, target: TensorLayout, item_bytes: int, is_batch: bool
+    ) -> Price | None:
+        """The same around a Reshape; splitting the batch over all devices wins ties there."""
+        moved = self._moved(source, target)
+        if moved is None:
+            return None
+        forward, backward, computation = (part * item_bytes for part in moved)
+        communication = forward + backward
+        if is_batch:
+            communication -= communication > 1
+            computation -= computation > 1
+        return Price(practical(communication), computation)
+
+    def _moved(
+        self, source: TensorLayout, target: TensorLayout
+    ) -> tuple[float, float, float] | None:
+        """Elements that are moved forward and backward, and computed."""
         if source.tensor_shape == target.tensor_shape and source.same_as(target):
-            return Price()
+            return 0.0, 0.0, 0.0
         try:
             steps = infer(
                 source, target, self.ranks, self.ranks[0],
@@ -78,11 +86,15 @@ class Prices:
             forward += one[0]
             backward += one[1]
             computation += one[2]
-        communication = practical(forward * item_bytes) + practical(backward * item_bytes)
-        return Price(communication, computation * item_bytes)
+        return forward, backward, computation
 
 
-def _standard(layout: TensorLayout) -> tuple[object, ...]:
+def _edge_price(moved: tuple[float, float, float], item_bytes: int) -> Price:
+    forward, backward, computation = (part * item_bytes for part in moved)
+    return Price(practical(forward) + practical(backward), computation)
+
+
+def standard(layout: TensorLayout) -> tuple[object, ...]:
     """The device matrix and the tensor map without what splits nothing."""
     matrix = layout.device_matrix
     kept: list[int] = []

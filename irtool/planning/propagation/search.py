@@ -12,6 +12,7 @@ from irtool.planning.propagation.choices import Choice as Option
 from irtool.planning.propagation.choices import Choices
 from irtool.planning.propagation.network import Vertex, vertices_of
 from irtool.planning.propagation.prices import Prices
+from irtool.planning.propagation.reshapes import Reshapes
 from irtool.planning.propagation.spread import DATASET, Spread
 from irtool.planning.recursive.cut_costs import NotSearchable
 from irtool.planning.recursive.search import NO_STRATEGY, Choice
@@ -40,13 +41,16 @@ def search(analysis: Analysis, pinned: Mapping[Node, Strategy] | None = None) ->
     if not configured:
         raise NotSearchable("no operator is configured, and there is no dataset")
     alone = frozenset(vertex for vertex in vertices if _is_alone(analysis, vertex))
+    ranks = tuple(analysis.context.stage_ranks)
+    prices = Prices(ranks, analysis.context.enable_alltoall)
     spread = Spread(
         vertices,
         choices,
-        Prices(tuple(analysis.context.stage_ranks), analysis.context.enable_alltoall),
+        prices,
         configured,
         outs,
         alone,
+        Reshapes(prices, len(ranks)),
     )
     spread.run()
     strategies: dict[Node, Strategy] = {}

@@ -7,12 +7,13 @@ after it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from irtool.planning.propagation.choices import Choice, Choices, holds
+from irtool.planning.propagation.choices import Choice, Choices
 from irtool.planning.propagation.network import Edge, Vertex
 from irtool.planning.propagation.prices import Price, Prices
+from irtool.planning.propagation.reshapes import Reshapes, equal
 from irtool.planning.propagation.weights import agree_on_weights
 from irtool.sharding.layout import TensorLayout
 from irtool.sharding.operator import Strategy
@@ -42,6 +43,7 @@ class Spread:
     configured: dict[Vertex, Choice]
     outs: Mapping[Vertex, Strategy]
     alone: frozenset[Vertex]
+    reshapes: Reshapes
     options: dict[Vertex, list[Choice]] = field(default_factory=dict[Vertex, list[Choice]])
     chosen: dict[Vertex, Choice] = field(default_factory=dict[Vertex, Choice])
     reshaped: dict[Vertex, tuple[TensorLayout, TensorLayout]] = field(
@@ -58,6 +60,9 @@ class Spread:
             if vertex.op != "Reshape":
                 self.options[vertex] = [given] if given else list(self.choices.of(vertex))
         self._configure_casts()
+        for vertex in sorted(self.vertices, key=lambda vertex: vertex.place):
+            if vertex.op == "Reshape":
+                self.reshapes.add(vertex, self._first)
         order = sorted(self.configured, key=lambda vertex: vertex.place)
         for at, vertex in enumerate(order):
             following = order[at + 1].place if at + 1 < len(order) else None
@@ -160,7 +165,7 @@ class Spread:
                 return False
             wanted = self.reshaped[current][0]
             choice = next(
-                (each for each in self.options[other] if holds(each.outputs, edge.output, wanted)),
+                (each for each in self.options[other] if equal(each.outputs[edge.output], wanted)),
                 None,
             )
         else:
@@ -190,17 +195,7 @@ class Spread:
     def _into_reshape(self, edge: Edge) -> bool:
         """A Reshape behind a result: to a layout that its users may take, without moving data."""
         layout = self.chosen[edge.source].outputs[edge.output]
-        if not any(holds(each.outputs, edge.output, layout) for each in self._first(edge.source)):
-            return False
-        targets = [
-            choice.inputs[use.tensor]
-            for use in edge.target.behind
-            if use.target.op != "Reshape"
-            for choice in self._first(use.target)
-            if use.tensor < len(choice.inputs)
-        ]
-        found = self._cheapest(((layout, target) for target in targets), edge.element)
-        return self._reshape(edge.target, found)
+        return self._reshape(edge.target, self.reshapes.onward(edge.target, layout))
 
     def _back_into_reshape(self, edge: Edge) -> bool:
         """A Reshape before an operand: from a layout that its producer may leave."""
@@ -209,14 +204,7 @@ class Spread:
                 self.visited.add(edge.source)
             return False
         layout = self.chosen[edge.target].inputs[edge.tensor]
-        sources = [
-            choice.outputs[use.output]
-            for use in edge.source.before[:1]
-            if use.source.op != "Reshape"
-            for choice in self._first(use.source)
-        ]
-        found = self._cheapest(((source, layout) for source in sources), edge.element)
-        return self._reshape(edge.source, found)
+        return self._reshape(edge.source, self.reshapes.backward(edge.source, layout))
 
     def _out_of_reshape(self, edge: Edge) -> bool:
         if edge.target.op in ENDS:
@@ -226,7 +214,7 @@ class Spread:
             return False
         layout = self.reshaped[edge.source][1]
         options = self.options[edge.target]
-        choice = next((each for each in options if holds(each.inputs, edge.tensor, layout)), None)
+        choice = next((each for each in options if equal(each.inputs[edge.tensor], layout)), None)
         if choice is None:
             return False
         self.give(edge.target, choice)
@@ -238,22 +226,6 @@ class Spread:
         self.reshaped[vertex] = found
         self.visited.add(vertex)
         return True
-
-    def _cheapest(
-        self, pairs: Iterable[tuple[TensorLayout, TensorLayout]], element: int
-    ) -> tuple[TensorLayout, TensorLayout] | None:
-        """The pair with the least communication; of those with none, the least computation."""
-        best: tuple[TensorLayout, TensorLayout] | None = None
-        least: tuple[float, float] | None = None
-        for pair in pairs:
-            price = self.prices.reshaped(*pair, element)
-            if price is None:
-                continue
-            free = price.communication == 0
-            key = (price.communication, price.computation if free else 0.0)
-            if least is None or key < least:
-                best, least = pair, key
-        return best
 
     def _first(self, vertex: Vertex) -> Sequence[Choice]:
         """What a vertex could be given before the propagation began."""
