@@ -95,7 +95,8 @@ def _of_run(asked: Asked, path: str) -> Read:
     if asked.rank is not None or partial:
         classes: list[tuple[int, ...]] = [(rank,) for rank in compilations]
     else:
-        classes = [item.ranks for item in run.classes(asked.graph)]
+        alike = (item.ranks for item in run.classes(asked.graph))
+        classes = [kept for ranks in alike if (kept := tuple(r for r in ranks if r in files))]
     unread: list[Problem] = []
     readable: list[tuple[tuple[int, ...], Dump]] = []
     for ranks in classes:

@@ -90,9 +90,13 @@ def _of_classes(run: Run, graph: int | None) -> list[RankDump]:
     compilations = run.across_ranks(graph)
     _tell(run.compilation(graph))
     found: list[RankDump] = []
+    validated = any(one.main.name == "validate" for one in compilations.values())
     for one in run.classes(graph):
         if one.file is None:
             note(f"rank {ranks_text(one.ranks)}: no dump that can be read")
+            continue
+        if validated and compilations[one.representative].main.name != "validate":
+            note(f"rank {ranks_text(one.ranks)}: no validate dump, left out")
             continue
         found.append(_read_compilation(run, compilations[one.representative], one.ranks))
     if not found:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irtool.cli.begin import BEGIN, context_of, find_begin
 from irtool.cli.comm_inputs import VALIDATE, Asked, read_cluster
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, resolve
+from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
 from irtool.cli.inputs import read_input
 from irtool.cli.memory_inputs import RankDump, layout_of
 from irtool.cli.report import Failure, report_problems
@@ -68,7 +68,7 @@ def read_run(
     if later is not None:
         return later
     file = find_begin(path, arguments.rank, graph)
-    context = context_of(file, arguments, configuration).context
+    context = _context(path, file, arguments, configuration, graph)
     begins = _stages(path, file, context, graph)
     cluster = _cluster(path, file.path, context, graph)
     if cluster is None:
@@ -76,6 +76,48 @@ def read_run(
     else:
         notes = _missing_ranks(cluster, context)
     return Inputs(context, begins, cluster, notes)
+
+
+def _context(
+    path: str,
+    file: InputFile,
+    arguments: ContextArguments,
+    configuration: Configuration,
+    graph: int | None,
+) -> ParallelContext:
+    """Devices and options: as anybody says, else as the last dumps of all ranks show."""
+    try:
+        resolved = context_of(file, arguments, configuration)
+    except Failure as failure:
+        if failure.code != NO_DEVICES or not os.path.isdir(path):
+            raise
+        cluster = read_cluster(Asked([path], arguments.rank, graph)).cluster
+        if cluster.partial:
+            raise
+        return _seen_context(cluster, arguments, configuration)
+    if "pipeline_stages" in resolved.origins:
+        return resolved.context
+    return _with_stages(file, resolved.context, arguments, configuration)
+
+
+def _with_stages(
+    file: InputFile,
+    context: ParallelContext,
+    arguments: ContextArguments,
+    configuration: Configuration,
+) -> ParallelContext:
+    """The context with the stages that Send and Receive show, where nobody says how many.
+
+    Raises:
+        Failure: there is a pipeline, and nothing shows how many stages it has.
+    """
+    rank = file.rank if file.rank is not None else context.rank
+    given = replace(arguments, given={**arguments.given, "device_num": context.devices})
+    layout = layout_of([RankDump(file.path, rank, (rank,), _read(file.path))], given, configuration)
+    if layout.stages is None:
+        hint = "--stages 4"
+        raise Failure("how many stages are there? The dump has a pipeline", file.path, hint=hint)
+    return replace(context, stages=layout.stages)
 
 
 def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
@@ -137,6 +179,22 @@ def _only_later(
     cluster = read_cluster(asked).cluster
     if cluster.partial:
         return None
+    context = _seen_context(cluster, arguments, configuration)
+    notes = [
+        "there is no begin dump: which ranks hold the same is read off the collectives of the "
+        "validate dumps, and layouts are not known"
+    ]
+    return Inputs(context, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
+
+
+def _seen_context(
+    cluster: Cluster, arguments: ContextArguments, configuration: Configuration
+) -> ParallelContext:
+    """Devices and stages as the last dumps of some ranks show them, where nobody says them.
+
+    Raises:
+        Failure: they do not show how many devices there are.
+    """
     dumps = [
         RankDump(one.path, rank, (rank,), one.program.dump)
         for rank, one in ((each[0], cluster.ranks[each[0]]) for each in cluster.classes)
@@ -150,12 +208,7 @@ def _only_later(
         values["pipeline_stages"] = layout.stages
     values.pop("global_rank", None)
     said = ContextArguments(values, arguments.file)
-    context = resolve(said, configuration, dumps[0].path).context
-    notes = [
-        "there is no begin dump: which ranks hold the same is read off the collectives of the "
-        "validate dumps, and layouts are not known"
-    ]
-    return Inputs(context, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
+    return resolve(said, configuration, dumps[0].path).context
 
 
 def _has_begin(path: str, graph: int | None) -> bool:

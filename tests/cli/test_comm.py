@@ -297,3 +297,14 @@ def test_a_dump_that_communicates_nothing_is_fine(here: Path, command: str) -> N
 def test_device_numbers_that_no_cluster_has_are_refused(here: Path, devices: str) -> None:
     text = errors("groups", here / "gpt/20_validate_0080.ir", "--devices", devices)
     assert "divisible by 8" in text
+
+
+@pytest.mark.parametrize("command", ["groups", "hang", "reuse", "fuse"])
+def test_ranks_without_a_validate_dump_are_left_out(
+    samples: Path, tmp_path: Path, command: str
+) -> None:
+    shutil.copytree(samples / "pipeline_run", tmp_path / "run")
+    (tmp_path / "run/rank_0/20_validate_0080.ir").unlink()
+    status = 0 if command in ("reuse", "fuse") else 1
+    text = run(command, tmp_path / "run", status=status)
+    assert "internal error" not in text

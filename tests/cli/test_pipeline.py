@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_one_rank_alone_says_what_it_cannot_know(irtool: Run) -> None:
     assert ran.status == 1
     assert "no dump of stage 0, 2, 3" in ran.output
     assert irtool(f"{FOUR}/rank_1/20_validate_0080.ir.xz", "--allow-unknown").status == 0
+
+
+def test_a_stage_without_a_validate_dump_is_left_out(irtool: Run, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "samples/pipeline_run", tmp_path / "run")
+    (tmp_path / "run/rank_0/20_validate_0080.ir").unlink()
+    ran = irtool(str(tmp_path / "run"))
+    assert "rank 0: no validate dump, left out" in ran.errors
+    assert "no dump of stage 0" in ran.output
+    assert "the run would hang" not in ran.output
 
 
 def test_json_follows_its_schema(irtool: Run) -> None:

@@ -187,3 +187,30 @@ def test_nothing_can_be_compared_with_validate_dumps(
     status, _, err = run(capsys, only_validate, "--grown", samples / "pipeline_run")
     assert status == 2
     assert "without a begin dump of the run there is nothing to compare with" in err
+
+
+def test_devices_and_stages_are_seen_where_nobody_says_them(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    for rank in (0, 4):
+        folder = tmp_path / f"rank_{rank}"
+        folder.mkdir()
+        for path in (samples / f"pipeline_run/rank_{rank}").glob("*.ir"):
+            shutil.copy(path, folder / path.name)
+    for arguments in ((), ("--devices", 8)):
+        _, out, err = run(capsys, tmp_path, *arguments, "--format", "json")
+        assert "2 stages of 4 devices, as Send and Receive show" in err
+        assert json.loads(out)["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+
+
+def test_ranks_without_their_last_dump_are_left_out(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(samples / "pipeline_run", tmp_path / "run")
+    (tmp_path / "run/rank_0/20_validate_0080.ir").unlink()
+    status, out, err = run(capsys, tmp_path / "run", "--format", "json")
+    assert status == 0
+    assert "rank 0: no validate dump, left out" in err
+    found = json.loads(out)
+    assert found["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert found["classes"] == [[4]]
