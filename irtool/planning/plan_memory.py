@@ -10,7 +10,8 @@ is closed by mixing the two: the layers of one up to some operator, those of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -22,6 +23,10 @@ from irtool.planning.plan_search import Found, Search
 
 _PRICES = 40
 """Prices that are tried at most."""
+_BRANCHES = 60
+"""Parts of the choices that are searched apart where bound and choice are not close."""
+_CLOSE = 0.009
+"""Part of the bound that is close."""
 _SWEEPS = 20
 """Passes over all operators that look for a cheaper single change."""
 
@@ -148,7 +153,7 @@ class Limited:
         room = float(limit)
         best: Choice | None = None
         for _ in range(4):
-            found, reached = self._within(first, smallest, room)
+            found, reached = self._searched(first, smallest, room)
             bound = max(bound, reached) if room == limit else bound
             if self.all_bytes(found) <= limit and (best is None or found.seconds < best.seconds):
                 best = found
@@ -161,24 +166,93 @@ class Limited:
         best = best or smallest
         return _bounded(best, min(bound, best.seconds))
 
+    def _searched(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float]:
+        """A choice of at most so many bytes, and a bound: branch and bound around ``_within``.
+
+        What differs most in bytes between the two choices that tie is divided: either few bytes
+        there, or many.
+        """
+        best, bound, ends = self._within(over, under, room)
+        number = 0
+        queue: list[tuple[float, int, Limited, tuple[Choice, Choice]]] = [(bound, 0, self, ends)]
+        while queue and number < _BRANCHES:
+            bound = queue[0][0]
+            if best.seconds <= bound * (1 + _CLOSE):
+                break
+            _, _, node, ends = heapq.heappop(queue)
+            for part in node.halves(ends):
+                number += 1
+                try:
+                    first, smallest = part.at(0.0), part._smallest()
+                except CannotPlan:
+                    continue
+                if smallest.held > room or not smallest.seconds < inf:
+                    continue
+                if first.held <= room:
+                    found, reached, ties = first, first.bound + self.model.constant, (first, first)
+                else:
+                    found, reached, ties = part._within(first, smallest, room)
+                best = min(best, found, key=lambda each: each.seconds)
+                if reached < best.seconds * (1 - 1e-9) and ties[0] is not ties[1]:
+                    heapq.heappush(queue, (max(bound, reached), number, part, ties))
+        if not queue:
+            return best, best.seconds
+        return best, min(best.seconds, queue[0][0])
+
+    def halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
+        """The same search with few bytes for one operator, and with many."""
+        over, under = ends
+
+        def bytes_of(each: Choice, at: int) -> float:
+            return float(self.ways[at].held[each.ways[at]][each.choices[at]])
+
+        at = max(
+            range(len(self.ways)), key=lambda at: abs(bytes_of(over, at) - bytes_of(under, at))
+        )
+        edge = (bytes_of(over, at) + bytes_of(under, at)) / 2
+        own = self.ways[at]
+        for keep in (True, False):
+            seconds = tuple(
+                np.where((held <= edge) == keep, each, inf)
+                for each, held in zip(own.seconds, own.held, strict=True)
+            )
+            ways = list(self.ways)
+            ways[at] = Ways(seconds, own.held)
+            yield Limited(self.search, ways, self.overhead)
+
     def _smallest(self) -> Choice:
         """The choice with the fewest bytes."""
         held: dict[int, Floats] = {}
         for each in self.ways:
             if id(each) not in held:
-                held[id(each)] = np.min(np.stack(each.held), axis=0)
-        sizes = [len(each) for each in self.model.candidates]
-        unary = [held[id(each)] for each in self.ways]
-        choices = solve(sizes, unary, self.model.equal).choices
+                sizes = [
+                    np.where(np.isinf(s), inf, h)
+                    for s, h in zip(each.seconds, each.held, strict=True)
+                ]
+                held[id(each)] = np.min(np.stack(sizes), axis=0)
+        counts = [len(each) for each in self.model.candidates]
+        while True:
+            unary = self.search.allowed(tuple(held[id(each)] for each in self.ways))
+            choices = solve(counts, unary, self.model.equal).choices
+            if not self.search.refuse(choices):
+                break
         self.search.refine(choices)
         picked = tuple(
-            int(np.argmin([bytes_[choice] for bytes_ in each.held]))
+            min(
+                range(len(each.held)),
+                key=lambda way, each=each, choice=choice: (
+                    bool(np.isinf(each.seconds[way][choice])),
+                    float(each.held[way][choice]),
+                ),
+            )
             for each, choice in zip(self.ways, choices, strict=True)
         )
         return self.choice(choices, picked)
 
-    def _within(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float]:
-        """A choice of at most so many bytes, and a bound.
+    def _within(
+        self, over: Choice, under: Choice, room: float
+    ) -> tuple[Choice, float, tuple[Choice, Choice]]:
+        """A choice of at most so many bytes, a bound, and the two choices that tie there.
 
         Args:
             over: the fastest choice, too large.
@@ -214,7 +288,7 @@ class Limited:
                     best = mixed
         if best.seconds > bound * (1 + 1e-6):
             best = self._polished(best, room)
-        return best, bound
+        return best, bound, (over, under)
 
     # -- closing the gap -----------------------------------------------------------------------
 
@@ -238,6 +312,8 @@ class Limited:
         inside = set(order[: best[1]])
         mixed = [(first if at in inside else then).choices[at] for at in range(len(first.choices))]
         ways = [(first if at in inside else then).ways[at] for at in range(len(first.ways))]
+        if self.search.refuse(tuple(mixed)):
+            return None
         if self.search.refine(tuple(mixed)):
             found = self.choice(mixed, ways)
             return found if found.held <= room else None
@@ -252,6 +328,9 @@ class Limited:
             changed = False
             for at, ways in enumerate(self.ways):
                 around = self._around(at, choices, beside)
+                refused = self.search.refused.get(id(self.model.candidates[at]))
+                if refused is not None:
+                    around = around + refused
                 own = float(ways.held[picked[at]][choices[at]])
                 now = float(around[choices[at]] + ways.seconds[picked[at]][choices[at]])
                 best = now - 1e-12
@@ -264,11 +343,14 @@ class Limited:
                         own = float(size[choice])
                         choices[at], picked[at] = choice, which
                         changed = True
-            if self.search.refine(tuple(choices)):
+            new = self.search.refuse(tuple(choices))
+            if self.search.refine(tuple(choices)) or new:
                 continue
             if not changed:
                 break
         found = self.choice(choices, picked)
+        if self.search.refuse(found.choices):
+            return start
         return found if found.seconds < start.seconds and found.held <= room else start
 
     def _order(self) -> list[int]:
