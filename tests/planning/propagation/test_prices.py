@@ -44,11 +44,11 @@ def test_a_price_is_remembered_for_layouts_of_any_shape() -> None:
     assert prices.of(small, TensorLayout((8,), (-1, -1, -1), (8, 1, 1)), 4) is first
 
 
-def test_a_price_around_a_reshape_is_not() -> None:
-    prices = Prices(RANKS)
-    first = prices.reshaped(BATCH, whole(8), 4)
-    small = TensorLayout((8,), (0, -1, -1), (8, 1, 1))
-    assert prices.reshaped(small, TensorLayout((8,), (-1, -1, -1), (8, 1, 1)), 4) != first
+def test_splitting_the_batch_over_all_devices_wins_ties_around_a_reshape() -> None:
+    plain = Prices(RANKS).reshaped(BATCH, whole(4, 2), 4, False)
+    batch = Prices(RANKS).reshaped(BATCH, whole(4, 2), 4, True)
+    assert plain is not None
+    assert batch == Price(plain.communication - 1, plain.computation - 1)
 
 
 def test_layouts_of_other_sizes_have_no_price() -> None:
