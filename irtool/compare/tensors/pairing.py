@@ -80,6 +80,7 @@ class _Pairs:
         self.right: dict[int, int] = {}
         cross = left.framework != right.framework and bool(left.framework and right.framework)
         self.cross = cross or (left.kind == "msprobe" and right.kind != "msprobe")
+        self._phases: dict[tuple[int, str], list[Op]] = {}
         self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
 
     def pair(self, a: int, b: int, how: How) -> None:
@@ -103,9 +104,18 @@ class _Pairs:
         ours, theirs = self.runs[0].ops, self.runs[1].ops
         return [OpPair(ours[a], theirs[b], how) for a, (b, how) in sorted(self.left.items())]
 
-    def free(self, which: int, wanted: Callable[[Op], bool]) -> list[Op]:
+    def of_phase(self, which: int, phase: str) -> list[Op]:
+        """Operators of one phase, in their order."""
+        found = self._phases.get((which, phase))
+        if found is None:
+            found = [op for op in self.runs[which].ops if op.phase == phase]
+            self._phases[which, phase] = found
+        return found
+
+    def free(self, which: int, phase: str) -> list[Op]:
+        """Those of them that have no partner yet."""
         taken = self.right if which else self.left
-        return [op for op in self.runs[which].ops if op.index not in taken and wanted(op)]
+        return [op for op in self.of_phase(which, phase) if op.index not in taken]
 
     # -- what is known for sure
 
@@ -151,10 +161,12 @@ class _Pairs:
     def by_forward_calls(self) -> None:
         """Gradients of calls that are paired."""
         ours, theirs = self.runs[0].ops, self.runs[1].ops
+        if not self.of_phase(0, "backward"):
+            return
         calls = {ours[a].name: theirs[b].name for a, (b, _) in self.left.items() if ours[a].call}
         backward = {op.call: op.index for op in theirs if op.phase == "backward" and op.call}
-        for op in self.free(0, lambda op: op.phase == "backward" and bool(op.call)):
-            match = backward.get(calls.get(op.call, ""))
+        for op in self.free(0, "backward"):
+            match = backward.get(calls.get(op.call, "")) if op.call else None
             if match is not None:
                 self.pair(op.index, match, "gradient")
 
@@ -166,7 +178,7 @@ class _Pairs:
         for which in (0, 1):
             columns = self.runs[which].columns
             members: dict[Hashable, list[Op]] = {}
-            for op in self.free(which, lambda op: op.phase == phase):
+            for op in self.free(which, phase):
                 values = _parameter_values(op, columns)
                 if values:
                     members.setdefault((self._key(which, op), values), []).append(op)
@@ -179,7 +191,7 @@ class _Pairs:
     def by_order(self, phase: str) -> None:
         """Calls in the same order between pairs that are known."""
         for key in (self._key, self._loose_key, self._input_key):
-            if not all(self.free(which, lambda op: op.phase == phase) for which in (0, 1)):
+            if not (self.free(0, phase) and self.free(1, phase)):
                 return
             for ours, theirs in self._gaps(phase):
                 for a, b in _aligned(ours, theirs, key):
@@ -187,8 +199,7 @@ class _Pairs:
 
     def _gaps(self, phase: str) -> Iterable[tuple[list[Op], list[Op]]]:
         """Free calls of both sides between known pairs; pairs that cross others bound nothing."""
-        ours = [op for op in self.runs[0].ops if op.phase == phase]
-        theirs = [op for op in self.runs[1].ops if op.phase == phase]
+        ours, theirs = self.of_phase(0, phase), self.of_phase(1, phase)
         place = {op.index: n for n, op in enumerate(theirs)}
         anchors = [
             (n, place[self.left[op.index][0]])

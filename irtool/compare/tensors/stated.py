@@ -75,8 +75,11 @@ def measure_stated(
 def _figures(columns: Columns, places: Sequence[int]) -> _Figures:
     import numpy as np
 
+    is_all = len(places) == len(columns) and list(places) == list(range(len(columns)))
+
     def gathered(column: Sequence[float]) -> Numbers:
-        return np.array([column[place] for place in places], np.float64)
+        found = column if is_all else [column[place] for place in places]
+        return np.array(found, np.float64)
 
     most, least = gathered(columns.most), gathered(columns.least)
     # 1 where an extreme is infinite; that a figure is NaN the readers know better.
