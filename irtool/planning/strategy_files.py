@@ -19,6 +19,7 @@ from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.planning.node_names import Naming, Unsure
 from irtool.planning.plan import Plan
+from irtool.planning.plan_structure import structure_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.operator import Strategy
@@ -176,13 +177,16 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     """
     found: dict[str, Strategy] = {}
     left: list[str] = []
+    weights = structure_of(plan.dump, plan.context).parameters
+    # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
+    trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
     for item in plan.operators:
-        weight = _first_weight(item.node)
+        weight = _first_weight(item.node, trained)
         if item.after is None:
             continue
         if weight is None:
             if item.changes:
-                left.append(f"{item.node.op} in line {item.node.line} has no weight")
+                left.append(f"{item.node.op} in line {item.node.line} has no trained weight")
             continue
         if item.out_after is not None:
             left.append(f"out_strategy of {item.node.op} in line {item.node.line}")
@@ -197,8 +201,8 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     return file, tuple(left)
 
 
-def _first_weight(node: Node) -> str | None:
-    """The first operand that is a weight, behind Load, Cast and Depend."""
+def _first_weight(node: Node, among: Set[str]) -> str | None:
+    """The first operand that is one of some weights, behind Load, Cast and Depend."""
     for source in node.inputs:
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
             source = source.inputs[0]
@@ -206,6 +210,7 @@ def _first_weight(node: Node) -> str | None:
             isinstance(source, GraphParameter)
             and source.declaration is not None
             and source.declaration.has_default
+            and source.name in among
         ):
             return source.name
     return None
