@@ -1,7 +1,7 @@
 """One training step of other PyTorch networks, dumped by msprobe, with a fault or without.
 
     python benchmarks/tensors_faults_networks.py OUT [NETWORK-VARIANT...] [--level L1]
-        [--task tensor]
+        [--task tensor] [--steps 1]
 
 A variant is ``llama-eps``: a network of this file and one of its faults, healthy changes or
 ``none``.  Needs torch and mindstudio-probe.  The expected culprits stand in tensors_faults.py.
@@ -389,7 +389,7 @@ def perturbed(model: nn.Module) -> None:
             list(model.parameters())[-2].mul_(0.5)
 
 
-def run(out: str, name: str, level: str, task: str) -> None:
+def run(out: str, name: str, level: str, task: str, steps: int) -> None:
     global BUG
     network, _, BUG = name.partition("-")
     build, loss_of, kind = NETWORKS[network]
@@ -418,23 +418,27 @@ def run(out: str, name: str, level: str, task: str) -> None:
             for p in model.parameters():
                 adam.state[p]["step"] = torch.tensor(1.0)
     debugger = PrecisionDebugger(config_path=os.path.join(path, "config.json"))
-    debugger.start(model=model)
     half = {"bf16": torch.bfloat16, "bf16_step": torch.bfloat16, "fp16": torch.float16}.get(BUG)
-    if half is not None:
-        with torch.autocast("cpu", dtype=half):
+    losses: list[float] = []
+    for _ in range(steps):
+        debugger.start(model=model)
+        if half is not None:
+            with torch.autocast("cpu", dtype=half):
+                loss = loss_of(model)
+        else:
             loss = loss_of(model)
-    else:
-        loss = loss_of(model)
-    gradients(model, loss)
-    if BUG not in STEPPED:
-        debugger.stop()
-    adam.step()
-    if BUG in STEPPED:
-        debugger.stop()
-    debugger.step()
+        adam.zero_grad()
+        gradients(model, loss)
+        if BUG not in STEPPED:
+            debugger.stop()
+        adam.step()
+        if BUG in STEPPED:
+            debugger.stop()
+        debugger.step()
+        losses.append(loss.item())
     with open(os.path.join(path, "loss.json"), "w") as stream:
-        json.dump([loss.item()], stream)
-    print(name, loss.item())
+        json.dump(losses, stream)
+    print(name, losses)
 
 
 def main() -> int:
@@ -443,11 +447,12 @@ def main() -> int:
     parser.add_argument("variants", nargs="*")
     parser.add_argument("--level", default="L1")
     parser.add_argument("--task", default="tensor")
+    parser.add_argument("--steps", type=int, default=1)
     asked = parser.parse_args()
     for name in asked.variants:  # msprobe takes one configuration a process
         child = os.fork()
         if child == 0:
-            run(asked.out, name, asked.level, asked.task)
+            run(asked.out, name, asked.level, asked.task, asked.steps)
             sys.stdout.flush()
             os._exit(0)
         os.waitpid(child, 0)

@@ -15,6 +15,7 @@ from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.measure import Scheduler
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit
+from irtool.compare.tensors.past import Training
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
@@ -104,7 +105,7 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
     """The tensors of two runs, one unit after the other; memory holds one unit at a time."""
     found: list[UnitResult] = []
     graphs: dict[tuple[str, str], GraphDiff] = {}
-    clean_steps: set[tuple[int, int]] = set()
+    compared: set[tuple[int, int]] = set()
     for name, ours, theirs in common_units(left, right):
         if settings.rank is not None and ours[0] != settings.rank:
             continue
@@ -116,7 +117,9 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         runs = both[0], both[1]
         joined = join_graph(left, runs[0]), join_graph(right, runs[1])
         diff = _kernel_diff(runs, joined, graphs)
-        known = (ours[0], ours[1] - 1) in clean_steps
+        training: Training = "steps before" if ours[1] > 0 else "first step"
+        if (ours[0], ours[1] - 1) in compared:
+            training = "steps compared"
         result = compare_tensors(
             runs[0],
             runs[1],
@@ -124,13 +127,13 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             changed=_changed(diff) if diff else None,
             given=settings.given,
             schedule=settings.schedule,
-            parameters_known=known,
+            training=training,
         )
         result.joined_left, result.joined_right = joined
         result.graphs = diff
         if runs[0].framework != runs[1].framework:
             result.fingerprints = partners(runs[0], runs[1])
-        clean_steps.add((ours[0], ours[1]))
+        compared.add((ours[0], ours[1]))
         unit = UnitResult(
             name,
             result.counts,

@@ -271,3 +271,16 @@ def test_the_calls_of_an_optimizer_tell_what_it_was_told(tmp_path: Path) -> None
             "optimizer epsilon": "1e-08",
         }.items()
     )
+
+
+@pytest.mark.parametrize(("step", "is_accused"), [(0, True), (7, False)])
+def test_weights_that_were_trained_may_differ(tmp_path: Path, step: int, is_accused: bool) -> None:
+    x, w = numbers(16, 8), numbers(8, 8, seed=1)
+    moved = single(w * (1 + 1e-3 * numbers(8, 8, seed=2)))
+    for name, each in (("a", w), ("b", moved)):
+        call: Entry = ("Functional.linear.0.forward", (x, each), single(x @ each.T))
+        folder = msprobe(tmp_path / name, [call], True)
+        (folder / "step0").rename(folder / f"step{step}")
+    sides = [side_of_run(load_run(str(tmp_path / name)), None) for name in ("a", "b")]
+    found = compare_runs(sides[0], sides[1], Settings())
+    assert (found.first is not None) == is_accused

@@ -14,6 +14,7 @@ from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing import pair_operators, pair_tensors
+from irtool.compare.tensors.past import Training
 from irtool.compare.tensors.scaling import gradient_scale
 from irtool.compare.tensors.transposed import measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
@@ -87,7 +88,7 @@ def compare_tensors(
     changed: Mapping[Node, Sequence[str]] | None = None,
     given: Mapping[str, str] | None = None,
     schedule: Scheduler | None = None,
-    parameters_known: bool = False,
+    training: Training = "first step",
 ) -> TensorComparison:
     """Compare two dumps of one step.
 
@@ -98,7 +99,7 @@ def compare_tensors(
         changed: what differs in matched nodes of the left graph, in words.
         given: names of the left dump and what they are called in the right one.
         schedule: where files are measured; here, if it is not given.
-        parameters_known: an earlier step was compared, so parameters may differ by now.
+        training: what parameters have been through before this step.
     """
     pairs = pair_operators(left, right, nodes, given)
     slots = [pair_tensors(pair, left.columns, right.columns) for pair in pairs]
@@ -110,7 +111,7 @@ def compare_tensors(
     scale = gradient_scale(pairs, slots, measures)
     same = left.framework == right.framework or not left.framework or not right.framework
     makers = Makers(left, right, pairs)
-    judge = Judge(left, right, measures, makers, same, parameters_known, changed or {})
+    judge = Judge(left, right, measures, makers, same, training, changed or {})
     judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
     taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
     return TensorComparison(
@@ -129,6 +130,8 @@ def _state_norms(
     left: TensorRun, right: TensorRun, measures: Mapping[tuple[int, int], Measure]
 ) -> None:
     """Norms that were measured stand where the dump stated none."""
+    if not any(map(math.isnan, (*left.columns.norm, *right.columns.norm))):
+        return
     for (a, b), measure in measures.items():
         if math.isnan(left.columns.norm[a]):
             left.columns.norm[a] = measure.left

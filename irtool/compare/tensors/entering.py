@@ -27,6 +27,8 @@ operations that the dump does not show; from figures :data:`ENTERS_FIGURES`."""
 ENTERS_FIGURES = 40.0
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+_OTHER_WEIGHTS = 0.3
+"""Relative error of a matrix of weights that no few steps of training explain."""
 _OTHER_INTEGERS = 0.3
 """Relative error of whole numbers that is no matter of a few that rounding has tipped over."""
 
@@ -41,7 +43,6 @@ class Entering:
         found: the operator that reads it; says which input, once one was found.
         past: what came before.
         makers: operators without a partner.
-        parameters_known: an earlier step was compared, so parameters may differ by now.
     """
 
     left: TensorRun
@@ -49,7 +50,6 @@ class Entering:
     found: Judged
     past: Past
     makers: Makers
-    parameters_known: bool
 
     def is_found(self, inputs: Sequence[Measured]) -> bool:
         """Whether one of the inputs brings error from nowhere."""
@@ -70,11 +70,27 @@ class Entering:
             is_new = self.is_new_integer(places, measure)
             return " is not the same on both sides" if is_new else ""
         if places[0] in self.found.pair.left.parameters:
-            if self.parameters_known or not self.is_other_parameter(places, measure):
+            if self.is_trained(places, measure) or not self.is_other_parameter(places, measure):
                 return ""
             self.found.parameter = True
             return ", a parameter, differs before it is used"
         return self.from_nowhere(places, measure)
+
+    def is_trained(self, places: Places, measure: Measure) -> bool:
+        """Whether steps before may have moved a parameter that far apart."""
+        if self.past.training == "steps compared":
+            return True
+        return self.past.training == "steps before" and not self.is_far(places, measure)
+
+    def is_far(self, places: Places, measure: Measure) -> bool:
+        """Whether a matrix is further apart than training explains; vectors may begin at zero."""
+        is_matrix = len(self.left.columns.shapes[places[0]]) >= 2
+        return is_matrix and measure.error > _OTHER_WEIGHTS
+
+    def has_maker(self, places: Places) -> bool:
+        """Whether it was made in this step, by an operator that only one side has."""
+        sides = (self.found.pair.left, self.found.pair.right)
+        return any(self.makers.maker(n, sides[n], places[n]) is not None for n in (0, 1))
 
     def is_new_integer(self, places: Places, measure: Measure) -> bool:
         past = self.past
@@ -108,6 +124,9 @@ class Entering:
         if measure.error <= factor * 4 * coarse:
             return self.summed_in_half(places, measure, coarse)
         if self.has_no_effect(unit, factor):
+            return ""
+        may_be_state = past.training != "first step" and not self.is_far(places, measure)
+        if may_be_state and not self.has_maker(places):
             return ""
         return " is further apart than anything before it"
 

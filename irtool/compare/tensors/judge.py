@@ -20,7 +20,14 @@ from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.pairing import OpPair, Slots
-from irtool.compare.tensors.past import Past, composites, is_broken, is_broken_alike, is_mixed
+from irtool.compare.tensors.past import (
+    Past,
+    Training,
+    composites,
+    is_broken,
+    is_broken_alike,
+    is_mixed,
+)
 from irtool.compare.tensors.semantics import family, is_random, is_unwritten
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
@@ -46,13 +53,14 @@ class Judge:
     measures: Mapping[Places, Measure]
     makers: Makers
     same_framework: bool = True
-    parameters_known: bool = False
+    training: Training = "first step"
     changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
         parts, mixed = composites(self.left), is_mixed(self.left)
-        self.past = Past(self.left.columns, self.measures, composite=parts, is_mixed=mixed)
+        columns, training = self.left.columns, self.training
+        self.past = Past(columns, self.measures, composite=parts, is_mixed=mixed, training=training)
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
         """The verdict on one pair."""
@@ -66,9 +74,11 @@ class Judge:
 
     def _classify(self, found: Judged) -> None:
         pair, slots, measures = found.pair, found.slots, self.measures
-        inputs = [(p, measures[p]) for p in slots.inputs if p in measures]
+        inputs = [(p, m) for p in slots.inputs if (m := measures.get(p)) is not None]
         outputs = [
-            (p, measures[p]) for p in slots.outputs if p in measures and not self._is_dead(pair, p)
+            (p, m)
+            for p in slots.outputs
+            if (m := measures.get(p)) is not None and not self._is_dead(pair, p)
         ]
         _note_origin(found, inputs, outputs)
         if outputs and all(m.equal for _, m in (*inputs, *outputs)):
@@ -102,7 +112,7 @@ class Judge:
 
     def _enters(self, found: Judged, inputs: Sequence[Measured]) -> bool:
         sides = self.left, self.right
-        entering = Entering(*sides, found, self.past, self.makers, self.parameters_known)
+        entering = Entering(*sides, found, self.past, self.makers)
         return entering.is_found(inputs)
 
     def _is_rounding(self, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 
+Training: TypeAlias = Literal["first step", "steps before", "steps compared"]
+"""Whether both sides begin with the state they were given, or were trained before; and whether
+those steps were compared."""
 _SMALL = 0.02
 """Relative error up to which a tensor that was made of residue is more than residue."""
 
@@ -26,6 +30,7 @@ class Past:
         unwritten: tensors that no kernel has written, told in the same way.
         zero_state: the moments of an optimizer were zero before this step.
         composite: paths of modules whose parts were dumped too.
+        training: what parameters and other state have been through.
         is_mixed: the dump shows modules and the calls within them.
         integers_differ: an operator has put out other whole numbers on both sides.
         broken_differ: one has put out NaN or infinity where the other side has none.
@@ -40,6 +45,7 @@ class Past:
     zero_state: bool = False
     composite: set[str] = field(default_factory=set[str])
     is_mixed: bool = False
+    training: Training = "first step"
     integers_differ: bool = False
     broken_differ: bool = False
 

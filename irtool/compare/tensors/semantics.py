@@ -85,6 +85,9 @@ _PARAMETERS = {
     "linear": (1, 2), "dense": (1, 2), "layer_norm": (2, 3), "rms_norm": (2,), "embedding": (1,),
     "conv2d": (1, 2), "conv1d": (1, 2), "conv3d": (1, 2), "batch_norm": (1, 2, 3, 4),
     "group_norm": (2, 3), "instance_norm": (1, 2, 3, 4),
+    "multi_head_attention_forward": (5, 6, 7, 8, 11, 12), "embedding_bag": (1,), "prelu": (1,),
+    "bilinear": (2, 3), "conv_transpose1d": (1, 2), "conv_transpose2d": (1, 2),
+    "conv_transpose3d": (1, 2),
 }  # fmt: skip
 """Which positional inputs of PyTorch's functions are parameters."""
 
