@@ -47,6 +47,12 @@ class Keys(str, Enum):
     parameters = "parameters"
 
 
+class Decide(str, Enum):
+    """Who decides."""
+
+    auto = "auto"
+
+
 class Algorithm(str, Enum):
     """How to search."""
 
@@ -73,6 +79,16 @@ def _plan(
     ] = None,
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
+    ] = None,
+    optimizer_parallel: Annotated[
+        Decide | None,
+        typer.Option(help="auto: which weights to cut over their replicas.",
+                     show_default="as the context says"),
+    ] = None,
+    recompute: Annotated[
+        Decide | None,
+        typer.Option(help="auto: which operators to run again, so as not to keep results.",
+                     show_default="none"),
     ] = None,
     pin: Annotated[
         list[str] | None,
@@ -161,7 +177,11 @@ def _plan(
                 keep_configured=keep_configured, settings=Settings.given(row_coefficient),
             )  # fmt: skip
         elif _is_elastic(
-            dump, resolved.context, ranks, to, [wanted, onto, keep_configured or None]
+            dump,
+            resolved.context,
+            ranks,
+            to,
+            [wanted, onto, keep_configured or None, optimizer_parallel, recompute],
         ):
             given = {node: (rows, outs.get(node)) for node, rows in pinned.items()}
             elastic = replan(
@@ -181,6 +201,8 @@ def _plan(
                 region=wanted,
                 onto=_old(onto, context, configuration),
                 memory_limit=limits,
+                decide_optimizer=optimizer_parallel is not None,
+                decide_recompute=recompute is not None,
             )
     except CannotPlan as error:
         raise Failure(str(error), path) from None
@@ -221,7 +243,10 @@ def _is_elastic(
 ) -> bool:
     """Whether a run goes on with other devices, so that what it holds counts."""
     if lost and any(other is not None for other in others):
-        raise Failure("goes with none of --region, --onto, --keep-configured", "--lost")
+        raise Failure(
+            "goes with no --region, --onto, --keep-configured, --optimizer-parallel, --recompute",
+            "--lost",
+        )
     if lost:
         return True
     if to is None or to == context.devices or any(other is not None for other in others):

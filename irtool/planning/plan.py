@@ -21,11 +21,13 @@ from irtool.planning.border import Border, Share, share_of
 from irtool.planning.compatible import compatible
 from irtool.planning.cost_report import StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan, Given, Model, model_of
+from irtool.planning.decisions import DecidedWays, Decisions
 from irtool.planning.onto import Onto, taken_over
-from irtool.planning.plan_memory import search
-from irtool.planning.plan_search import Found
+from irtool.planning.plan_memory import Limited, search
+from irtool.planning.plan_search import Found, Search
 from irtool.planning.plan_structure import FIXED, structure_of
 from irtool.planning.problem import (
+    Problem,
     configured,
     outside,
     pins,
@@ -82,6 +84,7 @@ class Plan(Shown):
         notes: what the reader should know.
         onto: what was taken over from an old plan.
         border: what it costs that only a region was planned.
+        decisions: what was decided beside strategies.
         algorithm: how it was searched.
     """
 
@@ -98,6 +101,7 @@ class Plan(Shown):
     notes: tuple[str, ...]
     onto: Onto | None = None
     border: Border | None = None
+    decisions: Decisions | None = None
     algorithm: str = "exact"
 
     @property
@@ -122,6 +126,8 @@ def plan(
     region: frozenset[Node] | None = None,
     onto: tuple[Dump, ParallelContext] | None = None,
     memory_limit: int | None = None,
+    decide_optimizer: bool = False,
+    decide_recompute: bool = False,
 ) -> Plan:
     """Find the cheapest legal strategies.
 
@@ -136,11 +142,16 @@ def plan(
         region: nodes of the dump to plan; all others keep what they have.
         onto: an old dump whose strategies stay where nothing changed, with its context.
         memory_limit: bytes of one device.
+        decide_optimizer: whether optimizer parallel is decided weight by weight; else the context
+            decides.
+        decide_recompute: whether recomputation is decided operator by operator.
 
     Raises:
         CannotPlan: there is no such plan; the message says what would have to change.
     """
     target = planned_context(context, devices or context.devices)
+    if decide_optimizer:
+        target = replace(target, parallel_optimizer=False)
     problem = problem_of(dump, context, target)
     started = time.process_time()
     fixed = pins(problem, pinned or {}, pinned_outputs or {})
@@ -156,9 +167,11 @@ def plan(
         fixed = {**kept, **fixed}
     with CollectorPause.over(0):
         model = model_of(problem.structure, machine, problem.current, fixed)
-        found = search(model, memory_limit)
-    elapsed = time.process_time() - started
-    made = told(model, found, problem.current, memory_limit, elapsed)
+        made = _made(
+            model, problem, memory_limit, started,
+            optimizer=decide_optimizer, recompute=decide_recompute,
+        )  # fmt: skip
+    elapsed = made.seconds
     border = None
     if region is not None:
         everything = model_of(problem.structure, machine, problem.current, free)
@@ -166,6 +179,34 @@ def plan(
         other = told(everything, best, problem.current, memory_limit, elapsed)
         border = _border(dump, region, made, other)
     return replace(made, onto=taken, border=border)
+
+
+def _made(
+    model: Model,
+    problem: Problem,
+    limit: int | None,
+    started: float,
+    *,
+    optimizer: bool,
+    recompute: bool,
+) -> Plan:
+    """The plan of a model, with what else is to be decided."""
+    if not optimizer and not recompute:
+        found = search(model, limit)
+        elapsed = time.process_time() - started
+        return told(model, found, problem.current, limit, elapsed)
+    decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+    own = Search(model)
+    choice = Limited(own, decided.ways, decided.overhead if recompute else None).cheapest(limit)
+    elapsed = time.process_time() - started
+    found = Found(choice.choices, choice.bound, own.rounds)
+    made = told(model, found, problem.current, limit, elapsed)
+    decisions = decided.decided(choice)
+    pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
+    after = decided.priced(made.after, choice, dict(pairs))
+    if decisions.sharded:
+        _accepted(check(made.dump, replace(made.context, parallel_optimizer=True)))
+    return replace(made, after=after, decisions=decisions)
 
 
 def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:
@@ -211,12 +252,7 @@ def told(
     planned = with_strategies(structure.dump, strategies, outs)
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
     report = check(planned, structure.context)
-    if report.accepted is False:
-        first = next(item for item in report.findings if item.severity == "error")
-        raise CannotPlan(
-            f"the plan would be refused, which is a fault of irtool: {first.op} in line "
-            f"{first.line}: {first.message}"
-        )
+    _accepted(report)
     own = structure_of(planned, structure.context)
     after = step_cost(own, report, model.machine)
     operators = tuple(
@@ -237,6 +273,16 @@ def told(
         found.rounds,
         tuple(_notes(model, report)),
     )
+
+
+def _accepted(report: Report) -> None:
+    """Refuse to give out what MindSpore would refuse."""
+    if report.accepted is False:
+        first = next(item for item in report.findings if item.severity == "error")
+        raise CannotPlan(
+            f"the plan would be refused, which is a fault of irtool: {first.op} in line "
+            f"{first.line}: {first.message}"
+        )
 
 
 def _planned(

@@ -27,6 +27,8 @@ _BRANCHES = 60
 """Parts of the choices that are searched apart where bound and choice are not close."""
 _CLOSE = 0.009
 """Part of the bound that is close."""
+_ROOMS = 4
+"""How often the bytes that no operator holds alone are taken off the limit."""
 _SWEEPS = 20
 """Passes over all operators that look for a cheaper single change."""
 
@@ -144,6 +146,10 @@ class Limited:
         if limit is None or self.all_bytes(first) <= limit:
             return _bounded(first, bound)
         smallest = self._smallest()
+        price = first.seconds / max(1.0, first.held)
+        tried = [smallest, *(self.at(price * 4.0**step) for step in range(-3, 4))
+                 ] if self.overhead is not None else [smallest]  # fmt: skip
+        smallest = min(tried, key=self.all_bytes)
         if self.all_bytes(smallest) > limit:
             raise CannotPlan(
                 f"no strategies fit into {limit:,} bytes a device: weights, gradients, states "
@@ -152,17 +158,15 @@ class Limited:
             )
         room = float(limit)
         best: Choice | None = None
-        for _ in range(4):
+        for _ in range(_ROOMS):
             found, reached = self._searched(first, smallest, room)
             bound = max(bound, reached) if room == limit else bound
-            if self.all_bytes(found) <= limit and (best is None or found.seconds < best.seconds):
+            more = self.all_bytes(found) - found.held
+            if found.held + more <= limit and (best is None or found.seconds < best.seconds):
                 best = found
-            over = self.all_bytes(found) - limit
-            if over <= 0:
+            if room == limit - more or limit - more < smallest.held:
                 break
-            room -= over
-            if smallest.held > room:
-                break
+            room = limit - more
         best = best or smallest
         return _bounded(best, min(bound, best.seconds))
 

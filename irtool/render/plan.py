@@ -17,6 +17,8 @@ from irtool.render.plan_elastic import (
     border_object,
     border_table,
     border_text,
+    decision_facts,
+    decisions_object,
     elastic_facts,
     elastic_object,
     not_kept_table,
@@ -112,6 +114,8 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
         facts.insert(-1, ("pinned", plural(pinned, "operator")))
     if plan.onto is not None:
         facts[-1:-1] = onto_facts(plan.onto)
+    if plan.decisions is not None:
+        facts[-1:-1] = decision_facts(plan.decisions)
     return facts
 
 
@@ -255,6 +259,7 @@ def plan_object(view: PlanView) -> dict[str, object]:
         "elastic": elastic_object(view.elastic) if view.elastic is not None else None,
         "onto": onto_object(plan.onto) if plan.onto is not None else None,
         "border": border_object(plan.border) if plan.border is not None else None,
+        "decisions": decisions_object(plan.decisions) if plan.decisions is not None else None,
         "notes": list(plan.notes),
         "assumptions": list(ASSUMPTIONS),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isinf
 
 from irtool.planning.border import Border, Share
+from irtool.planning.decisions import Decisions
 from irtool.planning.elastic import COMPILE_SECONDS, ElasticPlan
 from irtool.planning.onto import Onto
 from irtool.render.cost import place_text, seconds_text
@@ -81,6 +82,41 @@ def elastic_object(found: ElasticPlan) -> dict[str, object]:
             }
             for point in found.points
         ],
+    }
+
+
+# -- decisions beside strategies -----------------------------------------------------------------
+
+
+def decision_facts(found: Decisions) -> list[tuple[str, str]]:
+    """Optimizer parallel and recomputation."""
+    facts: list[tuple[str, str]] = []
+    if found.sharded is not None:
+        text = f"{plural(len(found.sharded), 'weight')} cut over replicas"
+        if found.sharded and found.whole:
+            text += f", parallel_optimizer=False on {len(found.whole):,} others"
+        facts.append(("optimizer", text))
+    if found.recomputed is not None:
+        text = f"{plural(len(found.recomputed), 'operator')} run again"
+        if found.recomputed:
+            text += (
+                f": {seconds_text(found.seconds)} more, {bytes_text(found.saved)} of results not "
+                f"kept, {bytes_text(found.held)} of them at a time"
+            )
+        facts.append(("recompute", text))
+    return facts
+
+
+def decisions_object(found: Decisions) -> dict[str, object]:
+    """The JSON object."""
+    again = None if found.recomputed is None else [node.id for node in found.recomputed]
+    return {
+        "sharded": None if found.sharded is None else list(found.sharded),
+        "whole": list(found.whole),
+        "recomputed": again,
+        "recompute_seconds": found.seconds,
+        "saved_bytes": found.saved,
+        "held_bytes": found.held,
     }
 
 
