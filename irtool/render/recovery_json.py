@@ -12,6 +12,11 @@ from irtool.planning.reshard import Resharding
 from irtool.planning.survival import WeakPoint
 from irtool.render.recovery_view import RecoveryView, assumptions_text
 
+_MOVES = (
+    "bytes_moved", "bytes_moved_in_order", "bytes_from_storage", "best_mapping", "levels", "links",
+    "moves",
+)  # fmt: skip
+"""Keys of what moves: all null where nobody knows."""
 _MOST_LINKS = 100
 """Links that are listed, the busiest first: there may be as many as pairs of devices."""
 
@@ -126,7 +131,7 @@ def _units(points: Sequence[WeakPoint]) -> list[list[int]]:
 
 def _moves_object(moves: Resharding | None) -> dict[str, object]:
     if moves is None:
-        return {"bytes_moved": None, "levels": None, "links": None, "moves": None}
+        return dict.fromkeys(_MOVES)
     return {
         "bytes_moved": moves.peer_bytes,
         "bytes_moved_in_order": moves.identity_bytes,
