@@ -125,6 +125,11 @@ def imitate(
     near = nearest_legal(wanted, searching)
     if near:
         raise CannotPlan(near)
+    if wanted & (wanted - 1):
+        # MindSpore's propagation multiplies one split by the odd part then; not reproduced.
+        less = 1 << (wanted.bit_length() - 1)
+        what = f"the {algorithm} search is reproduced for powers of two only"
+        raise CannotPlan(f"{wanted} devices: {what}; {less} or {2 * less} would do")
     target = planned_context(context, wanted)
     started = time.process_time()
     problem = problem_of(dump, context, target)

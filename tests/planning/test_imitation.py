@@ -66,6 +66,11 @@ def test_numbers_of_devices_that_it_does_not_take_are_answered_with_others(
         imitate(begin, context(), MACHINE, "recursive", devices=devices)
 
 
+def test_the_propagation_is_not_guessed_for_other_numbers_than_powers_of_two(begin: Dump) -> None:
+    with pytest.raises(CannotPlan, match="16 or 32 would do"):
+        imitate(begin, context(), MACHINE, "propagation", devices=24)
+
+
 def test_pinned_operators_stay(begin: Dump) -> None:
     product = next(node for node in begin.nodes() if node.op == "MatMul")
     made = imitate(begin, context(), MACHINE, "recursive", pinned={product: ((1, 1), (8, 1))})
