@@ -231,7 +231,7 @@ def _changes(
     """Operators whose strategies differ; those that a neighbour decides are left out."""
     before, after = _strategies(old), _strategies(new)
     for left, right in pairs:
-        if left not in before and right not in after:
+        if left.in_strategy is None and right.in_strategy is None:
             continue
         had, has = before.get(left, (None, None)), after.get(right, (None, None))
         if had != has:
@@ -245,7 +245,7 @@ def _strategies(
         item.node: (item.strategy, item.out_strategy)
         for report in network.reports.values()
         for item in report.operators
-        if item.node.in_strategy is not None and _is_free(item.node)
+        if _is_free(item.node)
     }
 
 

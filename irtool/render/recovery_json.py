@@ -12,7 +12,7 @@ from irtool.planning.reshard import Resharding
 from irtool.planning.survival import WeakPoint
 from irtool.render.recovery_view import RecoveryView, assumptions_text
 
-_MOVES = (
+_MOVES: tuple[str, ...] = (
     "bytes_moved", "bytes_moved_in_order", "bytes_from_storage", "best_mapping", "levels", "links",
     "moves",
 )  # fmt: skip
@@ -131,7 +131,8 @@ def _units(points: Sequence[WeakPoint]) -> list[list[int]]:
 
 def _moves_object(moves: Resharding | None) -> dict[str, object]:
     if moves is None:
-        return dict.fromkeys(_MOVES)
+        nothing: dict[str, object] = {}
+        return {**nothing, **dict.fromkeys(_MOVES)}
     return {
         "bytes_moved": moves.peer_bytes,
         "bytes_moved_in_order": moves.identity_bytes,
