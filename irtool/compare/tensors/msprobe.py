@@ -182,25 +182,20 @@ class _Reader:
     ) -> None:
         """A leaf, or lists and maps of leaves, however deep."""
         if value.__class__ is not list:
-            value = [(value, label)]
-        else:
-            leaves, labels = self._leaves, self._labels
-            deep: list[tuple[Any, str]] = []
-            for n, item in enumerate(cast("list[Any]", value)):
-                if item.__class__ is dict and not deep:  # nearly always
-                    if "shape" in item:
-                        places.append(len(leaves))
-                        leaves.append(item)
-                        labels.append(_label(label, n))
-                        continue
-                    if "type" in item:
-                        attributes[_label(label, n)] = item.get("value")
-                        continue
-                if item is not None:
-                    deep.append((item, _label(label, n)))
-            value = deep
-        if value:
-            self._walk_deep(value, places, attributes)
+            if value is not None:
+                self._walk_deep([(value, label)], places, attributes)
+            return
+        items = cast("list[Any]", value)
+        for item in items:
+            if item.__class__ is not dict or "shape" not in item:
+                pending = [(item, _label(label, n)) for n, item in enumerate(items)]
+                self._walk_deep(pending, places, attributes)
+                return
+        leaves = self._leaves  # nearly always it is tensors, and nothing else
+        start, count = len(leaves), len(items)
+        leaves += items
+        self._labels += _label_row(label, count)
+        places += range(start, start + count)
 
     def _walk_deep(
         self, pending: list[tuple[Any, str]], places: list[int], attributes: dict[str, object]
@@ -282,6 +277,11 @@ def _items(value: Any) -> Iterable[tuple[str, Any]]:
 @lru_cache(maxsize=4096)
 def _label(label: str, place: int) -> str:
     return f"{label}.{place}"
+
+
+@lru_cache(maxsize=4096)
+def _label_row(label: str, count: int) -> tuple[str, ...]:
+    return tuple(_label(label, place) for place in range(count))
 
 
 @lru_cache(maxsize=4096)

@@ -179,6 +179,8 @@ class _Pairs:
             columns = self.runs[which].columns
             members: dict[Hashable, list[Op]] = {}
             for op in self.free(which, phase):
+                if not op.parameters:
+                    continue
                 values = _parameter_values(op, columns)
                 if values:
                     members.setdefault((self._key(which, op), values), []).append(op)
@@ -356,13 +358,12 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
     lone_left: list[int] = []
     lone_right: list[int] = []
     sides: list[tuple[tuple[int, int], ...]] = []
+    labels, others = left.labels, right.labels
     for ours, theirs in (
         (pair.left.inputs, pair.right.inputs),
         (pair.left.outputs, pair.right.outputs),
     ):
-        if len(ours) == len(theirs) and all(
-            left.labels[a] == right.labels[b] for a, b in zip(ours, theirs, strict=True)
-        ):
+        if [labels[a] for a in ours] == [others[b] for b in theirs]:
             sides.append(tuple(zip(ours, theirs, strict=True)))
             continue
         by_label = {right.labels[b]: b for b in theirs}
