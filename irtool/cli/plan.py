@@ -26,6 +26,7 @@ from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
     from irtool.planning.elastic import ElasticPlan
+    from irtool.planning.stages import StagedPlan
 
 
 class Format(str, Enum):
@@ -79,6 +80,14 @@ def _plan(
     ] = None,
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
+    ] = None,
+    to_stages: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="S", help="Cut the network into so many pipeline stages."),
+    ] = None,
+    micro_batches: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="M", show_default="4 a stage", help="Of a step, in stages."),
     ] = None,
     optimizer_parallel: Annotated[
         Decide | None,
@@ -156,6 +165,7 @@ def _plan(
     from irtool.planning.elastic import HORIZON, replan
     from irtool.planning.imitation import Settings, imitate
     from irtool.planning.plan import CannotPlan, plan
+    from irtool.planning.stages import staged_plan
     from irtool.render.plan import PlanView, plan_document, plan_object
 
     configuration = read_configuration(config)
@@ -170,12 +180,20 @@ def _plan(
     ranks = ranks_of(lost, "--lost")
     steps = horizon_of(horizon, HORIZON)
     elastic: ElasticPlan | None = None
+    staged: StagedPlan | None = None
     try:
         if algorithm is not Algorithm.exact:
             found = imitate(
                 dump, resolved.context, chosen, algorithm.value, devices=to, pinned=pinned,
                 keep_configured=keep_configured, settings=Settings.given(row_coefficient),
             )  # fmt: skip
+        elif to_stages is not None:
+            _alone("--to-stages", [lost, wanted, onto, keep_configured or None, pinned or None])
+            staged = staged_plan(
+                dump, resolved.context, chosen, to_stages, devices=to,
+                micro_batches=micro_batches, memory_limit=limits,
+            )  # fmt: skip
+            found = staged.inner
         elif _is_elastic(
             dump,
             resolved.context,
@@ -210,9 +228,9 @@ def _plan(
         note(text)
     region_nodes = twins(dump, found.dump, wanted)
     job = JobOptions(name, image, command, servers)
-    asked = Asked(keys.value, names, region_nodes, job)
+    asked = Asked(keys.value, names, region_nodes, job, staged)
     output = Output(output_file)
-    view = PlanView(found, file.path, limit, elastic)
+    view = PlanView(found, file.path, limit, elastic, staged)
     if format is Format.json:
         output.write(json_text(plan_object(view)) + "\n")
     elif format is Format.html:
@@ -227,11 +245,22 @@ def _plan(
         output.close()
         return 0
     output.close()
+    tight = limits is not None and found.before is not None
+    if tight and found.before is not None and found.before.memory.total > (limits or 0):
+        return 1
     better = found.before is None or found.after.seconds < found.before.seconds * (1 - 1e-9)
     return 1 if better else 0
 
 
 command = context_command("plan", _plan)
+
+
+def _alone(option: str, others: list[object]) -> None:
+    """Refuse an option together with others."""
+    if any(other is not None for other in others):
+        raise Failure(
+            "goes with none of --lost, --region, --onto, --keep-configured, --pin", option
+        )
 
 
 def _is_elastic(

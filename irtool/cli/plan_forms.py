@@ -14,6 +14,7 @@ from irtool.syntax.printer import dumps
 
 if TYPE_CHECKING:
     from irtool.planning.plan import Plan
+    from irtool.planning.stages import StagedPlan
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -36,6 +37,7 @@ class Asked:
     names: str | None
     region: frozenset[Node] | None
     job: JobOptions
+    staged: StagedPlan | None = None
 
 
 def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
@@ -47,9 +49,10 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     if format == "ir":
         return [dumps(found.dump)]
     if format == "shard":
-        return [f"{line}\n" for line in _lines(found, asked.region)]
+        return [f"{line}\n" for line in _lines(found, asked)]
     if format == "msjob":
-        return [_job(found, asked.job)]
+        devices = asked.staged.devices if asked.staged is not None else found.context.devices
+        return [_job(found, asked.job, devices)]
     from irtool.planning.strategy_files import NotExpressible, operator_file, parameter_file
 
     try:
@@ -65,16 +68,20 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     return [json.dumps(file, sort_keys=True) + "\n"]
 
 
-def _lines(found: Plan, region: frozenset[Node] | None) -> list[str]:
+def _lines(found: Plan, asked: Asked) -> list[str]:
     from irtool.planning.shard_lines import function_lines, shard_lines, sharded_function
 
     lines = list(shard_lines(found))
-    if region is not None:
-        lines += function_lines(sharded_function(found, region))
+    if asked.staged is not None:
+        from irtool.render.plan_stages import stage_lines
+
+        lines += stage_lines(asked.staged)
+    if asked.region is not None:
+        lines += function_lines(sharded_function(found, asked.region))
     return lines
 
 
-def _job(found: Plan, job: JobOptions) -> str:
+def _job(found: Plan, job: JobOptions, devices: int) -> str:
     from irtool.planning.servers import serves_parameters
     from irtool.render.msjob import Job, job_text
 
@@ -84,5 +91,5 @@ def _job(found: Plan, job: JobOptions) -> str:
     servers = job.servers
     if servers is None:
         servers = int(serves_parameters(found.dump))
-    devices, target = found.context.devices, found.context.target
+    target = found.context.target
     return job_text(Job(job.name, job.image, job.command, devices, servers, target))

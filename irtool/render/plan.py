@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from irtool.planning.costs import ASSUMPTIONS, CAUSES
 from irtool.planning.elastic import ElasticPlan
 from irtool.planning.plan import Plan, PlannedOperator
+from irtool.planning.stages import StagedPlan
 from irtool.render.cost import (
     communication_object,
     memory_object,
@@ -26,6 +27,7 @@ from irtool.render.plan_elastic import (
     onto_object,
     points_table,
 )
+from irtool.render.plan_stages import stage_facts, stages_object, stages_table
 from irtool.render.tables import (
     Document,
     Facts,
@@ -50,14 +52,17 @@ class PlanView:
     path: str
     limit: int | None = None
     elastic: ElasticPlan | None = None
+    staged: StagedPlan | None = None
 
 
 def plan_document(view: PlanView) -> Document:
     """The answer, cost by cause, what changes."""
     plan = view.plan
-    document = Document([Heading(f"{view.path}: {answer_text(plan)}"), Facts(_facts(view))])
+    document = Document([Heading(f"{view.path}: {_answer(view)}"), Facts(_facts(view))])
     if view.elastic is not None:
         document.add(points_table(view.elastic))
+    if view.staged is not None:
+        document.add(stages_table(view.staged))
     document.add(costs_table(plan), changes_table(view))
     if plan.onto is not None and (table := not_kept_table(plan.onto, view.limit)) is not None:
         document.add(table)
@@ -66,6 +71,14 @@ def plan_document(view: PlanView) -> Document:
     document.add(*(Note(f"note: {text}") for text in plan.notes))
     document.add(*(Note(f"assumed: {text}") for text in ASSUMPTIONS))
     return document
+
+
+def _answer(view: PlanView) -> str:
+    staged = view.staged
+    if staged is None:
+        return answer_text(view.plan)
+    inside = "inside of a stage the optimum of the model"
+    return f"{seconds_text(staged.seconds)} a step in {len(staged.stages)} stages; {inside}"
 
 
 def answer_text(plan: Plan) -> str:
@@ -128,6 +141,8 @@ def _bound(plan: Plan) -> list[tuple[str, str]]:
 def _devices(view: PlanView) -> list[tuple[str, str]]:
     if view.elastic is not None:
         return elastic_facts(view.elastic)
+    if view.staged is not None:
+        return stage_facts(view.staged)
     return [("devices", str(view.plan.context.devices))]
 
 
@@ -257,6 +272,7 @@ def plan_object(view: PlanView) -> dict[str, object]:
             for item in plan.operators
         ],
         "elastic": elastic_object(view.elastic) if view.elastic is not None else None,
+        "pipeline": stages_object(view.staged) if view.staged is not None else None,
         "onto": onto_object(plan.onto) if plan.onto is not None else None,
         "border": border_object(plan.border) if plan.border is not None else None,
         "decisions": decisions_object(plan.decisions) if plan.decisions is not None else None,
