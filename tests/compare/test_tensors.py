@@ -288,6 +288,8 @@ def test_a_digest_compares_like_the_run(tmp_path: Path) -> None:
             digest.write_digest(digest.digest_object("x", [run], {}), stream, packed=False)
         assert digest.is_digest(str(file))
         runs.append(digest.read_digest(str(file))[0][0])
+        assert runs[n].columns.sketches.keys() == run.columns.sketches.keys() != set()
+        assert (runs[n].columns.notes, runs[n].columns.unread) == ({}, {})
     found = compare_tensors(runs[0], runs[1])
     assert found.first is not None
     assert found.first.pair.left.type == "layer_norm"

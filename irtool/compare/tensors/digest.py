@@ -80,6 +80,7 @@ def _unit_object(run: TensorRun) -> dict[str, object]:
             "checksum": columns.hashes,
         },
         "notes": {str(at): note for at, note in columns.notes.items()},
+        "unread": {str(at): why for at, why in columns.unread.items()},
         "sketches": {
             str(at): [float(f"{value:.12g}") for value in values]
             for at, values in columns.sketches.items()
@@ -148,19 +149,20 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
         for name in ("max", "min", "mean", "norm")
     )
     columns = Columns(
-        list(table["label"]),
-        list(table["dtype"]),
-        [tuple(shape) for shape in table["shape"]],
-        most,
-        least,
-        mean,
-        norm,
-        [int(count) for count in table["broken"]],
-        list(table["checksum"]),
-        [""] * len(table["label"]),
-        float(unit.get("resolution", 0.0)),
-        {int(at): str(note) for at, note in unit["notes"].items()},
-        {int(at): tuple(map(float, values)) for at, values in unit["sketches"].items()},
+        labels=list(table["label"]),
+        dtypes=list(table["dtype"]),
+        shapes=[tuple(shape) for shape in table["shape"]],
+        most=most,
+        least=least,
+        mean=mean,
+        norm=norm,
+        broken=[int(count) for count in table["broken"]],
+        hashes=list(table["checksum"]),
+        files=[""] * len(table["label"]),
+        resolution=float(unit.get("resolution", 0.0)),
+        notes={int(at): str(note) for at, note in unit["notes"].items()},
+        unread={int(at): str(why) for at, why in unit.get("unread", {}).items()},
+        sketches={int(at): tuple(map(float, values)) for at, values in unit["sketches"].items()},
     )
     lengths = {
         len(column)
