@@ -227,6 +227,7 @@ def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> C
 def _edges(
     structure: Structure, report: Report, machine: Machine, unknown: list[str]
 ) -> Iterator[CostItem]:
+    made: set[object] = set()
     for item in report.redistributions:
         if item.operators is None:
             unknown.append(f"{item.producer.id} to {item.consumer.id}: {item.why}")
@@ -234,6 +235,12 @@ def _edges(
         if not item.operators:
             continue
         element = _element(item)
+        # What several users want of one result alike, MindSpore's later passes make once.
+        holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
+        same = id(holder.inputs[position]), item.operators, element
+        if not item.replaces and same in made:
+            continue
+        made.add(same)
         gradient = item.producer in structure.with_gradient
         communications = chain_communications(item.operators, element, machine, gradient=gradient)
         seconds: dict[Cause, float] = {

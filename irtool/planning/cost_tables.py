@@ -7,6 +7,7 @@ alike share their candidates and tables, so that repeated layers cost nothing to
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,13 +48,18 @@ class CannotPlan(Exception):
 
 @dataclass(eq=False, slots=True)
 class LinkTable:
-    """Prices of a redistribution for all candidates at both ends; lower bounds until asked for."""
+    """Prices of a redistribution for all candidates at both ends; lower bounds until asked for.
+
+    ``users``: operators of one kind that want the same result, and share the price: what they want
+    alike is made once.
+    """
 
     sources: Layouts
     targets: Layouts
     want: Want
     prices: Floats
     exact: npt.NDArray[np.bool_]
+    users: int = 1
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     flipped: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -89,7 +95,8 @@ class LinkTable:
 
     def renew(self) -> None:
         """Put refined prices into new tables: results are kept by a table's identity."""
-        self.values = self.prices[np.ix_(self.sources.which, self.targets.which)]
+        prices = self.prices[np.ix_(self.sources.which, self.targets.which)]
+        self.values = prices / self.users
         self.flipped = np.ascontiguousarray(np.transpose(self.values))
 
 
@@ -273,11 +280,13 @@ class _Builder:
             unary.append(seconds)
             memory.append(held_bytes)
         links: list[PricedLink] = []
+        users = Counter(self._use(link, place, candidates) for link in structure.links)
         for link in structure.links:
             ends = [ref.node for ref in (link.source, link.target)]
             known = [place[node] for node in ends if node is not None and node in place]
             if len(set(known)) == 2:
-                table = self._table(link, candidates[known[0]], candidates[known[1]])
+                count = users[self._use(link, place, candidates)]
+                table = self._table(link, candidates[known[0]], candidates[known[1]], count)
                 links.append(PricedLink(link, known[0], known[1], table))
             elif known:
                 unary[known[0]] = unary[known[0]] + self._alone(link, candidates[known[0]], chains)
@@ -402,9 +411,20 @@ class _Builder:
 
     # -- two operators -------------------------------------------------------------------------
 
-    def _table(self, link: Link, first: Candidates, second: Candidates) -> LinkTable:
+    def _use(
+        self, link: Link, place: Mapping[Node, int], candidates: Sequence[Candidates]
+    ) -> object:
+        """Equal for links that bring one result to operators of one kind."""
+        target, edge = link.target.node, link.edge
+        if target is None or target not in place or link.keep_reshape:
+            return id(link)
+        holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
+        kind = id(candidates[place[target]]), _end(link.target)
+        return id(holder.inputs[position]), kind, link.source, _want(link)
+
+    def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
         want = _want(link)
-        key = (id(first), _end(link.source), id(second), _end(link.target), want)
+        key = (id(first), _end(link.source), id(second), _end(link.target), want, users)
         found = self.tables.get(key)
         if found is None:
             sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
@@ -414,7 +434,7 @@ class _Builder:
                 self.least[alike] = least_prices(sources, targets, want, self.machine, alltoall)
             least: Floats = np.array(self.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
-            found = LinkTable(sources, targets, want, least, exact)
+            found = LinkTable(sources, targets, want, least, exact, users)
             self.tables[key] = found
         return found
 

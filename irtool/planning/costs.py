@@ -60,6 +60,7 @@ ASSUMPTIONS = (
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "
     "says hierarchical = true)",
     "gradients that the same devices sum are fused: their one start is not counted",
+    "what users of one kind want of one result alike is made once",
 )
 """What the model takes for granted; printed with every answer."""
 

@@ -267,7 +267,7 @@ def told(
         operators,
         _before(model, start if start is not None else current),
         after,
-        found.bound,
+        min(found.bound, after.seconds),
         limit,
         elapsed,
         found.rounds,
