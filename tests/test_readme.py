@@ -20,7 +20,10 @@ SYMPTOMS = {
     "wrong loss", "failed node",
 }  # fmt: skip
 """Symptoms that people come with."""
-FINDS = {"strategy rejected", "compile failure", "wrong loss", "what changed"}
+FINDS = {
+    "strategy rejected", "compile failure", "wrong loss", "wrong on another device", "what changed",
+    "better strategy",
+}  # fmt: skip
 """Symptoms whose command has something to tell: exit status 1."""
 
 

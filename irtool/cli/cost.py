@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from enum import Enum
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,7 +63,6 @@ def _cost(
 
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
-    _need_numpy()
     from irtool.planning.cost_report import step_cost
     from irtool.planning.plan_structure import structure_of
     from irtool.render.cost import CostView, cost_document, cost_object
@@ -124,11 +122,6 @@ def _slowest(
         return view
     stages = tuple((stage, each.cost) for _, stage, each in made)
     return replace(made[0][2], stages=stages)
-
-
-def _need_numpy() -> None:
-    if find_spec("numpy") is None:
-        raise Failure("prices need numpy", hint="pip install 'irtool[plan]'")
 
 
 def read_begin(file: InputFile) -> Dump:

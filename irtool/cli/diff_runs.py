@@ -49,7 +49,7 @@ def holds_tensors(path: str) -> bool:
 
 def tell_runs(paths: list[str], options: RunOptions) -> int:
     """Compare and write; the exit status."""
-    _need_numpy()
+    _calm_numpy()
     with CollectorPause.over(_MANY):  # an object or more a tensor, and hardly any garbage
         return _tell_runs(paths, options)
 
@@ -132,15 +132,10 @@ def _run(path: str) -> Run:
         raise Failure(error.message, path, hint=error.hint) from None
 
 
-def _need_numpy() -> None:
+def _calm_numpy() -> None:
     # Sums over tensors wait for memory, and there are --jobs for more: threads only spin.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    try:
-        import numpy  # noqa: F401  # pyright: ignore[reportUnusedImport]  # only whether it is there
-    except ImportError:
-        hint = "pip install 'irtool[compare]'"
-        raise Failure("comparing tensors needs NumPy", hint=hint) from None
 
 
 def _names(path: str | None) -> Mapping[str, str]:
@@ -206,7 +201,7 @@ def _schedule(options: RunOptions) -> tuple[Scheduler | None, Any]:
 
 def write_digest(path: str, options: RunOptions, output_file: str | None) -> int:
     """``--digest``: a run's statistics, to be compared later."""
-    _need_numpy()
+    _calm_numpy()
     from irtool.compare.run_tensors import read_unit
     from irtool.compare.tensors import digest
     from irtool.compare.tensors.model import NoTensors, TensorRun

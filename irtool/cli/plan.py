@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -161,7 +160,6 @@ def _plan(
     """
     if algorithm is not Algorithm.exact:
         exact_only(algorithm.value, memory=memory, region=region, onto=onto, lost=lost)
-    _need_numpy()
     from irtool.planning.elastic import HORIZON, replan
     from irtool.planning.imitation import Settings, imitate
     from irtool.planning.plan import CannotPlan, plan
@@ -291,8 +289,3 @@ def _old(
         return None
     file = find_begin(path, context.rank, None)
     return read_begin(file), context_of(file, context, configuration).context
-
-
-def _need_numpy() -> None:
-    if find_spec("numpy") is None:
-        raise Failure("the search needs numpy", hint="pip install 'irtool[plan]'")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from enum import Enum
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,7 +103,6 @@ def _recover(
     1 slices are lost, MindSpore would refuse the new plan, or a part is unknown; 2 there is no way
     on.
     """
-    _need_numpy()
     from irtool.cli.plan_asked import horizon_of, ranks_of
     from irtool.planning.elastic import HORIZON
     from irtool.planning.holdings_seen import seen_holdings
@@ -162,11 +161,6 @@ def _recover(
 
 
 command = context_command("recover", _recover)
-
-
-def _need_numpy() -> None:
-    if find_spec("numpy") is None:
-        raise Failure("recovery needs numpy", hint="pip install 'irtool[plan]'")
 
 
 def _with_servers(machine: Machine, size: int | None) -> Machine:
@@ -232,9 +226,9 @@ def _assumptions(given: list[str] | tuple[str, ...], data: str | None) -> Assump
         try:
             values[name] = float(number)
         except ValueError:
-            raise Failure(
-                f"{number} is no number", "--assume", hint="--assume step_seconds=2.5"
-            ) from None
+            values[name] = math.nan
+        if not math.isfinite(values[name]):
+            raise Failure(f"{number} is no number", "--assume", hint="--assume step_seconds=2.5")
         if values[name] < 0 or (name == "storage_bandwidth" and values[name] == 0):
             raise Failure(f"{name} must be more than 0", "--assume")
     if data is not None:

@@ -35,15 +35,13 @@ _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": mat
 
 
 def load_json(path: str) -> Any:
-    """A JSON file, NaN and Infinity allowed; the quick reader is taken where it is installed."""
+    """A JSON file, NaN and Infinity allowed; by the quick reader where that pays."""
     with open(path, "rb") as stream:
         data = stream.read()
     if len(data) < _SMALL:
         return json.loads(data)  # quicker than to import the other one
-    try:
-        import orjson
-    except ImportError:
-        return json.loads(data)
+    import orjson
+
     try:
         return orjson.loads(data)
     except ValueError:
