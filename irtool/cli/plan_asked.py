@@ -87,9 +87,14 @@ def ranks_of(text: str | None, option: str) -> tuple[int, ...]:
         if match is None:
             raise Failure(f"{part.strip()} is no rank", option, hint=f"{option} 3,5,8-15")
         first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            hint = f"{option} {last}-{first}"
+            raise Failure(f"{part.strip()} ends before it begins", option, hint=hint)
         if last - first > _MOST_RANKS:
             raise Failure(f"{part.strip()} are too many ranks", option)
         found.update(range(first, last + 1))
+    if text is not None and not found:
+        raise Failure("names no rank", option, hint=f"{option} 3,5,8-15")
     return tuple(sorted(found))
 
 

@@ -31,7 +31,7 @@ from irtool.planning.survival import (
     surviving_slices,
     weak_points,
 )
-from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 
 
 class CannotRecover(ValueError):
@@ -82,7 +82,7 @@ class Recovery(Shown):
         lost: slices without a holder; ``surviving`` those of lost ranks that have another one.
         common_replicas: ranks that MindSpore's own recovery would restore from each other.
         weak: the smallest sets of ranks whose loss no peer repairs; ``weak_servers`` of servers.
-        target: devices to go on with; ``legal`` the legal numbers up to what is there.
+        target: devices to go on with; ``legal`` the legal numbers up to it or to what is there.
         why_target: why it is that number.
         ways: plans for that number with what they move, the chosen one first; none: the plan
             stays as it is.
@@ -214,7 +214,8 @@ def recover(
     times = compare_times(
         assumptions,
         _most_groups(rebuilt),
-        statements if ways or target != context.devices else 0,
+        # A device that takes a lost rank's place has no compile cache, even if all others have.
+        statements if ways or target != context.devices or request.lost else 0,
         moves,
         sum(item.whole_bytes for item in new.items),
         bool(old.unknown or old.missing),
@@ -263,14 +264,17 @@ def _target(
 ) -> tuple[int, tuple[int, ...], str]:
     """How many devices to go on with, which numbers are legal, and why this one."""
     available = left + request.added
-    legal = tuple(legal_counts(available, context))
+    legal = tuple(legal_counts(min(max(available, request.to or 0), LARGEST_WORLD), context))
     if request.to is not None:
         problem = device_count_problem(request.to, loaded(context, context.devices))
+        if request.to > LARGEST_WORLD:
+            problem = f"MindSpore takes {LARGEST_WORLD} at most"
         if problem:
             near = ", ".join(map(str, legal[:3])) or "none"
             raise CannotRecover(f"{request.to} devices: {problem}; legal here: {near}")
         searching = device_count_problem(request.to, context)
-        why = "as asked for"
+        more = request.to - available
+        why = f"as asked for, {more} of them new" if more > 0 else "as asked for"
         if searching:
             why += f"; its strategies have to be given: {searching}"
         return request.to, legal, why

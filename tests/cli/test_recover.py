@@ -130,6 +130,11 @@ def test_a_page(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         (["--assume", "storage_bandwidth=0"], "must be more than 0"),
         (["--data-bytes", "many"], "20GiB"),
         (["--grown", "nowhere.ir"], "no such file"),
+        (["--lost", "3-1"], "ends before it begins"),
+        (["--lost", ","], "names no rank"),
+        (["--assume", "checkpoint_steps=inf"], "inf is no number"),
+        (["--assume", "step_seconds=nan"], "nan is no number"),
+        (["--to", "100000"], "4096 at most"),
     ],
 )
 def test_mistakes_are_explained(
@@ -139,6 +144,22 @@ def test_mistakes_are_explained(
     assert status == 2
     assert words in err
     assert "Traceback" not in err
+
+
+def test_a_new_device_has_to_compile(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    _, out, _ = run(capsys, folder, "--lost", 3, "--add-devices", 1, "--format", "json")
+    found = json.loads(out)
+    assert found["plan"] is None
+    assert found["time"]["peers"]["compile"] > 0
+
+
+def test_devices_asked_for_beyond_those_there_are_new(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    status, out, _ = run(capsys, folder, "--to", 16)
+    assert status == 0
+    assert "as asked for, 8 of them new" in out
+    assert "legal               16, 8" in out
 
 
 # -- runs that left only validate dumps ----------------------------------------------------------
