@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, machine_for, read_cluster
+from irtool.cli.comm_inputs import Asked, machine_for, read_cluster, whole
 from irtool.cli.comm_options import Format, FormatOption, MachineOption, Rank, write
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -54,7 +54,7 @@ def command(
     """
     if size is not None and index is not None:
         raise Failure("--size and --index are two modes: give one")
-    read = read_cluster(Asked(paths, rank, graph, devices, context, config))
+    read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))
     report_problems(read.problems)
     chosen = min(read.cluster.ranks)
     if len(read.cluster.ranks) > 1:
@@ -64,9 +64,7 @@ def command(
     found = fusion(one)
     tensors = [tensor for bucket in found.buckets for tensor in bucket.tensors]
     simulated, setting, notes = _simulated(one, tensors, size, index)
-    view = FuseView(
-        read.path, chosen, found, plan(one, priced), priced, simulated, setting, notes, limit
-    )
+    view = FuseView(read.path, chosen, found, plan(one, priced), simulated, setting, notes, limit)
     write(
         Output(output_file),
         format,

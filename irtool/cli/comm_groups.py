@@ -50,7 +50,8 @@ def command(
 ) -> int:
     """Every collective and transfer: group, axis of parallelism, phase, stream, link.
 
-    Exit status: 0 all ranks agree; 1 some do not, or dumps of ranks are missing.
+    Exit status: 0 all ranks agree; 1 some do not, dumps of ranks are missing, or they are of a
+    pass that does not hold all communications yet.
     """
     if not paths and group is None:
         raise Failure("which dump?", hint="irtool comm groups PATH, or --group NAME --devices N")
@@ -96,7 +97,7 @@ def _status(report: GroupReport, read: Read, asked: Asked, allow_unknown: bool) 
     # Of a single dump the others were never asked for.
     run = len(read.cluster.ranks) > 1
     unknown = any(row.party.ranks is None for row in report.rows) or (run and report.missing)
-    return 1 if unknown and not allow_unknown else 0
+    return 1 if (unknown or report.partial) and not allow_unknown else 0
 
 
 def _tell_group(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, read_cluster
+from irtool.cli.comm_inputs import Asked, read_cluster, whole
 from irtool.cli.comm_options import Format, FormatOption, write
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, report_problems
+from irtool.cli.report import report_problems
 from irtool.cluster.hang import play, unknown_parts
 from irtool.render.comm_hang import HangView, hang_document, hang_page, hang_pieces, hang_svg
 
@@ -26,13 +26,8 @@ def command(
 
     Exit status: 0 all get done; 1 it hangs, ranks do not agree, or dumps of ranks are missing.
     """
-    read = read_cluster(Asked(paths, None, graph, devices, context, config))
+    read = whole(read_cluster(Asked(paths, None, graph, devices, context, config)))
     report_problems(read.problems)
-    if read.cluster.partial:
-        hint = "MindSpore writes it with MS_DEV_SAVE_GRAPHS=1 or more"
-        raise Failure(
-            "there is no validate dump, which holds all communications", read.path, hint=hint
-        )
     report = play(read.cluster)
     view = HangView(read.path, report, limit)
     write(

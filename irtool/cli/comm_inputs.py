@@ -21,11 +21,13 @@ from irtool.cluster.machine import (
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
 from irtool.ir.dump import Dump
 from irtool.ir.group_names import WORLD_GROUPS
+from irtool.ir.operators import VIRTUAL
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile, PassFile
 from irtool.render.text import ranks_text
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_names import parse_name
 from irtool.syntax.source import DumpError, read_content
 
 VALIDATE = "validate"
@@ -159,7 +161,33 @@ def _of_files(asked: Asked) -> Read:
     found = [problem for dump in dumps.values() for problem in dump.problems]
     path = files[0].path if len(files) == 1 else " ".join(asked.paths)
     named = STDIN_NAME if path == STDIN else path
-    return Read(cluster_of(dumps, devices), named, (*problems, *found))
+    early = [_early_pass(file, dumps[file.rank]) for file in files if file.rank is not None]
+    cluster = replace(cluster_of(dumps, devices), partial=max(early))
+    return Read(cluster, named, (*problems, *found))
+
+
+def _early_pass(file: InputFile, dump: Dump) -> str:
+    """The pass of a dump that comes before all communications are there; empty if none."""
+    name = parse_name(os.path.basename(file.path)).name
+    if name == VALIDATE:
+        return ""
+    if name in _EARLIER:
+        return name
+    return "a pass before validate" if any(node.op in VIRTUAL for node in dump.nodes()) else ""
+
+
+def whole(read: Read) -> Read:
+    """The same; every answer that needs all communications asks this first.
+
+    Raises:
+        Failure: the dumps are of a pass that does not hold all of them yet.
+    """
+    if read.cluster.partial:
+        hint = "MindSpore writes it with MS_DEV_SAVE_GRAPHS=1 or more"
+        raise Failure(
+            "there is no validate dump, which holds all communications", read.path, hint=hint
+        )
+    return read
 
 
 def _read(file: InputFile) -> Dump:

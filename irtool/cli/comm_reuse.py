@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, Read, read_cluster
+from irtool.cli.comm_inputs import Asked, Read, read_cluster, whole
 from irtool.cli.comm_options import Format, FormatOption, Rank, RowLimit, write
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -86,7 +86,7 @@ def command(
     Exit status: 1 the value raises an exception, streams do not suffice, or a log disagrees.
     """
     version = _version(target_version)
-    read = read_cluster(Asked(paths, rank, graph, devices, context, config))
+    read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))
     report_problems(read.problems)
     output = Output(output_file)
     chosen = _busiest(read)

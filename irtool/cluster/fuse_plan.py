@@ -3,15 +3,17 @@
 Gradients become ready one after the other while the backward pass goes on; the links of a group
 carry one collective at a time.  With ``end(k) = max(end(k - 1), ready(k)) + t(bytes of k)`` the
 partition into runs of neighbours in the order of readiness that ends first is found by dynamic
-programming.  Gathering of weights is the same read backwards, from when each is needed.  Compute
-times come from operations and bytes over the machine's rates, so figures are rough; their order
-is what counts.
+programming; of those that leave as little exposed the one of fewest buckets is taken.  Gathering of
+weights is the same read backwards, from when each is needed.  Compute times come from operations
+and bytes over the machine's rates, so figures are rough; their order is what counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise, repeat
 
 from irtool.cluster.flops import flops
 from irtool.cluster.fuse import (
@@ -26,10 +28,12 @@ from irtool.cluster.launch_order import launches
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import RankProgram
 from irtool.ir.collectives import is_collective
+from irtool.ir.display import Shown
 from irtool.ir.node import Node
 
 _MOST_MB = 4096
 _MOST_TENSORS = 4000
+_MOST_STEPS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,13 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class FusionPlan:
-    """The channels of one rank's graph, and when computing is through (seconds)."""
+class FusionPlan(Shown):
+    """The channels of one rank's graph, and when computing is through (seconds) on a machine."""
 
     channels: tuple[Channel, ...]
     compute_seconds: float
     unknown_operators: int
+    machine: Machine
 
     @property
     def gain(self) -> float:
@@ -92,7 +97,7 @@ def plan(one: RankProgram, machine: Machine) -> FusionPlan:
         if same[0].ranks is not None
     ]
     channels.sort(key=lambda channel: -channel.gain)
-    return FusionPlan(tuple(channels), clock.total, clock.unknown)
+    return FusionPlan(tuple(channels), clock.total, clock.unknown, machine)
 
 
 def _channel(
@@ -160,33 +165,68 @@ class _Price:
 
 
 def _best_partition(ordered: Sequence[Tensor], price: _Price) -> list[tuple[Tensor, ...]]:
-    """The partition into neighbours that ends first; of equal ones, the one of fewest buckets."""
+    """The fewest buckets of neighbours that leave as little exposed as any number of them."""
     count = len(ordered)
     if count > _MOST_TENSORS:
         return [tuple(ordered)]
-    sums = [0]
-    for tensor in ordered:
-        sums.append(sums[-1] + tensor.bytes)
+    sums = list(accumulate((tensor.bytes for tensor in ordered), initial=0))
     ready = [price.ready(tensor) for tensor in ordered]
-    ends: list[tuple[float, int]] = [(0.0, 0)]
+    ends = [0.0]
     cuts = [0]
     for stop in range(1, count + 1):
-        best: tuple[float, int] | None = None
-        cut = 0
-        for start in range(stop):
-            end = max(ends[start][0], ready[stop - 1]) + price.seconds(sums[stop] - sums[start])
-            here = (end, ends[start][1] + 1)
-            if best is None or here < best:
-                best, cut = here, start
-        assert best is not None  # there is at least one tensor
-        ends.append(best)
+        end, cut = _soonest(ends, stop, ready, sums, price)
+        ends.append(end)
         cuts.append(cut)
-    parts: list[tuple[Tensor, ...]] = []
-    stop = count
-    while stop:
-        parts.append(tuple(ordered[cuts[stop] : stop]))
-        stop = cuts[stop]
-    return parts[::-1]
+    # What ends before the computing does is hidden, whenever it ends.
+    few = _fewest(max(ends[-1], price.horizon), ready, sums, price)
+    places = few if few is not None else _places(repeat(cuts), count)
+    return [tuple(ordered[start:stop]) for start, stop in pairwise(places)]
+
+
+def _soonest(
+    ends: Sequence[float], stop: int, ready: Sequence[float], sums: Sequence[int], price: _Price
+) -> tuple[float, int]:
+    """When the first ``stop`` tensors can be through, and where their last bucket begins.
+
+    ``ends[start]`` is when those before ``start`` are; of equal ones the longest last bucket.
+    """
+    latest, total = ready[stop - 1], sums[stop]
+    return min(
+        (max(ends[start], latest) + price.seconds(total - sums[start]), start)
+        for start in range(min(stop, len(ends)))
+    )
+
+
+def _fewest(
+    deadline: float, ready: Sequence[float], sums: Sequence[int], price: _Price
+) -> list[int] | None:
+    """Where the buckets of the smallest number that meets a deadline begin and end.
+
+    One bucket more at a time; None where that would take too long.
+    """
+    count = len(ready)
+    ends = [0.0, *[math.inf] * count]
+    cuts: list[list[int]] = []
+    for _ in range(min(count, _MOST_STEPS // count**2)):
+        made = [_soonest(ends, stop, ready, sums, price) for stop in range(1, count + 1)]
+        ends = [math.inf, *(end for end, _ in made)]
+        cuts.append([0, *(cut for _, cut in made)])
+        if ends[-1] <= deadline * (1 + 1e-12):
+            return _places(reversed(cuts), count)
+    return None
+
+
+def _places(cuts: Iterable[Sequence[int]], stop: int) -> list[int]:
+    """The ends of buckets from the first to the last, followed back from the last.
+
+    ``cuts`` has, bucket by bucket from the last one, where one that ends at each place begins.
+    """
+    found = [stop]
+    for row in cuts:
+        if not found[-1]:
+            break
+        found.append(row[found[-1]])
+    return found[::-1]
 
 
 def _nearest_size(
@@ -196,13 +236,16 @@ def _nearest_size(
     price: _Price,
     before: float,
 ) -> tuple[int | None, float | None, bool]:
-    """The value of mode ``size`` whose buckets end first, and whether they are the best ones."""
+    """The value of mode ``size`` whose buckets leave least exposed, and whether they are the best.
+
+    Of values that do equally well the one with the fewest buckets.
+    """
     ordered = in_parameter_order(one, tensors)
     elements = [tensor.elements for tensor in ordered]
     if None in elements or not ordered:
         return None, None, False
     wanted = {frozenset(tensor.place for tensor in part) for part in best}
-    found: tuple[float, int, bool] | None = None
+    found: tuple[float, bool, int, int] | None = None  # exposed, others, buckets, MB
     seen: set[tuple[int, ...]] = set()
     for megabytes in _sizes([count or 0 for count in elements]):
         ids = ids_by_size([count or 0 for count in elements], megabytes)
@@ -214,11 +257,12 @@ def _nearest_size(
             parts.setdefault(number, []).append(tensor)
         same = {frozenset(item.place for item in part) for part in parts.values()} == wanted
         exposed = price.exposed(list(parts.values()))
-        if found is None or (exposed, not same) < (found[0], not found[2]):
-            found = (exposed, megabytes, same)
-    if found is None or (found[0] >= before and not found[2]):
+        here = (exposed, not same, len(parts), megabytes)
+        found = here if found is None else min(found, here)
+    if found is None or (found[0] >= before and found[1]):
         return None, None, False
-    return found[1], found[0], found[2]
+    exposed, others, _, megabytes = found
+    return megabytes, exposed, not others
 
 
 def _sizes(elements: Sequence[int]) -> Sequence[int]:

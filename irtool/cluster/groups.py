@@ -100,6 +100,7 @@ class GroupReport(Shown):
         missing: ranks that take part and left no dump.
         devices: how many there are, as far as anything tells; at least so many if not
             ``is_exact``.
+        partial: the pass of the dumps where it comes before all communications are there.
     """
 
     rows: tuple[Row, ...]
@@ -115,6 +116,7 @@ class GroupReport(Shown):
     ranks: tuple[int, ...]
     machine: Machine
     is_exact: bool
+    partial: str = ""
 
 
 def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
@@ -149,6 +151,7 @@ def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
         tuple(cluster.ranks),
         machine,
         cluster.exact,
+        cluster.partial,
     )
 
 

@@ -69,7 +69,7 @@ def groups_document(view: GroupsView) -> Document:
 def answer(report: GroupReport) -> str:
     """How much is communicated, and whether ranks agree."""
     if not report.rows:
-        return "nothing is communicated"
+        return f"nothing is communicated{' yet' if report.partial else ''}"
     total = Total(
         sum(total.count for total in report.by_axis.values()),
         sum(total.bytes for total in report.by_axis.values()),
@@ -105,6 +105,9 @@ def facts(view: GroupsView) -> list[tuple[str, str]]:
         facts.append(("transfers", text))
     if report.missing and len(report.ranks) > 1:
         facts.append(("missing", missing_text(report.missing, report.devices)))
+    if report.partial:
+        text = f"{report.partial} does not hold all communications yet: validate does"
+        facts.append(("limits", text))
     return facts
 
 
@@ -251,6 +254,7 @@ def groups_pieces(view: GroupsView) -> Iterator[str]:
         "path": view.path,
         "devices": report.devices,
         "devices_exact": report.is_exact,
+        "partial": report.partial or None,
         "ranks": list(report.ranks),
         "missing_ranks": list(report.missing),
         "machine": report.machine.name,

@@ -108,6 +108,22 @@ def test_missing_ranks_are_something_to_see(here: Path) -> None:
     run("groups", here / "pipeline_run", "--allow-unknown")
 
 
+@pytest.mark.parametrize("dump", ["step_parallel_begin_0018.ir", "step_parallel_end_0019.ir"])
+def test_a_pass_before_all_communications_are_there_is_no_answer(here: Path, dump: str) -> None:
+    path = here / "mlp_semi_auto" / dump
+    found = made("groups", path, status=1)
+    assert found["partial"] == dump[: dump.rindex("_")]
+    assert "does not hold all communications yet" in run("groups", path, status=1)
+    made("groups", path, "--allow-unknown")
+    for command in ("hang", "reuse", "fuse"):
+        assert "no validate dump" in errors(command, path)
+
+
+def test_an_early_pass_is_known_without_its_name(here: Path, tmp_path: Path) -> None:
+    shutil.copy(here / "mlp_semi_auto/step_parallel_begin_0018.ir", tmp_path / "x.ir")
+    assert "nothing is communicated yet" in run("groups", tmp_path / "x.ir", status=1)
+
+
 def test_a_query_chooses_nodes(here: Path) -> None:
     sample = here / "gpt/20_validate_0080.ir"
     found = made("groups", sample, "--where", 'op == "AllGather"')
