@@ -37,6 +37,12 @@ def check_choice(choice: Choice) -> None:
     ]
     if len(given) > 1:
         raise Failure(f"{' and '.join(given)} cannot be combined", hint="give one of them")
+    for option, name in (
+        ("--around", choice.around),
+        *(("--path", end) for end in choice.path or ()),
+    ):
+        if name is not None and not name.strip():
+            raise Failure(f"{option} names no node", hint="%12, @graph:%12, or a name")
     if choice.where is not None:
         read_query("--where", choice.where)
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from irtool.cluster.ranks import Party, RankProgram, Step
 from irtool.ir.collectives import Collective
+from irtool.ir.display import Shown
 from irtool.ir.node import Node
 from irtool.ir.whole import WholeNode
 
@@ -89,7 +90,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class Fusion(Shown):
     """How a dump is configured; ``separate`` are collectives with fusion id 0, by operator."""
 
     buckets: tuple[Bucket, ...]

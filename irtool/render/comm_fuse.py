@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
-from irtool.cluster.machine import Machine
 from irtool.render.comm_pieces import machine_text, pieces, seconds_text, shown
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections
@@ -30,7 +29,6 @@ class FuseView:
     rank: int
     fusion: Fusion
     plan: FusionPlan
-    machine: Machine
     simulated: Sequence[Bucket] = ()
     setting: str = ""
     notes: Sequence[str] = ()
@@ -39,35 +37,63 @@ class FuseView:
 
 def fuse_document(view: FuseView) -> Document:
     """Buckets as configured, as recommended, and the gain."""
-    document = Document([Heading(f"{view.path}: {_answer(view)}"), Facts(_facts(view))])
+    document = Document(
+        [Heading(f"{view.path}: {_answer(view.fusion.buckets, view.plan)}"), Facts(_facts(view))]
+    )
     document.add(*_blocks(view))
     return document
 
 
-def _answer(view: FuseView) -> str:
-    buckets = view.fusion.buckets
+def fusion_document(fusion: Fusion) -> Document:
+    """Buckets as configured, where no machine was asked for better ones."""
+    document = Document([Heading(_buckets_text(fusion.buckets))])
+    document.add(Facts([("never fused", _separate_text(fusion))]))
+    if fusion.buckets:
+        document.add(_buckets_table("Buckets as configured", fusion.buckets, 0))
+    return document
+
+
+def fusion_plan_document(plan: FusionPlan) -> Document:
+    """Better buckets, and what they would gain on a machine."""
+    configured = [bucket for channel in plan.channels for bucket in channel.configured]
+    document = Document([Heading(_answer(configured, plan)), Facts(_plan_facts(plan))])
+    document.add(*_plan_blocks(plan, 0))
+    return document
+
+
+def _answer(buckets: Sequence[Bucket], plan: FusionPlan) -> str:
+    text = _buckets_text(buckets)
+    if not buckets:
+        return text
+    if not any(channel.gain > 0 for channel in plan.channels):
+        return f"{text}, none better under this model"
+    return f"{text}; better ones save up to {seconds_text(plan.gain)} a step"
+
+
+def _buckets_text(buckets: Sequence[Bucket]) -> str:
     if not buckets:
         return "nothing may be fused: no collective has a fusion id"
     count = sum(len(bucket.tensors) for bucket in buckets)
-    text = f"{plural(count, 'collective')} in {plural(len(buckets), 'bucket')}"
-    gain = view.plan.gain
-    better = [channel for channel in view.plan.channels if channel.gain > 0]
-    if not better:
-        return f"{text}, none better under this model"
-    return f"{text}; better ones save up to {seconds_text(gain)} a step"
+    return f"{plural(count, 'collective')} in {plural(len(buckets), 'bucket')}"
+
+
+def _separate_text(fusion: Fusion) -> str:
+    return ", ".join(f"{count_text(n)} {op}" for op, n in fusion.separate.items()) or "nothing"
 
 
 def _facts(view: FuseView) -> list[tuple[str, str]]:
-    separate = ", ".join(f"{count_text(n)} {op}" for op, n in view.fusion.separate.items())
+    facts = [("never fused", _separate_text(view.fusion)), *_plan_facts(view.plan)]
+    return facts + [("note", note) for note in view.notes]
+
+
+def _plan_facts(plan: FusionPlan) -> list[tuple[str, str]]:
     facts = [
-        ("never fused", separate or "nothing"),
-        ("machine", machine_text(view.machine)),
-        ("computing", f"{seconds_text(view.plan.compute_seconds)} a step, modelled"),
+        ("machine", machine_text(plan.machine)),
+        ("computing", f"{seconds_text(plan.compute_seconds)} a step, modelled"),
     ]
-    if view.plan.unknown_operators:
-        what = plural(view.plan.unknown_operators, "operator")
+    if plan.unknown_operators:
+        what = plural(plan.unknown_operators, "operator")
         facts.append(("limits", f"{what} without a count of operations: priced by bytes alone"))
-    facts += [("note", note) for note in view.notes]
     return facts
 
 
@@ -76,12 +102,16 @@ def _blocks(view: FuseView) -> Iterator[Block]:
         yield _buckets_table("Buckets as configured", view.fusion.buckets, view.limit)
     if view.simulated:
         yield _buckets_table(f"Buckets with {view.setting}", view.simulated, view.limit)
-    if view.plan.channels:
-        yield _channels_table(view.plan.channels, view.limit)
-    for channel in view.plan.channels:
+    yield from _plan_blocks(view.plan, view.limit)
+
+
+def _plan_blocks(plan: FusionPlan, limit: int | None) -> Iterator[Block]:
+    if plan.channels:
+        yield _channels_table(plan.channels, limit)
+    for channel in plan.channels:
         if channel.gain > 0:
             title = f"Recommended: {channel.op} of {ranks_text(channel.ranks)}"
-            yield _buckets_table(title, channel.recommended, view.limit)
+            yield _buckets_table(title, channel.recommended, limit)
 
 
 def _buckets_table(title: str, buckets: Sequence[Bucket], limit: int | None) -> Table:
@@ -168,7 +198,7 @@ def fuse_pieces(view: FuseView) -> Iterator[str]:
         "schema": SCHEMA,
         "path": view.path,
         "rank": view.rank,
-        "machine": view.machine.name,
+        "machine": plan.machine.name,
         "never_fused": dict(view.fusion.separate),
         "compute_seconds": plan.compute_seconds,
         "gain_seconds": plan.gain,
@@ -238,4 +268,8 @@ def fuse_page(view: FuseView) -> Page:
         "Communication that computing does not hide", fuse_svg(view), "Seconds by channel."
     )
     sections: list[Section] = [picture, *document_sections(Document(list(_blocks(view))))]
-    return Page(f"comm fuse: {view.path}", Answer(_answer(view), "plain", details), sections)
+    return Page(
+        f"comm fuse: {view.path}",
+        Answer(_answer(view.fusion.buckets, view.plan), "plain", details),
+        sections,
+    )

@@ -54,6 +54,10 @@ def _graphs(diff: GraphDiff) -> GraphSection:
     for pair in diff.changed:
         mark = Mark(None, "changed", ", ".join(map(str, pair.what)))
         marks |= {pair.left: mark, pair.right: mark}
+    begins = diff.first_divergence
+    for node in (begins.left, begins.right) if begins is not None else ():
+        if node is not None:
+            marks[node] = Mark(None, "first", f"first: {begins.why}" if begins is not None else "")
     overlay = Overlay("diff", "differences", marks=marks)
     sides = [("left", diff.left), ("right", diff.right)]
     begins = diff.first_divergence

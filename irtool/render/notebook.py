@@ -42,6 +42,8 @@ _BOXES = 40
 _GRAPH_ROWS = 30
 
 DOCUMENTS: dict[str, str] = {
+    "irtool.cluster.fuse.Fusion": "irtool.render.comm_fuse:fusion_document",
+    "irtool.cluster.fuse_plan.FusionPlan": "irtool.render.comm_fuse:fusion_plan_document",
     "irtool.cluster.groups.GroupReport": "irtool.render.notebook_reports:groups",
     "irtool.cluster.hang.HangReport": "irtool.render.notebook_reports:hang",
     "irtool.cluster.memory.Memory": "irtool.render.notebook_reports:memory",
@@ -55,6 +57,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.planning.elastic.ElasticPlan": "irtool.render.notebook_reports:elastic",
     "irtool.planning.plan.Plan": "irtool.render.notebook_reports:plan",
     "irtool.planning.recovery.Recovery": "irtool.render.notebook_reports:recovery",
+    "irtool.planning.stages.StagedPlan": "irtool.render.notebook_reports:staged",
     "irtool.sharding.network.report.Report": "irtool.render.notebook_reports:check",
 }
 """By type, the function that makes its document: imported when the first such result is shown."""

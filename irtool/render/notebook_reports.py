@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from irtool.planning.elastic import ElasticPlan
     from irtool.planning.plan import Plan
     from irtool.planning.recovery import Recovery
+    from irtool.planning.stages import StagedPlan
     from irtool.sharding.network.report import Report
 
 
@@ -115,6 +116,14 @@ def plan(result: Plan) -> Document:
     from irtool.render.plan import PlanView, plan_document
 
     return plan_document(PlanView(result, result.dump.path or "plan"))
+
+
+def staged(result: StagedPlan) -> Document:
+    """A pipeline that was planned: its stages, and the plan inside of each."""
+    from irtool.render.plan import PlanView, plan_document
+
+    inner = result.inner
+    return plan_document(PlanView(inner, inner.dump.path or "plan", staged=result))
 
 
 def elastic(result: ElasticPlan) -> Document:

@@ -135,6 +135,8 @@ def test_overlays_of_other_commands_are_laid_over(run: Run, tmp_path: Path) -> N
         (("no-such.ir",), "no-such.ir"),
         ((MLP, "-o", "picture.xyz"), "which format"),
         ((MLP, "-f", "dot", "--around", "nothing like this"), "there is no node"),
+        ((MLP, "-f", "dot", "--around", ""), "names no node"),
+        ((MLP, "-f", "dot", "--path", "%1", " "), "names no node"),
         ((MLP, "-f", "dot", "--around", "%1", "--where", "op"), "cannot be combined"),
         ((MLP, "-f", "dot", "--path", "%22", "%0"), "no value gets from"),
         ((MLP, "-f", "dot", "--where", 'op == "Nope"'), "no node that is drawn"),

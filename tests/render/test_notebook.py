@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -12,7 +13,11 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.cluster.fuse import fusion
+from irtool.cluster.fuse_plan import plan as best_buckets
+from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
+from irtool.cluster.ranks import single
 from irtool.compare.graph_diff import diff_graphs
 from irtool.compare.losses.comparison import compare_losses
 from irtool.compare.losses.read import read_loss
@@ -94,6 +99,24 @@ def test_memory_shows_its_peak(dump: Dump) -> None:
     assert "peak" in html(memory(dump))
 
 
+def test_fusion_shows_buckets_and_better_ones(samples: Path) -> None:
+    (path,) = (samples / "data_parallel").glob("*validate*.ir")
+    one = single(irtool.load(path), 0, 8).ranks[0]
+    assert "in 1 bucket" in html(fusion(one))
+    shown = html(best_buckets(one, default_machine()))
+    assert "Communication that computing does not hide" in shown
+    assert default_machine().name in shown
+
+
+def test_a_pipeline_that_was_planned_shows_its_stages(samples: Path) -> None:
+    pytest.importorskip("numpy")
+    from irtool.planning.stages import staged_plan
+
+    begin = irtool.load(samples / "gpt" / "step_parallel_begin_0018.ir")
+    context = ParallelContext(devices=8, mode="semi_auto_parallel")
+    assert "2 stages" in html(staged_plan(begin, context, default_machine(), 2))
+
+
 def test_loss_curves_show_whether_they_differ(samples: Path) -> None:
     curves = [
         read_loss(str(samples / "loss" / f"{name}.csv")) for name in ("reference", "bfloat16")
@@ -109,7 +132,6 @@ def test_a_recovery_shows_what_is_lost(samples: Path) -> None:
 
 def test_costs_and_plans_show_where_a_step_goes(samples: Path) -> None:
     pytest.importorskip("numpy")
-    from irtool.cluster.machine import default_machine
     from irtool.planning.cost_report import step_cost
     from irtool.planning.plan import plan
     from irtool.planning.plan_structure import structure_of
@@ -144,6 +166,21 @@ def test_every_report_that_has_a_view_uses_it(kind: str) -> None:
     assert view_of(found) is not None
     place, _, function = DOCUMENTS[kind].partition(":")
     assert callable(getattr(import_module(place), function))
+
+
+def test_every_result_that_asks_for_a_view_has_one() -> None:
+    pytest.importorskip("numpy")
+    for module in pkgutil.walk_packages(irtool.__path__, "irtool."):
+        # The command line is not for notebooks, and the adapter needs a viewer that is not here.
+        if not module.name.startswith(("irtool.cli", "irtool.__main__", "irtool.render.model_")):
+            import_module(module.name)
+    kinds = [kind for kind in _below(Shown) if kind.__module__.startswith("irtool.")]
+    assert len(kinds) > 10
+    assert [kind for kind in kinds if view_of(kind) is None] == []
+
+
+def _below(kind: type) -> list[type]:
+    return [each for child in kind.__subclasses__() for each in (child, *_below(child))]
 
 
 def test_a_result_that_nobody_shows_stays_text() -> None:

@@ -137,7 +137,7 @@ def _strategy(node: Node) -> str:
     strategy = node.in_strategy
     if strategy is None or strategy == ():
         return ""
-    return shortened(tuple_text(strategy), WIDTH)
+    return tuple_text(strategy)
 
 
 def _name_lines(node: Node, repeats: int) -> tuple[str, ...]:

@@ -41,7 +41,10 @@ OTHER = OperatorClass("other", "any other operator", "#FFFFFF")
 CLASSES: tuple[OperatorClass, ...] = (
     COMMUNICATES,
     REDISTRIBUTES,
-    OperatorClass("optimizer", "updates a parameter", "#BBCC33", _names("Assign"), OPTIMIZERS),
+    OperatorClass(
+        "optimizer", "updates a parameter", "#BBCC33", _names("Assign AssignAdd AssignSub"),
+        OPTIMIZERS,
+    ),
     OperatorClass(
         "product", "matrix product, convolution, attention", "#77AADD",
         pattern=re.compile(

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import graphviz
 
+from irtool.render.picture.boxes import WIDTH
 from irtool.render.picture.colours import (
     SEVERITIES,
     Colouring,
@@ -30,6 +31,7 @@ from irtool.render.picture.dot_labels import (
     small,
 )
 from irtool.render.picture.lanes import Digraph, Lanes
+from irtool.render.picture.legend import ACROSS, MOVE, SENT
 from irtool.render.picture.model import Box, Edge, Frame, Picture
 from irtool.render.picture.overlay import Overlay, Severity, worst
 from irtool.render.picture.ranking import Ranking, is_tie, same_lane
@@ -60,9 +62,8 @@ _SHAPES = {
 }  # fmt: skip
 _LINE_COLOURS = {
     "data": "#555555", "repeat": "#555555", "tie": "#7788AA", "recompute": "#AA8877",
-    "transfer": "#CC3311", "call": "#997799", "order": "#999999",
+    "transfer": SENT, "call": "#997799", "order": "#999999",
 }  # fmt: skip
-MOVE = "#AA3377"
 
 
 Alignment: TypeAlias = Literal["level", "near", "none"]
@@ -230,7 +231,7 @@ class _Writer:
         lines = [head]
         lines += [small(line, light) for line in box.lines]
         if box.strategy:
-            lines.append(small(box.strategy, light, "#003366"))
+            lines.append(small(shortened(box.strategy, WIDTH), light, "#003366"))
         if box.kind == "scope":
             lines += [
                 small(f"{op} × {number}" if number > 1 else op, light, "#AA3300", bold=True)
@@ -319,7 +320,7 @@ class _Writer:
                 look |= {"label": label} if label else {}
             look["tooltip"] = plain(edge_tooltip(edge, tail, head))
         if edge.kind == "data" and not within:
-            look |= {"color": "#BBBBBB", "fontcolor": "#999999", "penwidth": "0.7"}
+            look |= {"color": ACROSS, "fontcolor": "#999999", "penwidth": "0.7"}
         if edge.kind in ("repeat", "call", "order"):
             look["style"] = "dashed"
         elif edge.kind == "transfer":

@@ -68,7 +68,10 @@ def _counts(picture: Picture) -> str:
 
 
 def _legend_cell(row: LegendRow) -> str:
-    if row.colour:
+    if row.colour and row.symbol:
+        symbol = f'<FONT COLOR="{row.colour}"><B>{html(row.symbol)}</B></FONT>'
+        key = f'<TD WIDTH="22">{symbol}</TD>'
+    elif row.colour:
         key = f'<TD BGCOLOR="{row.colour}" BORDER="1" COLOR="#555555" WIDTH="22"></TD>'
     else:
         key = f'<TD WIDTH="22">{html(row.symbol)}</TD>'

@@ -21,8 +21,8 @@ class Box:
         id: unique in the picture.
         kind: an operator, a collapsed scope, a parameter, ….
         title: its first line.
-        lines: what stands below: name, strategy, ranks, shape.
-        strategy: the line among them that is a strategy; "" if there is none.
+        lines: what stands below: name, ranks, shape.
+        strategy: of its operator, or of all its operators if they have the same; else "".
         operator_class: key of the class that colours it (:mod:`irtool.render.picture.classes`).
         frame: id of the frame that it stands in, "" for none.
         lane: phase of its nodes: forward, backward, recompute, optimizer, other.
@@ -99,7 +99,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class LegendRow:
-    """One line of the legend: a colour (or none, for shapes and lines) and what it means."""
+    """One line of the legend: a fill colour, a symbol, or a coloured symbol, and what it means."""
 
     text: str
     colour: str = ""

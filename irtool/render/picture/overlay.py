@@ -8,13 +8,18 @@ from typing import Literal, TypeAlias
 
 from irtool.ir.node import Node
 
-Severity: TypeAlias = Literal["error", "warning", "info", "added", "removed", "changed", "good"]
-"""How a mark stands out: findings by severity, differences by kind, ``good`` for an improvement."""
+Severity: TypeAlias = Literal[
+    "error", "warning", "info", "first", "added", "removed", "changed", "good"
+]
+"""How a mark stands out: findings by severity, differences by kind (``first``: where two
+dumps part), ``good`` for an improvement."""
 
 Topic: TypeAlias = Literal["findings", "plan", "diff", "memory", "cost", "error"]
 """What an overlay tells of; ``--color-by memory|cost|error`` colours by that overlay."""
 
-_WORST: tuple[Severity, ...] = ("error", "removed", "warning", "changed", "added", "info", "good")
+_WORST: tuple[Severity, ...] = (
+    "error", "first", "removed", "warning", "changed", "added", "info", "good",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ def _diff(result: Object, nodes: _Nodes) -> list[Overlay]:
     for item in begins:
         why = shortened(f"first: {item.get('why') or ''}", _TEXT)
         for end in _ends(item, nodes):
-            found.add(end, Mark(None, "error", why))
+            found.add(end, Mark(None, "first", why))
     # Of runs: what each operator puts out; the first one may stand among those worth a look, too.
     errors: dict[str, tuple[Object, float]] = {}
     for item in (*changed, *begins):

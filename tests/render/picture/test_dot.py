@@ -14,6 +14,7 @@ import irtool
 from irtool.render.picture import render
 from irtool.render.picture.build import Wishes, picture
 from irtool.render.picture.classes import CLASSES, operator_class
+from irtool.render.picture.colours import colouring
 from irtool.render.picture.dot import dot_text
 from irtool.render.picture.material import material
 from irtool.render.picture.model import Box, Edge, Frame, Picture
@@ -53,14 +54,47 @@ def test_the_legend_shows_what_is_there_and_nothing_else() -> None:
     assert "closed scope" not in text
 
 
+def test_the_legend_says_what_lines_of_each_look_are() -> None:
+    boxes = tuple(Box(id, "operator", id, lane=lane) for id, lane in
+                  (("a", "forward"), ("b", "forward"), ("c", "backward")))  # fmt: skip
+    plain = dot_text(Picture("", boxes, (Edge("a", "b"),), ()))
+    looks = ("× n on a line", "value between lanes", "sent to another stage")
+    assert [look for look in looks if look in plain] == []
+    edges = (Edge("a", "b", count=2), Edge("b", "c"), Edge("c", "a", "transfer"))
+    text = dot_text(Picture("", boxes, edges, ()))
+    assert [look for look in looks if look in text] == list(looks)
+
+
+def test_the_legend_says_that_lines_between_lanes_are_left_out() -> None:
+    assert "frames say it, no line" in dot_text(drawn("gpt/20_validate_0080.ir"))
+
+
+def test_long_strategies_that_differ_in_the_middle_are_two() -> None:
+    """A box has no room for them; colours and tooltips know them whole."""
+    path = ROOT / "samples" / "mlp_semi_auto" / "20_validate_0080.ir"
+    long = ("((2, 1), (4, 1), (1, 1), (1, 1), (4, 1))", "((2, 1), (4, 1), (1, 2), (1, 1), (4, 1))")
+    text = path.read_text(encoding="utf-8")
+    text = text.replace("in_strategy: ((2, 1), (4, 1))", f"in_strategy: {long[0]}")
+    text = text.replace("in_strategy: ((2, 4), (1, 4))", f"in_strategy: {long[1]}")
+    found = picture(material(irtool.loads(text).whole()), Wishes(colour_by="strategy"))
+    boxes = {strategy: [b.id for b in found.boxes if b.strategy == strategy] for strategy in long}
+    assert all(boxes.values())
+    fills = colouring(found).fills
+    one, other = ({fills[id] for id in boxes[strategy]} for strategy in long)
+    assert one.isdisjoint(other)
+    assert f"strategy {long[0]}" in dot_text(found)
+
+
 def test_operators_keep_their_class_and_colour() -> None:
     found = {op: operator_class(op).key for op in (
         "MatMul", "BatchMatMul", "FlashAttentionScore", "AllReduce", "ApplyMomentum", "Gather",
-        "Cast", "LayerNormGrad", "SoftmaxBackward", "GeLU", "Mul", "Reshape", "SomeNewThing",
+        "AssignAdd", "Cast", "LayerNormGrad", "SoftmaxBackward", "GeLU", "Mul", "Reshape",
+        "SomeNewThing",
     )}  # fmt: skip
     assert found == {
         "MatMul": "product", "BatchMatMul": "product", "FlashAttentionScore": "product",
         "AllReduce": "communication", "ApplyMomentum": "optimizer", "Gather": "lookup",
+        "AssignAdd": "optimizer",
         "Cast": "shape", "LayerNormGrad": "norm", "SoftmaxBackward": "norm", "GeLU": "elementwise",
         "Mul": "elementwise", "Reshape": "shape", "SomeNewThing": "other",
     }  # fmt: skip

@@ -11,6 +11,9 @@ import pytest
 import irtool
 from irtool.cli.main import main
 from irtool.ir.dump import Dump
+from irtool.render.picture.build import picture
+from irtool.render.picture.dot import dot_text
+from irtool.render.picture.material import material
 from irtool.render.picture.overlay import Mark, Overlay, worst
 from irtool.render.picture.overlay_json import OverlayError, read_overlays
 
@@ -83,6 +86,17 @@ def test_dumps_of_one_name_in_folders_of_one_name_are_told_apart(tmp_path: Path)
         ("new", "diff", "ReLU", "changed", None),
         ("new", "error", "ReLU", None, 0.5),
     }
+
+
+def test_the_first_difference_is_called_that_and_no_error(dump: Dump) -> None:
+    first = {"right": {**place(dump, "ReLU"), "file": dump.path}, "why": "attributes differ"}
+    data = {"schema": "irtool.diff/1", "first_divergence": first}
+    (overlay,) = read_overlays(data, [dump])
+    (mark,) = overlay.marks.values()
+    assert mark == Mark(None, "first", "first: attributes differ")
+    text = dot_text(picture(material(dump.whole()), None, [overlay]), [overlay])
+    assert "border: first difference" in text
+    assert "border: error" not in text
 
 
 def test_plan_marks_operators_whose_strategy_changes(dump: Dump) -> None:

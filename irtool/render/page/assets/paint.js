@@ -2,8 +2,8 @@
 
 const PHASES = { forward: "#77AADD", backward: "#EEDD88", recompute: "#FFAABB", optimizer: "#BBCC33", other: "#DDDDDD" };
 const STAGES = ["#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00"];
-const SEVERITIES = { error: "#e5534b", removed: "#e5534b", warning: "#e3b341", changed: "#e3b341", added: "#57b573", good: "#57b573", info: "#8fb8ee" };
-const WORST = ["error", "removed", "warning", "changed", "added", "info", "good"];
+const SEVERITIES = { error: "#e5534b", first: "#e5534b", removed: "#e5534b", warning: "#e3b341", changed: "#e3b341", added: "#57b573", good: "#57b573", info: "#8fb8ee" };
+const WORST = ["error", "first", "removed", "warning", "changed", "added", "info", "good"];
 const RAMP = ["#fff3cf", "#f59e5b", "#c2330c"];
 
 const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
@@ -71,7 +71,7 @@ class Look {
     const brings = model.text("brings", node);
     if (brings) badges.push(["collectives", `⇄ ${shorten(brings, 24)}`]);
     const mark = this.worstMark([node]);
-    if (mark?.severity === "error" || mark?.severity === "removed") badges.push(["bad", "!"]);
+    if (["error", "first", "removed"].includes(mark?.severity)) badges.push(["bad", "!"]);
     else if (mark?.severity) badges.push([mark.severity === "warning" || mark.severity === "changed" ? "warn" : "note", { added: "+", changed: "≠", good: "✓" }[mark.severity] ?? "i"]);
     return { kind, title: shorten(title), under: shorten(under, 30), spoken, badges };
   }
@@ -84,7 +84,7 @@ class Look {
     const badges = [];
     if (sums.collectives) badges.push(["collectives", `⇄ ${sums.collectives.toLocaleString("en")}`]);
     const found = sums.severities;
-    const bad = (found.error ?? 0) + (found.removed ?? 0);
+    const bad = (found.error ?? 0) + (found.first ?? 0) + (found.removed ?? 0);
     const warn = (found.warning ?? 0) + (found.changed ?? 0);
     const more = (found.added ?? 0) + (found.info ?? 0) + (found.good ?? 0);
     if (more) badges.push(["note", `+ ${more}`]);
@@ -201,7 +201,7 @@ class Look {
     else if (this.near.has(box)) classes.push("near");
     if (this.matches.has(box)) classes.push("match");
     const mark = box >= 0 ? this.worstMark([box]) : null;
-    if (mark && ["error", "removed"].includes(mark.severity)) classes.push("marked");
+    if (mark && ["error", "first", "removed"].includes(mark.severity)) classes.push("marked");
     const fill = this.fill(box, open);
     if (!fill) classes.push("plain");
     return { fill, classes };
@@ -237,7 +237,7 @@ class Look {
       const unit = this.mode === "bytes" ? "bytes" : overlay.unit;
       if (high >= low) swatch(null, low < high ? `${unitText(low, unit)} to ${unitText(high, unit)}` : unitText(high, unit), "ramp");
       const there = new Set(this.mode === "bytes" ? [] : overlay.marks.map(([, , severity]) => this.model.strings[severity]));
-      for (const severity of WORST) if (there.has(severity)) swatch(SEVERITIES[severity], severity);
+      for (const severity of WORST) if (there.has(severity)) swatch(SEVERITIES[severity], severity === "first" ? "first difference" : severity);
     }
     if (boxes.some((box) => box >= 0 && this.model.nodes.kind[box] === WEIGHT)) swatch(null, "parameter", "pill");
     if (picture.lines.some((line) => line.far)) swatch(null, "between phases (ends not drawn)", "apart");
