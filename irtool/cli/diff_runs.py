@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from irtool.cli.diff_options import RunOptions
@@ -18,6 +19,7 @@ from irtool.syntax.source import DumpError
 if TYPE_CHECKING:
     from irtool.compare.run_sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
+    from irtool.compare.tensors.model import TensorRun
 
 _MANY = 1 << 20
 
@@ -202,35 +204,48 @@ def _schedule(options: RunOptions) -> tuple[Scheduler | None, Any]:
 def write_digest(path: str, options: RunOptions, output_file: str | None) -> int:
     """``--digest``: a run's statistics, to be compared later."""
     _calm_numpy()
-    from irtool.compare.run_tensors import read_unit
     from irtool.compare.tensors import digest
-    from irtool.compare.tensors.model import NoTensors, TensorRun
 
     side = _side(path, options)
-    runs: list[TensorRun] = []
-    from irtool.compare.run_graphs import join_graph
-
-    for unit in side.units.values():
-        try:
-            tensors = read_unit(unit)
-        except NoTensors as error:
-            note(str(error))
-            continue
-        if options.rank is not None and tensors.rank != options.rank:
-            continue
-        digest.fill(tensors)
-        join_graph(side, tensors)
-        runs.append(tensors)
-        note(f"{len(tensors.ops):,} operators of rank {tensors.rank}, step {tensors.step}")
-    if not runs:
-        raise Failure("no tensors to make a digest of", path)
     losses: Mapping[int, float] = side.losses.loss.values if side.losses is not None else {}
     facts: dict[str, object] = {
         "losses": {str(step): value for step, value in losses.items() if value == value},
         "context": {key: str(value) for key, value in side.context.items()},
     }
-    document = digest.digest_object(path, runs, facts)
     packed = bool(output_file) and str(output_file).endswith(".gz")
-    digest.write_digest(document, options.output.binary(), packed)
+    schedule, close = _schedule(options)
+    try:
+        with CollectorPause.over(_MANY):
+            runs = _filled(side, options, schedule)
+            first = next(runs, None)
+            if first is None:
+                raise Failure("no tensors to make a digest of", path)
+            stream = options.output.binary()
+            digest.write_digest(stream, path, chain([first], runs), facts, packed)
+    finally:
+        close()
     options.output.close()
     return 0
+
+
+def _filled(side: RunSide, options: RunOptions, schedule: Scheduler | None) -> Iterator[TensorRun]:
+    """The units that are asked for, with the figures of all their tensors."""
+    from irtool.compare.run_graphs import join_graph
+    from irtool.compare.run_tensors import read_unit
+    from irtool.compare.tensors import digest
+    from irtool.compare.tensors.model import NoTensors
+
+    for (rank, step, *_), unit in side.units.items():
+        if options.rank not in (None, rank) or options.step not in (None, step):
+            continue
+        try:
+            tensors = read_unit(unit)
+        except NoTensors as error:
+            note(f"{unit.path}: {error}")
+            continue
+        digest.fill(tensors, schedule)
+        join_graph(side, tensors)
+        for problem in tensors.problems:
+            note(f"{tensors.path}: {problem}")
+        note(f"{len(tensors.ops):,} operators of rank {tensors.rank}, step {tensors.step}")
+        yield tensors

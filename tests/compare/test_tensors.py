@@ -285,7 +285,7 @@ def test_a_digest_compares_like_the_run(tmp_path: Path) -> None:
         digest.fill(run)
         file = tmp_path / f"{n}.json"
         with file.open("wb") as stream:
-            digest.write_digest(digest.digest_object("x", [run], {}), stream, packed=False)
+            digest.write_digest(stream, "x", [run], {})
         assert digest.is_digest(str(file))
         runs.append(digest.read_digest(str(file))[0][0])
         assert runs[n].columns.sketches.keys() == run.columns.sketches.keys() != set()

@@ -20,6 +20,7 @@ from irtool.compare.tensors.model import NAN, Columns, NoTensors, Op, TensorRun
 from irtool.compare.tensors.schedule import Scheduler, here
 
 SCHEMA = "irtool.digest/1"
+_LEVEL = 4
 _START = b'{"schema": "irtool.digest/1"'
 
 
@@ -37,25 +38,53 @@ def is_digest(path: str) -> bool:
         return False
 
 
-def fill(run: TensorRun, schedule: Scheduler = here) -> None:
+def fill(run: TensorRun, schedule: Scheduler | None = None) -> None:
     """State the figures, checksum and sketch of every tensor whose values the dump holds."""
     columns = run.columns
     places = [at for at, file in enumerate(columns.files) if file]
     files = [File(columns.files[at], columns.dtypes[at]) for at in places]
-    for at, found in zip(places, schedule(figures_of_files, files), strict=True):
+    for at, found in zip(places, (schedule or here)(figures_of_files, files), strict=True):
         state(columns, at, found or Figures(note=LOST))
 
 
-def digest_object(
-    path: str, runs: Iterable[TensorRun], facts: Mapping[str, object]
-) -> dict[str, object]:
-    """The document of a whole run; ``facts`` stand beside its units (losses, hyperparameters)."""
-    return {
-        "schema": SCHEMA,
-        "run": path,
-        **facts,
-        "units": [_unit_object(run) for run in runs],
-    }
+def write_digest(
+    stream: BinaryIO,
+    path: str,
+    runs: Iterable[TensorRun],
+    facts: Mapping[str, object],
+    packed: bool = False,
+) -> int:
+    """Write the digest of a run, a unit at a time; the same run gives the same bytes.
+
+    Args:
+        stream: where to.
+        path: the run.
+        runs: its units, filled; each can be let go of once it is written.
+        facts: what stands beside them (losses, hyperparameters).
+        packed: with gzip.
+
+    Returns:
+        How many units were written.
+    """
+    count = 0
+    packer = zlib.compressobj(_LEVEL, wbits=31) if packed else None
+
+    def write(text: str) -> None:
+        data = text.encode()
+        stream.write(packer.compress(data) if packer is not None else data)
+
+    write(_text({"schema": SCHEMA, "run": path, **facts})[:-1] + ', "units": [')
+    for run in runs:
+        write((", " if count else "") + _text(_unit_object(run)))
+        count += 1
+    write("]}\n")
+    if packer is not None:
+        stream.write(packer.flush())
+    return count
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, allow_nan=False, separators=(", ", ": "))
 
 
 def _unit_object(run: TensorRun) -> dict[str, object]:
@@ -114,12 +143,6 @@ def _plain_value(value: object) -> object:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
-
-
-def write_digest(document: Mapping[str, object], stream: BinaryIO, packed: bool) -> None:
-    """Write a digest; the same run gives the same bytes."""
-    text = json.dumps(document, allow_nan=False, separators=(", ", ": ")).encode()
-    stream.write(gzip.compress(text, 6, mtime=0) if packed else text + b"\n")
 
 
 def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
