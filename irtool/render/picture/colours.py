@@ -27,7 +27,7 @@ SEVERITIES: dict[Severity, tuple[str, str]] = {
     "error": ("#CC3311", "error"),
     "warning": ("#EE7733", "warning"),
     "info": ("#0077BB", "info"),
-    "first": ("#CC3311", "first difference"),
+    "first": ("#332288", "first difference"),
     "added": ("#009988", "added"),
     "removed": ("#EE3377", "removed"),
     "changed": ("#AA4499", "changed"),

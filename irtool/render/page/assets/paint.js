@@ -2,7 +2,7 @@
 
 const PHASES = { forward: "#77AADD", backward: "#EEDD88", recompute: "#FFAABB", optimizer: "#BBCC33", other: "#DDDDDD" };
 const STAGES = ["#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00"];
-const SEVERITIES = { error: "#e5534b", first: "#e5534b", removed: "#e5534b", warning: "#e3b341", changed: "#e3b341", added: "#57b573", good: "#57b573", info: "#8fb8ee" };
+const SEVERITIES = { error: "#e5534b", first: "#8a7fe0", removed: "#e5534b", warning: "#e3b341", changed: "#e3b341", added: "#57b573", good: "#57b573", info: "#8fb8ee" };
 const WORST = ["error", "first", "removed", "warning", "changed", "added", "info", "good"];
 const RAMP = ["#fff3cf", "#f59e5b", "#c2330c"];
 
