@@ -14,7 +14,7 @@ from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory import Memory
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.cluster.pipeline_advice import Advice, advise
+from irtool.cluster.pipeline_advice import Advice, advise, layer_count
 from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
 from irtool.cluster.pipeline_transfers import Ends, Transfers, transfers
 from irtool.cluster.schedule import (
@@ -87,11 +87,6 @@ class Stage:
     static: int
     activations: int
     layers: tuple[Layer, ...]
-
-    @property
-    def layer_count(self) -> int:
-        """Number of layers, without the work that belongs to none."""
-        return sum(layer.name != NETWORK for layer in self.layers)
 
     @property
     def micro_batches(self) -> int:
@@ -185,7 +180,9 @@ def pipeline(
         moved,
         imbalance,
         cut,
-        advise(stages, stage_count, micro, cut, chunks) if stage_count > 1 else (),
+        advise([one.layers for one in stages], stage_count, micro, cut, chunks)
+        if stage_count > 1
+        else (),
         tuple(_limits(stages, stage_count, missing, chunks)),
     )
 
@@ -348,7 +345,7 @@ def _bubbles(
         "gpipe": [gpipe(stage, count, micro) for stage in range(count)],
         "1f1b": [one_forward_one_backward(stage, count, micro) for stage in range(count)],
     }
-    layers = min((one.layer_count for one in stages), default=0)
+    layers = min((layer_count(one.layers) for one in stages), default=0)
     for chunks in (2, 4):
         if micro >= count and layers >= chunks:
             made = [interleaved(stage, count, micro, chunks) for stage in range(count)]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from irtool.cluster.pipeline_cut import Cut
+from irtool.cluster.memory_layers import NETWORK
+from irtool.cluster.pipeline_cut import Cut, Layer
 from irtool.cluster.schedule import ideal_bubble
-
-if TYPE_CHECKING:
-    from irtool.cluster.pipeline import Stage
 
 WANTED = 0.1
 """Ratio of idle to working time that is worth getting down to."""
@@ -28,9 +25,9 @@ class Advice:
 
 
 def advise(
-    stages: Sequence[Stage], count: int, micro: int, cut: Cut | None, chunks: int = 1
+    stages: Sequence[Sequence[Layer]], count: int, micro: int, cut: Cut | None, chunks: int = 1
 ) -> tuple[Advice, ...]:
-    """Changes worth trying, by formula: ``(p - 1) / (v m)`` and the best cut.
+    """Changes worth trying for stages of these layers: ``(p - 1) / (v m)`` and the best cut.
 
     Interleaving keeps ``1 + (p - 1) / (p v)`` as many activations on the first stage (the penalty
     that Megatron-LM states), and hands on ``v`` times as many tensors; ``chunks`` are those that
@@ -59,7 +56,7 @@ def advise(
                 "operators, and a longer compilation, if the batch does",
             )
         )
-        layers = min((one.layer_count for one in stages), default=0)
+        layers = min((layer_count(one) for one in stages), default=0)
         for more_chunks in (2, 4):
             if layers >= more_chunks > chunks and micro >= count:
                 after = ideal_bubble(count, micro, more_chunks)
@@ -73,7 +70,7 @@ def advise(
                         f"{more_chunks} times as many tensors between stages",
                     )
                 )
-    costs = [sum(layer.cost for layer in one.layers) for one in stages]
+    costs = [sum(layer.cost for layer in one) for one in stages]
     slowest = max(costs, default=0.0)
     if cut is not None and cut.slowest < 0.98 * slowest:
         mean = sum(costs) / len(costs)
@@ -87,6 +84,11 @@ def advise(
             )
         )
     return tuple(found)
+
+
+def layer_count(layers: Sequence[Layer]) -> int:
+    """Number of layers, without the work that belongs to none."""
+    return sum(layer.name != NETWORK for layer in layers)
 
 
 def _less(now: float, after: float) -> str:
