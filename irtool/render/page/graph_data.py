@@ -16,7 +16,14 @@ from irtool.ir.phases import Phase, phases
 from irtool.ir.ties import Ties, ties
 from irtool.ir.values import GraphReference, Scalar
 from irtool.render.page.graph_facts import Fact, node_facts, parameter_facts
-from irtool.render.page.graph_tree import Path, Tree, build_tree, parameter_paths, scope_path
+from irtool.render.page.graph_tree import (
+    Path,
+    Tree,
+    build_tree,
+    gradient_paths,
+    parameter_paths,
+    scope_path,
+)
 from irtool.render.page.keys import node_key, parameter_key
 from irtool.render.picture.classes import CLASSES, operator_class
 from irtool.render.picture.overlay import Overlay
@@ -107,11 +114,13 @@ class _Columns:
         }  # fmt: skip
         self.facts: list[list[int]] = []
         self._of_parameter: dict[GraphParameter, int] = {}
+        self._gradients: dict[Node, Path] = {}
 
     # -- members -------------------------------------------------------------------------------
 
     def add_dump(self, source: str, dump: Dump) -> None:
-        stages = phases(dump)
+        stages, tied = phases(dump), ties(dump)
+        self._gradients |= gradient_paths(stages, tied)
         several = len(dump.graphs) > 1
         lead: Path = (source,) if source else ()
         first = len(self.kinds)
@@ -126,10 +135,10 @@ class _Columns:
             for node in graph.nodes:
                 self._connect(node)
         self._place_parameters(first)
-        self._tie(ties(dump))
+        self._tie(tied)
 
     def _add_node(self, node: Node, phase: Phase, own: Path, source: str, flat: bool) -> None:
-        path = scope_path(node, phase)
+        path = self._gradients.get(node) or scope_path(node, phase)
         if node.is_return:
             kind, path = RESULT, ()
         elif node.op in HIDDEN:

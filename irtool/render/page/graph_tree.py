@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.ir.phases import Phase
+from irtool.ir.ties import Tie
+from irtool.render.picture.places_found import leaders
 
 MOST_MEMBERS = 80
 """Nodes that stand in one group; more are cut into parts, since nobody reads more."""
@@ -22,6 +24,9 @@ _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)$")
 _LEAST_ALIKE = 4
 _LEADS = frozenset(("Load", "RefToEmbed", "ZerosLike"))
 """Operators that only look at a parameter; what takes their results is about that parameter."""
+
+_ORDERS = frozenset(("UpdateState", "Depend", "MakeTuple", "Load"))
+"""Operators that join what does not belong together."""
 
 Path = tuple[str, ...]
 
@@ -66,6 +71,31 @@ def scope_path(node: Node, phase: Phase) -> Path:
     if phase == "optimizer":
         parts += _updated(node)
     return (phase, *parts)
+
+
+def gradient_paths(phases: Mapping[Node, Phase], found: Iterable[Tie]) -> dict[Node, Path]:
+    """Where nodes of the backward pass stand: beside their forward operators.
+
+    The scopes in the dump often name another layer, since the compiler makes the gradient of an
+    operator once and uses it for all layers.
+    """
+    partners = {
+        tie.right: tie.left
+        for tie in found
+        if tie.kind == "gradient" and isinstance(tie.left, Node) and phases.get(tie.left)
+    }
+    backward = {node: at for at, node in enumerate(phases) if phases[node] == "backward"}
+    pairs = [
+        (source, node)
+        for node in backward
+        if node.op not in _ORDERS
+        for source in node.inputs
+        if isinstance(source, Node) and source in backward and source.op not in _ORDERS
+    ]
+    return {
+        node: ("backward", *scope_path(partners[leader], phases[partners[leader]])[1:])
+        for node, leader in leaders(backward, pairs, partners).items()
+    }
 
 
 def _updated(node: Node) -> list[str]:

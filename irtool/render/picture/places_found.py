@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from irtool.render.picture.leaves import Leaf, Link
+
+Item = TypeVar("Item")
 
 
 def place_gradients(
@@ -23,36 +26,55 @@ def place_gradients(
         links: between leaves.
     """
     backward = [leaf for leaf in leaves if leaf.lane == "backward"]
-    placed: set[Leaf] = set()
     for leaf in backward:
         partner = partners.get(leaf)
         if partner is not None:
             leaf.place = partner.place
             leaf.micro = partner.micro if leaf.micro is None else leaf.micro
-            placed.add(leaf)
-    if not placed:
-        return
-    tails: dict[Leaf, list[Leaf]] = defaultdict(list)
-    heads: dict[Leaf, list[Leaf]] = defaultdict(list)
-    for link in links:
-        if link.tail.lane == link.head.lane == "backward" and link.kind == "data":
-            tails[link.head].append(link.tail)
-            heads[link.tail].append(link.head)
+    pairs = [
+        (link.tail, link.head)
+        for link in links
+        if link.tail.lane == link.head.lane == "backward" and link.kind == "data"
+    ]
+    indices = {leaf: leaf.index for leaf in backward}
+    for leaf, leader in leaders(indices, pairs, partners).items():
+        leaf.place, leaf.micro = leader.place, leader.micro
+
+
+def leaders(
+    indices: Mapping[Item, int], pairs: Iterable[tuple[Item, Item]], tied: Container[Item]
+) -> dict[Item, Item]:
+    """For each item the tied one that it stands with: itself, else that of the nearest neighbour.
+
+    Args:
+        indices: place of each item in time, in topological order.
+        pairs: tail and head of each value between two items.
+        tied: items whose place is known.
+    """
+    found = {item: item for item in indices if item in tied}
+    if not found:
+        return found
+    known = set(found)
+    tails: dict[Item, list[Item]] = defaultdict(list)
+    heads: dict[Item, list[Item]] = defaultdict(list)
+    for tail, head in pairs:
+        tails[head].append(tail)
+        heads[tail].append(head)
+
+    def follow(item: Item, others: Sequence[Item]) -> None:
+        if item not in found and others:
+            nearest = min(others, key=lambda other: abs(indices[other] - indices[item]))
+            found[item] = found[nearest]
+
+    order = list(indices)
     # What a tie places is surer than what a neighbour of a neighbour does.
     for near in (tails, heads):
-        for leaf in backward:
-            _follow(leaf, [other for other in near[leaf] if other in partners], placed)
-    for order, near in ((backward, tails), (backward[::-1], heads)):
-        for leaf in order:
-            _follow(leaf, [other for other in near[leaf] if other in placed], placed)
-
-
-def _follow(leaf: Leaf, others: Sequence[Leaf], placed: set[Leaf]) -> None:
-    """Put a leaf where the nearest of others in time stands."""
-    if leaf not in placed and others:
-        nearest = min(others, key=lambda other: abs(other.index - leaf.index))
-        leaf.place, leaf.micro = nearest.place, nearest.micro
-        placed.add(leaf)
+        for item in order:
+            follow(item, [other for other in near[item] if other in known])
+    for way, near in ((order, tails), (order[::-1], heads)):
+        for item in way:
+            follow(item, [other for other in near[item] if other in found])
+    return found
 
 
 def name_updates(leaves: Sequence[Leaf], links: Iterable[Link], names: dict[Leaf, str]) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.ir.ties import ties
 from irtool.render.page.graph_data import (
     CALL,
     INPUT,
@@ -106,6 +108,23 @@ def test_a_weight_stands_with_its_operator(samples: Path) -> None:
     weight = next(name for name in names if name.endswith("0.up.weight") and "moments" not in name)
     assert path(data, names[weight]).endswith("layers-CellList/0-Layer/up-Dense")
     assert path(data, names["learning_rate"]) == "optimizer/optimizer-Momentum"
+
+
+def test_a_gradient_stands_in_the_scope_of_its_forward_operator(samples: Path) -> None:
+    """Scopes in the dump won't do: they name one layer for the gradients of all."""
+    dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
+    data = graph_data(dump)
+    placed: set[str] = set()
+    for tie in ties(dump):
+        if tie.kind == "gradient" and isinstance(tie.left, Node):
+            left, right = (
+                path(data, member(data, node_key(node))) for node in (tie.left, tie.right)
+            )
+            if right.startswith("backward"):
+                assert right.partition("/")[2] == left.partition("/")[2]
+                placed.add(right)
+    assert sum("0-Layer" in each for each in placed) > 0
+    assert sum("1-Layer" in each for each in placed) > 0
 
 
 def test_ties_lead_from_forward_to_backward(samples: Path) -> None:
