@@ -74,6 +74,13 @@ def _healthy(found: RunComparison) -> str:
     if all(unit.equal for unit in found.units):
         return "all tensors are equal"
     changed = sum(unit.counts.get("attribute differs", 0) for unit in found.units)
+    if found.shown is not None and found.shown.comparison is not None:
+        untold = [item for item in found.shown.comparison.judged if item.untold]
+        if untold:
+            return (
+                f"cannot be told: half precision or a fault before or within "
+                f"{untold[0].pair.left.name}, which level L0 does not show: dump level mix"
+            )
     lower = sum(unit.counts.get("lower precision, explained", 0) for unit in found.units)
     if changed:
         return (

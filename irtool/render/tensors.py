@@ -183,11 +183,12 @@ def lone_table(found: TensorComparison) -> Table | None:
 
 
 def noted(found: TensorComparison) -> list[Judged]:
-    """What is worth listing beside the first: other faults, attributes, lower precision."""
+    """What is worth listing beside the first: other faults, attributes, what cannot be told."""
     faults = [item for item in found.faults if item is not found.first]
     attributes = [item for item in found.judged if item.verdict == "attribute differs"]
     lower = [item for item in found.judged if item.verdict == "lower precision, explained"]
-    return [*faults, *attributes, *sorted(lower, key=lambda item: -item.error_out)]
+    untold = [item for item in found.judged if item.untold and item.verdict == "not comparable"]
+    return [*faults, *attributes, *untold, *sorted(lower, key=lambda item: -item.error_out)]
 
 
 def origins_note(found: TensorComparison) -> Note | None:

@@ -284,3 +284,67 @@ def test_weights_that_were_trained_may_differ(tmp_path: Path, step: int, is_accu
     sides = [side_of_run(load_run(str(tmp_path / name)), None) for name in ("a", "b")]
     found = compare_runs(sides[0], sides[1], Settings())
     assert (found.first is not None) == is_accused
+
+
+def modules(between: Array | None = None, within: float = 0.0) -> list[Entry]:
+    """A layer, what happens to its result before the next one, and a module of the network's."""
+    x, w = numbers(16, 8), numbers(8, 8, seed=1)
+    y = single(x @ w.T)
+    read = y if between is None else between
+    last = single(np.tanh(read) * (1 + within * numbers(16, 8, seed=3)))
+    return [
+        ("Module.a.Linear.forward.0", (x,), y),
+        ("Module.b.Mixture.forward.0", (read,), last),
+    ]
+
+
+def test_half_precision_between_modules_cannot_be_told_from_a_fault(tmp_path: Path) -> None:
+    result = modules()[0][2]
+    found = compared(tmp_path, modules(), modules(single(result.astype(np.float16))), False)
+    assert found.first is None
+    assert found.judged[1].verdict == "not comparable"
+    assert "level L0" in found.judged[1].untold
+
+
+def test_half_precision_within_a_module_cannot_be_told_from_a_fault(tmp_path: Path) -> None:
+    found = compared(tmp_path, modules(), modules(within=2e-4), False)
+    assert found.first is None
+    assert "within the module" in found.judged[1].untold
+
+
+def test_more_than_half_precision_between_modules_is_a_fault(tmp_path: Path) -> None:
+    found = compared(tmp_path, modules(), modules(single(modules()[0][2] * 1.02)), False)
+    assert found.first is not None
+    assert found.first.pair.left.name == "Module.b.Mixture.forward.0"
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_nan_that_appears_between_modules_is_seen(tmp_path: Path, tensors: bool) -> None:
+    broken = modules()[0][2].copy()
+    broken[0, 0] = np.nan
+    found = compared(tmp_path, modules(), modules(broken), tensors)
+    assert found.first is not None
+    assert found.first.pair.left.name == "Module.b.Mixture.forward.0"
+    assert "NaN" in found.first.entered
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_nan_is_traced_to_the_added_call_that_makes_it(tmp_path: Path, tensors: bool) -> None:
+    x = numbers(16, 8)
+    with np.errstate(invalid="ignore"):
+        logarithm = single(np.log(x))
+    chosen = single(np.where(x > 1, x, logarithm))
+    plain: list[Entry] = [
+        ("Functional.relu.0.forward", (x,), single(np.maximum(x, 0))),
+        ("Tensor.__add__.0.forward", (x, 1.0), single(x + 1)),
+    ]
+    broken: list[Entry] = [
+        plain[0],
+        ("Torch.log.0.forward", (x,), logarithm),
+        ("Torch.where.0.forward", (x > 1, x, logarithm), chosen),
+        ("Tensor.__add__.0.forward", (chosen, 1.0), single(chosen + 1)),
+    ]
+    found = compared(tmp_path, plain, broken, tensors)
+    assert found.first is not None
+    assert found.first.maker_right is not None
+    assert found.first.maker_right.name == "Torch.log.0.forward"

@@ -144,6 +144,10 @@ def _first(judged: Sequence[Judged], makers: Makers) -> Judged | None:
     found = first_fault(judged)
     if found is None or not found.entered or found.parameter or found.output is None:
         return found
-    found.maker_left = makers.maker(0, found.pair.left, found.output[0])
-    found.maker_right = makers.maker(1, found.pair.right, found.output[1])
+    sides = (found.pair.left, found.pair.right)
+    found.maker_left, found.maker_right = (
+        maker and makers.origin(which, maker)
+        for which in (0, 1)
+        for maker in (makers.maker(which, sides[which], found.output[which]),)
+    )
     return found

@@ -25,6 +25,9 @@ ENTERS = 8.0
 """How many times further than anything before an input must be apart to have got its error from
 operations that the dump does not show; from figures :data:`ENTERS_FIGURES`."""
 ENTERS_FIGURES = 40.0
+HALF = 2.0**-8
+"""Relative error up to which a module's input may come of half precision between modules, where
+the dump shows nothing else: two units of the coarsest type."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _OTHER_WEIGHTS = 0.3
@@ -125,10 +128,18 @@ class Entering:
             return self.summed_in_half(places, measure, coarse)
         if self.has_no_effect(unit, factor):
             return ""
+        if self.may_be_half(measure):
+            label = self.left.columns.labels[places[0]]
+            self.found.untold = f"{label}: half precision between modules, or a fault (level L0)"
+            return ""
         may_be_state = past.training != "first step" and not self.is_far(places, measure)
         if may_be_state and not self.has_maker(places):
             return ""
         return " is further apart than anything before it"
+
+    def may_be_half(self, measure: Measure) -> bool:
+        """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
+        return self.found.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
 
     def summed_in_half(self, places: Places, measure: Measure, coarse: float) -> str:
         """Of a sum that only one side computes as one: whether the parts were added in half."""

@@ -15,7 +15,7 @@ from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
 from irtool.compare.tensors.budget import Account, budget
 from irtool.compare.tensors.cleared import only_propagates
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
-from irtool.compare.tensors.entering import Entering
+from irtool.compare.tensors.entering import HALF, Entering
 from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
@@ -28,7 +28,7 @@ from irtool.compare.tensors.past import (
     is_broken_alike,
     is_mixed,
 )
-from irtool.compare.tensors.semantics import family, is_random, is_unwritten
+from irtool.compare.tensors.semantics import FRAMEWORK_MODULES, family, is_random, is_unwritten
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
 
@@ -70,6 +70,11 @@ class Judge:
             found.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
         self._classify(found)
         self.past.remember(found)
+        if found.untold:
+            known = (e for e in (found.error_in, found.error_out) if math.isfinite(e))
+            self.past.worst = max(self.past.worst, *known)
+            if found.verdict != "introduces error":
+                found.verdict, found.why = "not comparable", found.untold
         return found
 
     def _classify(self, found: Judged) -> None:
@@ -228,6 +233,8 @@ class Judge:
         elif found.z > limit or (is_told and self._stands_out(found, measure)):
             if is_random(found.pair.left.type) and not found.attributes:
                 found.why = "random by intention"
+            elif self._may_be_half_within(found, measure):
+                found.untold = "half precision within the module, or a fault (level L0)"
             elif self._is_cleared(found):
                 found.verdict = "carries error"
                 found.why = "computed again in double precision, both sides are what they should be"
@@ -243,6 +250,12 @@ class Judge:
             found.verdict = "equal bits"
         else:
             found.verdict = "carries error"
+
+    def _may_be_half_within(self, found: Judged, measure: Measure) -> bool:
+        """Whether a module of the network's own may compute in half precision what it gives."""
+        op = found.pair.left
+        is_hidden = op.is_module and not self.past.is_mixed and op.type not in FRAMEWORK_MODULES
+        return is_hidden and measure.error <= HALF and not found.attributes
 
     def _stands_out(self, found: Judged, measure: Measure) -> bool:
         """Of operators with other arguments: whether that shows, against all that came before."""

@@ -43,9 +43,21 @@ class Makers:
                 found = op
         return found
 
+    def origin(self, which: int, maker: Op) -> Op:
+        """Of a maker that was given NaN or infinity: the unpaired operator where they begin."""
+        broken = self._runs[which].columns.broken
+        while True:
+            given = next((at for at in maker.inputs if broken[at] > 0), None)
+            earlier = None if given is None else self.maker(which, maker, given)
+            if earlier is None:
+                return maker
+            maker = earlier
+
     def _makers(self, which: int, reader: Op, place: int) -> Iterator[Op]:
         """All unpaired operators that put it out: one, and views and casts that hand it on."""
         columns = self._runs[which].columns
+        if math.isnan(columns.norm[place]):
+            complete(columns, place, False)
         norm, size = columns.norm[place], math.prod(columns.shapes[place])
         for op in self._free[which]:
             if op.index >= reader.index:
@@ -55,5 +67,14 @@ class Makers:
                     continue
                 if math.isnan(columns.norm[at]):
                     complete(columns, at, False)
-                if math.isclose(columns.norm[at], norm, rel_tol=_SAME):
+                if math.isclose(columns.norm[at], norm, rel_tol=_SAME) or (
+                    math.isnan(norm)
+                    and math.isnan(columns.norm[at])
+                    and self._are_broken(which, place, at)
+                ):
                     yield op
+
+    def _are_broken(self, which: int, *places: int) -> bool:
+        """Whether tensors hold NaN or infinity: these have no norm to know them by."""
+        broken = self._runs[which].columns.broken
+        return all(broken[place] > 0 for place in places)

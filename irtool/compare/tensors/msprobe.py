@@ -255,6 +255,7 @@ class _Reader:
         return [f"{folder}{name}" if name and name != "-1" else "" for name in names]
 
 
+_INFINITE = math.inf
 _NONE: frozenset[int] = frozenset()
 _NAMES = ("shape", "dtype", "Max", "Min", "Mean", "Norm")
 _FIGURES = itemgetter(*_NAMES)
@@ -304,8 +305,17 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _broken(most: list[Any], least: list[Any]) -> list[int]:
-    """1 where an extreme is NaN; null says only that nothing is stated, and gives -1."""
-    return [1 if a != a or b != b else -1 for a, b in zip(most, least, strict=True)]
+    """1 where an extreme is NaN, 0 where both are finite; -1 where that is not stated."""
+    if set(map(type, most)) | set(map(type, least)) == {float}:  # nearly always
+        return [
+            0 if b > -_INFINITE and a < _INFINITE else 1 if a != a or b != b else -1
+            for a, b in zip(most, least, strict=True)
+        ]
+    rows = zip(map(_number, most), map(_number, least), most, least, strict=True)
+    return [
+        0 if math.isfinite(a) and math.isfinite(b) else 1 if x != x or y != y else -1
+        for a, b, x, y in rows
+    ]
 
 
 def _numbers(values: list[Any]) -> list[float]:

@@ -76,6 +76,21 @@ _FAMILIES: dict[Family, str] = {
     " incre_flash_attention multiheadattention",
 }  # fmt: skip
 
+FRAMEWORK_MODULES = frozenset(
+    ("Linear", "Dense", "Embedding", "EmbeddingLookup", "Bilinear", "LayerNorm", "RMSNorm",
+     "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d",
+     "InstanceNorm3d", "SyncBatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+     "ConvTranspose2d", "ConvTranspose3d", "Conv1dTranspose", "Conv2dTranspose",
+     "Conv3dTranspose", "ReLU", "ReLU6", "PReLU", "LeakyReLU", "ELU", "CELU", "SELU", "GELU",
+     "SiLU", "Mish", "Sigmoid", "Tanh", "Softmax", "LogSoftmax", "Softplus", "Hardswish",
+     "MaxPool1d", "MaxPool2d", "AvgPool1d", "AvgPool2d", "AdaptiveAvgPool2d", "Dropout",
+     "Flatten", "Identity", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell",
+     "MultiheadAttention", "CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "BCELoss",
+     "BCEWithLogitsLoss", "SmoothL1Loss", "KLDivLoss")
+)  # fmt: skip
+"""Modules of PyTorch and MindSpore: what they compute, and in which type, is known; those of a
+network may compute in half precision and hand on single."""
+
 FAMILIES: dict[str, Family] = {
     word: family for family, words in _FAMILIES.items() for word in words.split()
 }

@@ -45,6 +45,7 @@ class Judged:
         wrong: the side that does not put out what its own inputs give, where that was computed.
         broken: NaN or infinity comes from here.
         parameter: the input that is accused is a parameter of the network.
+        untold: an input whose error has a cause that the dump does not let anybody tell.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
     """
@@ -63,6 +64,7 @@ class Judged:
     wrong: str = ""
     broken: str = ""
     parameter: bool = False
+    untold: str = ""
     maker_left: Op | None = None
     maker_right: Op | None = None
 
