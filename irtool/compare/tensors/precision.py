@@ -10,8 +10,9 @@ import math
 
 from irtool.compare.tensors.dtypes import coarsest, roundoff
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.payload import BadPayload, read_stored
 from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.values import number_blocks
 from irtool.ir.node import Node
 
 _STEPS = 30
@@ -69,18 +70,22 @@ def _by_values(run: TensorRun, place: int) -> float:
     if not columns.files[place]:
         return 0.0
     try:
-        array = read_array(columns.files[place], columns.dtypes[place])
+        stored = read_stored(columns.files[place], columns.dtypes[place])
     except BadPayload:
         return 0.0
-    if array.dtype != np.float32 or array.size < 16:
+    if stored.dtype != "Float32" or stored.array.size < 16:
         return 0.0
-    flat = np.ascontiguousarray(array).ravel()
-    if len(np.unique(flat[:64])) < 8:
-        return 0.0  # masks and constants are exact in every type
-    with np.errstate(over="ignore"):
-        if bool((flat.astype(np.float16).astype(np.float32) == flat).all()):
-            return roundoff("Float16")
-    bits = np.frombuffer(flat.tobytes(), np.uint32)
-    if not bool((bits & np.uint32(0xFFFF)).any()):
-        return roundoff("BFloat16")
-    return 0.0
+    units = [roundoff("Float16"), roundoff("BFloat16")]
+    for number, block in enumerate(number_blocks(stored)):
+        if not number and len(np.unique(block[:64])) < 8:
+            return 0.0  # masks and constants are exact in every type
+        with np.errstate(over="ignore"):
+            halved = block.astype(np.float16).astype(np.float32)
+        if units[0] and not bool((halved == block).all()):
+            units[0] = 0.0
+        bits = np.frombuffer(block.tobytes(), np.uint32)
+        if units[1] and bool((bits & np.uint32(0xFFFF)).any()):
+            units[1] = 0.0
+        if not any(units):
+            return 0.0
+    return units[0] or units[1]

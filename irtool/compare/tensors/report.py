@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.payload import BadPayload, read_array
+from irtool.compare.tensors.payload import BadPayload, read_stored
 from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.values import number_blocks
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.node import Node
 
@@ -122,12 +124,17 @@ def why_text(judged: Judged) -> str:
         parts.append("; ".join(str(change) for change in judged.attributes[:4]))
     if not judged.entered and math.isfinite(judged.z):
         parts.append(
-            f"error {judged.error_in:.2g} in, {judged.error_out:.2g} out, "
+            f"error {_error_in(judged)} in, {judged.error_out:.2g} out, "
             f"{judged.budget:.2g} explained ({judged.z:.3g} times that)"
         )
     elif judged.entered and math.isfinite(judged.error_out):
-        parts.append(f"{judged.error_out:.2g} apart, {judged.error_in:.2g} before")
+        parts.append(f"{judged.error_out:.2g} apart, {_error_in(judged)} before")
     return "; ".join(parts)
+
+
+def _error_in(judged: Judged) -> str:
+    """The error that goes in; a dump of results alone does not tell it."""
+    return f"{judged.error_in:.2g}" if math.isfinite(judged.error_in) else "unknown"
 
 
 def advice(judged: Judged) -> tuple[str, ...]:
@@ -175,20 +182,47 @@ def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None
     if not left.files[a] or not right.files[b]:
         return None
     try:
-        ours = read_array(left.files[a], left.dtypes[a])
-        theirs = read_array(right.files[b], right.dtypes[b])
+        ours = read_stored(left.files[a], left.dtypes[a])
+        theirs = read_stored(right.files[b], right.dtypes[b])
     except BadPayload:
         return None
-    if ours.dtype.kind != "f" or theirs.dtype.kind != "f" or ours.size != theirs.size:
+    is_real = all(is_float(each.dtype) and each.array.dtype.kind != "c" for each in (ours, theirs))
+    if not is_real or ours.array.size != theirs.array.size:
         return None
-    coarse = left.dtypes[a] if ours.dtype.itemsize <= theirs.dtype.itemsize else right.dtypes[b]
+    is_left = ours.array.itemsize <= theirs.array.itemsize
+    coarse = left.dtypes[a] if is_left else right.dtypes[b]
     if "BFloat16" in (left.dtypes[a], right.dtypes[b]):
         coarse = "BFloat16"
-    return Histogram(coarse, *histogram(ours.ravel(), theirs.ravel(), coarse))
+    pairs = zip(number_blocks(ours), number_blocks(theirs), strict=True)
+    return Histogram(coarse, *histogram_of(pairs, coarse))
 
 
 def histogram(left: NDArray[Any], right: NDArray[Any], dtype: str) -> tuple[tuple[int, ...], float]:
     """Elements by units in the last place, and the bias of the difference."""
+    return histogram_of([(left, right)], dtype)
+
+
+def histogram_of(
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]], dtype: str
+) -> tuple[tuple[int, ...], float]:
+    """The same of two tensors that come in blocks."""
+    counts = [0] * len(BINS)
+    total = square = 0.0
+    size = 0
+    for left, right in pairs:
+        found, deltas = _counted(left, right, dtype)
+        counts = [a + b for a, b in zip(counts, found, strict=True)]
+        total += float(deltas.sum())
+        square += float((deltas * deltas).sum())
+        size += deltas.size
+    spread = math.sqrt(square / size) if size else 0.0
+    return tuple(counts), total / size / spread if spread else 0.0
+
+
+def _counted(
+    left: NDArray[Any], right: NDArray[Any], dtype: str
+) -> tuple[list[int], NDArray[np.float64]]:
+    """Elements of one block by units in the last place, and the differences of finite ones."""
     import numpy as np
 
     good = np.isfinite(left) & np.isfinite(right)
@@ -203,10 +237,7 @@ def histogram(left: NDArray[Any], right: NDArray[Any], dtype: str) -> tuple[tupl
         counts.append(int(((plain > below) & (plain <= edge)).sum()))
         below = edge
     counts += [int((plain > 256).sum()), int(flips.sum()), int(left.size - good.sum())]
-    delta = b.astype(np.float64) - a.astype(np.float64)
-    spread = math.sqrt(float(np.mean(delta * delta))) if delta.size else 0.0
-    bias = float(delta.mean()) / spread if spread else 0.0
-    return tuple(counts), bias
+    return counts, b.astype(np.float64) - a.astype(np.float64)
 
 
 def _ordinals(values: NDArray[Any], dtype: str) -> NDArray[Any]:
