@@ -41,15 +41,32 @@ def best_assignment(costs: Costs) -> Assignment:
     rows, columns = costs.shape
     if columns < rows:
         raise ValueError(f"{rows} rows cannot be given different ones of {columns} columns")
-    row_prices = np.zeros(rows)
+    row_prices = costs.min(axis=1, initial=np.inf)
     column_prices = np.zeros(columns)
     row_of = np.full(columns, -1)
-    for row in range(rows):
+    for row in _contested(costs, row_prices, row_of):
         _augment(row, costs, row_prices, column_prices, row_of)
     found = [0] * rows
     for column in np.flatnonzero(row_of >= 0):
         found[int(row_of[column])] = int(column)
     return Assignment(tuple(found), row_prices, column_prices)
+
+
+def _contested(costs: Costs, cheapest: Costs, row_of: npt.NDArray[np.int_]) -> list[int]:
+    """Give rows a column that is cheapest for them, while one is free; the rows left without.
+
+    The prices of these rows and columns are right as they are, so the method goes on from there;
+    where one device of many is replaced nearly nothing is left to do.
+    """
+    found: list[int] = []
+    for row, price in enumerate(cheapest):
+        free = (costs[row] == price) & (row_of < 0)
+        column = int(free.argmax())
+        if free[column]:
+            row_of[column] = row
+        else:
+            found.append(row)
+    return found
 
 
 def _augment(
