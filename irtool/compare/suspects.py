@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.semantics import family
 from irtool.ir.node import Node
+from irtool.ir.operators import PLUMBING, VIRTUAL
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import Edit, GraphDiff
 
 _FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
+_IDLE = PLUMBING | VIRTUAL
+"""Operators that compute nothing: with or without them the numbers are the same."""
 _LAYOUT = ("format", "dst_type")
 
 
@@ -66,14 +69,20 @@ def _judged(edit: Edit) -> tuple[str, float] | None:
     node = edit.node
     unit = _coarsest((*edit.left, *edit.right))
     kind = edit.kind
+    if all(each.op in _IDLE for each in (*edit.left, *edit.right)):
+        return None
+    if kind == "shape changed" and (edit.follows or _is_given_other_shapes(edit)):
+        return None  # slices, or another batch
     if kind == "attribute changed":
+        if family(node.op) == "collective" and not edit.detail.startswith("op:"):
+            return None  # how it is sent, not what
         if any(word in edit.detail.partition(":")[0] for word in _LAYOUT):
             return None
         return f"{node.op} computes with another {edit.detail}", 1.0
     if kind == "constant changed":
         return f"{node.op} computes with another constant: {edit.detail}", 1.0
     if kind in ("added", "removed", "replaced", "input changed", "shape changed"):
-        if family(node.op) in ("view", "cast", "collective"):
+        if all(_hands_on(each) for each in (*edit.left, *edit.right)):
             return None
         return f"{kind}: {edit.detail}", 0.5
     if kind in ("collective inserted", "collective removed"):
@@ -89,6 +98,20 @@ def _judged(edit: Edit) -> tuple[str, float] | None:
         fused = any(any(word in each.op for word in _FUSED) for each in (*edit.left, *edit.right))
         return f"{kind}: {edit.detail}", (8.0 if fused else 4.0) * max(unit, 2.0**-24)
     return None
+
+
+def _hands_on(node: Node) -> bool:
+    """Whether the numbers that come out are those that went in."""
+    return node.op in _IDLE or family(node.op) in ("view", "cast", "collective")
+
+
+def _is_given_other_shapes(edit: Edit) -> bool:
+    """Whether an operand has another shape, so that the result's is no choice of the operator."""
+    left, right = (
+        [str(kind.shape) for kind in node.input_types if kind is not None and kind.shape]
+        for node in (edit.left[0], edit.right[0])
+    )
+    return left != right
 
 
 def _ranks(node: Node) -> int:
@@ -114,7 +137,8 @@ def mindspore_dump_settings(
         folder: where to.
     """
     # Operators by type: full names are numbered anew when the backend has finished a graph.
-    kernels = list(dict.fromkeys(node.op for item in found for node in item.nodes))
+    nodes = (node for item in found for node in item.nodes)
+    kernels = list(dict.fromkeys(node.op for node in nodes if node.op not in _IDLE))
     settings = {
         "common_dump_settings": {
             "op_debug_mode": 0,

@@ -14,6 +14,7 @@ from irtool.compare.losses.comparison import (
 )
 from irtool.compare.losses.series import LossRun
 from irtool.render.tables import Document, Facts, Heading, Note, Table, number_column, text_column
+from irtool.render.text import plural
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
@@ -49,9 +50,11 @@ def answer_text(found: LossComparison) -> str:
         return f"the {side} run's loss is not finite from step {step} on, the other's is"
     match found.verdict:
         case "identical":
-            return f"identical in {len(found.steps):,} steps"
+            return f"identical in {plural(len(found.steps), 'step')}"
         case "noise":
-            return f"no sign of a fault in {len(found.steps):,} steps: the difference is noise"
+            return (
+                f"no sign of a fault in {plural(len(found.steps), 'step')}: the difference is noise"
+            )
         case "different from the first step":
             return f"different from the first step: {found.first:.2g} relative"
         case "drift":
@@ -77,7 +80,7 @@ def figures(found: LossComparison) -> list[tuple[str, str]]:
     facts = [
         ("left", _run_text(found.left, found.only_left)),
         ("right", _run_text(found.right, found.only_right)),
-        ("compared", f"{len(steps):,} steps, {steps[0]} to {steps[-1]}{shifted}"),
+        ("compared", f"{plural(len(steps), 'step')}, {steps[0]} to {steps[-1]}{shifted}"),
         ("first step", f"{found.first:.2g} relative (suspicious above {FIRST_STEP:g})"),
         (
             "error",
@@ -100,9 +103,9 @@ def figures(found: LossComparison) -> list[tuple[str, str]]:
 
 
 def _run_text(run: LossRun, alone: int) -> str:
-    more = f", {alone:,} steps of its own" if alone else ""
-    skipped = f", {run.skipped:,} lines skipped" if run.skipped else ""
-    return f"{run.path} ({run.kind}, {len(run.loss):,} steps{more}{skipped})"
+    more = f", {plural(alone, 'step')} of its own" if alone else ""
+    skipped = f", {plural(run.skipped, 'line')} skipped" if run.skipped else ""
+    return f"{run.path} ({run.kind}, {plural(len(run.loss), 'step')}{more}{skipped})"
 
 
 def _drift_text(drift: Drift) -> str:

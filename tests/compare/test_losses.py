@@ -264,6 +264,15 @@ def test_the_command_tells_the_verdict(
     assert main(["diff", "--loss", *curves(BASE, BASE)]) == 0
 
 
+def test_one_step_is_one_step(
+    curves: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", "--loss", *curves([2.5], [2.5])]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("identical in 1 step\n")
+    assert "1 steps" not in out
+
+
 @pytest.mark.parametrize("format", ["json", "svg", "html"])
 def test_other_formats(
     format: str, curves: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
