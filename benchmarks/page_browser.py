@@ -23,7 +23,7 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.render.page.graph_data import MONAD, PASSING, graph_data
 from irtool.render.page.graph_page import graph_page
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 
 PATIENCE = 300
 

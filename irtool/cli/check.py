@@ -28,7 +28,7 @@ from irtool.render.check_json import SCHEMA, check_pieces
 from irtool.render.check_page import check_page, why_page
 from irtool.render.check_why import why_document, why_objects
 from irtool.render.json import json_text
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.render.tables import Document
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check

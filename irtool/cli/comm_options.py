@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from irtool.cli.output import Output
-from irtool.render.page.page import Page, render_page
+from irtool.render.page.page import Page
+from irtool.render.page.write import render_page
 from irtool.render.tables import Document
 
 

@@ -20,7 +20,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.render.json import json_text
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.sharding.check import check
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError

@@ -121,7 +121,7 @@ def _tell(asked: Asked, diff: GraphDiff) -> int:
         asked.output.write(json_text(diff_object(diff, patterns, wanted)) + "\n")
     elif asked.format == "html":
         from irtool.render.diff_page import diff_page
-        from irtool.render.page.page import render_page
+        from irtool.render.page.write import render_page
 
         asked.output.write(render_page(diff_page(view)))
     elif asked.format == "model-explorer":
@@ -206,7 +206,7 @@ def _write_series(asked: Asked, made: dict[str, object], document: Callable[[], 
         asked.output.write(json_text(made) + "\n")
     elif asked.format == "html":
         from irtool.render.diff_page import series_page
-        from irtool.render.page.page import render_page
+        from irtool.render.page.write import render_page
 
         asked.output.write(render_page(series_page(document())))
     else:

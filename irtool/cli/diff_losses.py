@@ -26,7 +26,7 @@ def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, outp
     elif format == "svg":
         output.write(losses_chart(found) + "\n")
     elif format == "html":
-        from irtool.render.page.page import render_page
+        from irtool.render.page.write import render_page
 
         output.write(render_page(losses_page(found)))
     else:

@@ -84,7 +84,7 @@ def _tell_runs(paths: list[str], options: RunOptions) -> int:
 
         options.output.write(json_text(runs_object(found, case)) + "\n")
     elif options.format == "html":
-        from irtool.render.page.page import render_page
+        from irtool.render.page.write import render_page
         from irtool.render.runs_page import runs_page
 
         options.output.write(render_page(runs_page(found, case)))

@@ -30,7 +30,7 @@ from irtool.render.json import json_text
 from irtool.render.memory import MemoryView, RankMemory, memory_document
 from irtool.render.memory_json import memory_object
 from irtool.render.memory_page import memory_page, memory_picture
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 
 
 class Format(str, Enum):

@@ -8,7 +8,7 @@ import sys
 from typing import BinaryIO, TextIO, cast
 
 from irtool.cli.report import Failure
-from irtool.render.tables import Document, is_terminal, write_document
+from irtool.render.tables import Document, is_terminal, plain_lines
 from irtool.render.text import escape_lines
 
 
@@ -51,11 +51,11 @@ class Output:
     def show(self, document: Document) -> None:
         """Write a document for people."""
         if self.terminal:
-            write_document(document, sys.stdout, terminal=True)
-            return
-        buffer = io.StringIO()
-        write_document(document, buffer, terminal=False)
-        self.write(buffer.getvalue())
+            from irtool.render.terminal import write_rich
+
+            write_rich(document, sys.stdout)
+        else:
+            self.write("".join(f"{line}\n" for line in plain_lines(document)))
 
     def close(self) -> None:
         """Finish: a file is complete after this."""

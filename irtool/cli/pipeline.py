@@ -25,7 +25,7 @@ from irtool.cli.report import Failure, note
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
 from irtool.render.json import json_text
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.render.pipeline import PipelineView, pipeline_document
 from irtool.render.pipeline_json import pipeline_object
 from irtool.render.pipeline_page import pipeline_page, pipeline_picture

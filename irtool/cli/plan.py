@@ -20,7 +20,7 @@ from irtool.cli.plan_forms import Asked, JobOptions, plan_itself
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
 from irtool.planning.recovery_time import Assumptions
 from irtool.render.json import json_text
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.syntax.printer import dumps
 from irtool.syntax.run_classes import Fingerprints
 

@@ -91,7 +91,7 @@ def _graphviz(format: str) -> Writer:
 
 def _html(drawing: Drawing, output: Output, file: str | None) -> None:
     from irtool.render.page.graph_page import graph_page
-    from irtool.render.page.page import render_page
+    from irtool.render.page.write import render_page
 
     drawn = drawing.drawn
     is_joined = any(item.source is not None for item in drawn.whole.nodes)

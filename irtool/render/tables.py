@@ -1,7 +1,8 @@
-"""Documents of facts and tables: rich on a terminal, aligned plain text everywhere else.
+"""Documents of facts and tables, and how they look as plain text.
 
-Analyses give data, ``render`` modules put it into a :class:`Document`, and :func:`write_document`
-alone decides how it looks.  Every cell is escaped here, so that no caller can forget to.
+Analyses give data, ``render`` modules put it into a :class:`Document`; :func:`plain_lines` decides
+how it looks in a pipe or file, :mod:`irtool.render.terminal` on a terminal.  Every cell is escaped
+there, so that no caller can forget to.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ from irtool.render.text import escape
 
 Cell = str | int | None
 Align = Literal["left", "right"]
-
-_PIPE_WIDTH = 100
-"""Columns of folded facts in a pipe; tables there are as wide as they need to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +81,6 @@ def number_column(title: str) -> Column:
 def text_column(title: str) -> Column:
     """A column of text that may be folded."""
     return Column(title, "left", wrap=True)
-
-
-def write_document(document: Document, stream: TextIO, terminal: bool) -> None:
-    """Write a document: with rich on a terminal, as plain text in a pipe or file."""
-    if terminal:
-        from irtool.render.terminal import write_rich
-
-        write_rich(document, stream)
-    else:
-        stream.writelines(f"{line}\n" for line in plain_lines(document))
 
 
 def plain_lines(document: Document) -> Iterable[str]:

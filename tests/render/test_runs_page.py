@@ -14,7 +14,8 @@ from irtool.compare.run_tensors import Settings
 from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.suspects import suspects
 from irtool.compare.tensors.report import case_of
-from irtool.render.page.page import GraphSection, Link, Page, TableSection, render_page
+from irtool.render.page.page import GraphSection, Link, Page, TableSection
+from irtool.render.page.write import render_page
 from irtool.render.runs_page import runs_page
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples/gpt/20_validate_0080.ir"

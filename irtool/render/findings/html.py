@@ -10,6 +10,7 @@ from irtool.render.findings.places import Alike, alike, by_severity, relative, r
 from irtool.render.findings.text import summary_text
 from irtool.render.page import page as form
 from irtool.render.page.graph_data import graph_data
+from irtool.render.page.write import render_page
 from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.text import plural, ranks_text
 
@@ -19,7 +20,7 @@ MOST_SHOWN = 200
 
 def html_pieces(findings: Findings, dump: Dump | None = None) -> Iterator[str]:
     """The page."""
-    yield form.render_page(findings_page(findings, dump))
+    yield render_page(findings_page(findings, dump))
 
 
 def findings_page(findings: Findings, dump: Dump | None = None) -> form.Page:

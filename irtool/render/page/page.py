@@ -159,10 +159,3 @@ class Page:
         graphs = sum(isinstance(section, GraphSection) for section in self.sections)
         if graphs > 1:
             raise ValueError(f"a page holds at most one graph, not {graphs}")
-
-
-def render_page(page: Page) -> str:
-    """The page as one html file that needs nothing else: no network, no other file."""
-    from irtool.render.page.write import page_text
-
-    return page_text(page)

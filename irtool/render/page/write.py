@@ -38,8 +38,8 @@ _POLICY = (
 )
 
 
-def page_text(page: Page) -> str:
-    """The whole file."""
+def render_page(page: Page) -> str:
+    """The page as one html file that needs nothing else: no network, no other file."""
     graph = next((item for item in page.sections if isinstance(item, GraphSection)), None)
     tables = [item for item in page.sections if isinstance(item, TableSection)]
     style = _asset("page.css") + (_asset("graph.css") if graph else "")

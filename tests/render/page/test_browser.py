@@ -23,8 +23,8 @@ from irtool.render.page.page import (
     Link,
     Page,
     TableSection,
-    render_page,
 )
+from irtool.render.page.write import render_page
 from irtool.render.picture.overlay import Mark, Overlay
 
 Opened = Callable[[str], Any]

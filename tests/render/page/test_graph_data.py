@@ -23,7 +23,7 @@ from irtool.render.page.graph_data import (
 from irtool.render.page.graph_page import graph_page
 from irtool.render.page.graph_tree import MOST_MEMBERS, build_tree
 from irtool.render.page.keys import node_key
-from irtool.render.page.page import render_page
+from irtool.render.page.write import render_page
 from irtool.render.picture.overlay import Mark, Overlay
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext

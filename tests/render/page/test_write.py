@@ -28,9 +28,9 @@ from irtool.render.page.page import (
     Section,
     TableSection,
     TextSection,
-    render_page,
 )
 from irtool.render.page.svg import NoPicture, clean_svg
+from irtool.render.page.write import render_page
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0L9 9"/></svg>'
