@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from irtool.planning.cost_bounds import LEVELS, layout_from, places_of
+from irtool.planning.layout_bits import LEVELS, layout_from, places_of
 from irtool.sharding.judgement import Collective, Context, Judgement
 from irtool.sharding.layout import Shape, TensorLayout, replicas
 from irtool.sharding.operator import OperatorCall
@@ -89,7 +89,7 @@ class Form:
     def places(self, values: Ints, side: str, index: int) -> tuple[Ints, Ints]:
         """Per strategy the place of each bit of a device's number in a tensor, and the cuts.
 
-        As :class:`irtool.planning.cost_bounds.Bits` has them, in the tensor's own shape without
+        As :class:`irtool.planning.layout_bits.Bits` has them, in the tensor's own shape without
         dimensions of size 1.
         """
         low, counts = self.lowest_bits(values)

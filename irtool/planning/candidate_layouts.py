@@ -10,19 +10,18 @@ import numpy as np
 
 from irtool.cluster.machine import Machine
 from irtool.planning.candidates import Candidates
-from irtool.planning.cost_bounds import (
+from irtool.planning.cost_bounds import Moved, least_between
+from irtool.planning.cost_chains import Want
+from irtool.planning.layout_bits import (
     Bits,
     Bools,
     Floats,
     Ints,
-    Moved,
     bits_from,
     common_shape,
     layout_from,
-    least_between,
     places_of,
 )
-from irtool.planning.cost_chains import Want
 from irtool.planning.plan_structure import Ref
 from irtool.sharding.layout import Shape, TensorLayout
 
@@ -42,7 +41,7 @@ class Layouts:
         which: by candidate, which layout.
         first: by layout, the first candidate that leads to it.
         place, cuts: by layout, in the tensor's shape without dimensions of size 1, as
-            :class:`irtool.planning.cost_bounds.Bits` has them; None where devices are not a power
+            :class:`irtool.planning.layout_bits.Bits` has them; None where devices are not a power
             of two.
         known: by layout, whether it has such a form.
     """

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
-from irtool.planning.cost_bounds import Moved, bits_of, common_shape, least_between
+from irtool.planning.cost_bounds import Moved, least_between
 from irtool.planning.costs import chain_communications, moved_bytes, seconds_of
+from irtool.planning.layout_bits import bits_of, common_shape
 from irtool.sharding.checks import group_problem
 from irtool.sharding.judgement import Context
 from irtool.sharding.layout import TensorLayout

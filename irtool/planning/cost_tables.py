@@ -12,17 +12,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
 from irtool.planning.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
-from irtool.planning.candidates import Candidate, Candidates, candidates_of, given_candidate
-from irtool.planning.cost_chains import Chains, Want
-from irtool.planning.cost_weights import weight_cost
+from irtool.planning.candidates import Candidate, Candidates
+from irtool.planning.cost_chains import Chains
+from irtool.planning.cost_weights import judgement_of_weight, weight_cost
 from irtool.planning.costs import (
     compute_seconds,
     item_bytes,
@@ -30,108 +28,17 @@ from irtool.planning.costs import (
     seconds_of,
 )
 from irtool.planning.exact import Floats, Table
-from irtool.planning.plan_structure import FIXED, Link, Parameter, Ref, Structure
+from irtool.planning.link_tables import LinkTable, PricedLink, end_of, price_of, want_of
+from irtool.planning.operator_candidates import (
+    CannotPlan,
+    Given,
+    OperatorCandidates,
+    index_of,
+)
+from irtool.planning.plan_structure import Link, Parameter, Ref, Structure
+from irtool.planning.shared_weights import Numbered, Shared, numbered
 from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import TensorLayout
 from irtool.sharding.network.analysis import Judged
-from irtool.sharding.network.care import primitive
-from irtool.sharding.operator import Strategy
-
-Ints = npt.NDArray[np.int64]
-Given = tuple[Strategy, Strategy | None]
-"""A strategy and, if there is one, an out_strategy."""
-
-
-class CannotPlan(Exception):
-    """There is no plan; the message says why, and what would have to change."""
-
-
-@dataclass(eq=False, slots=True)
-class LinkTable:
-    """Prices of a redistribution for all candidates at both ends; lower bounds until asked for.
-
-    ``users``: operators of one kind that want the same result, and share the price: what they want
-    alike is made once.
-    """
-
-    sources: Layouts
-    targets: Layouts
-    want: Want
-    prices: Floats
-    exact: npt.NDArray[np.bool_]
-    users: int = 1
-    values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    flipped: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-
-    def __post_init__(self) -> None:
-        self.renew()
-
-    def is_exact(self, first: int, second: int) -> bool:
-        """Whether the price of a pair of candidates is known."""
-        return bool(self.exact[self.sources.which[first], self.targets.which[second]])
-
-    def refine(self, chains: Chains, first: int, second: int, also: int = 0) -> None:
-        """Ask for the exact price of one pair of candidates.
-
-        ``also``: of how many others, at most, that share one end and promise to be cheaper.
-        """
-        a, b = int(self.sources.which[first]), int(self.targets.which[second])
-        self._ask(chains, a, b)
-        if not also:
-            return
-        price = self.prices[a, b]
-        rows = [at for at in np.argsort(self.prices[:, b])[:also] if self.prices[at, b] < price]
-        columns = [at for at in np.argsort(self.prices[a])[:also] if self.prices[a, at] < price]
-        for at in rows:
-            self._ask(chains, int(at), b)
-        for at in columns:
-            self._ask(chains, a, int(at))
-
-    def _ask(self, chains: Chains, a: int, b: int) -> None:
-        if not self.exact[a, b]:
-            ends = self.sources.layout(a), self.targets.layout(b)
-            self.prices[a, b] = chains.seconds(*ends, self.want)
-            self.exact[a, b] = True
-
-    def renew(self) -> None:
-        """Put refined prices into new tables: results are kept by a table's identity."""
-        prices = self.prices[np.ix_(self.sources.which, self.targets.which)]
-        self.values = prices / self.users
-        self.flipped = np.ascontiguousarray(np.transpose(self.values))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PricedLink:
-    """A link between two variables, in the order of the tensor's way."""
-
-    link: Link
-    source: int
-    target: int
-    table: LinkTable
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Shared:
-    """A weight of several operators, all of which want it in one layout.
-
-    ``users``: variables with the number of the layout that each candidate wants (-1: one that not
-    all can have); ``values``: for each of them a table of candidates and layouts, 0 or infinite;
-    ``nothing``: a 0 for each layout.
-    """
-
-    users: tuple[tuple[int, Ints], ...]
-    values: tuple[Floats, ...]
-    nothing: Floats
-
-    @property
-    def count(self) -> int:
-        """How many layouts there are."""
-        return len(self.nothing)
-
-    def agrees(self, choices: Sequence[int]) -> bool:
-        """Whether all operators want the same layout under some choices."""
-        found = {int(numbers[choices[at]]) for at, numbers in self.users}
-        return len(found) == 1 and -1 not in found
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,14 +151,13 @@ def model_of(
 class _Builder:
     structure: Structure
     machine: Machine
-    tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
     columns: dict[object, tuple[Floats, Floats]] = field(
         default_factory=dict[object, tuple[Floats, Floats]]
     )
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
     layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
-    shared: dict[object, _Numbered] = field(default_factory=dict[object, "_Numbered"])
+    shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
 
     def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
         structure = self.structure
@@ -259,8 +165,9 @@ class _Builder:
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
         nodes = tuple(structure.calls)
         place = {node: at for at, node in enumerate(nodes)}
+        tried = OperatorCandidates(structure.operators)
         candidates = tuple(
-            self._candidates(node, structure.calls[node], current.get(node), pinned.get(node))
+            tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
             for node in nodes
         )
         owned: dict[Node, list[Parameter]] = {}
@@ -291,7 +198,7 @@ class _Builder:
             elif known:
                 unary[known[0]] = unary[known[0]] + self._alone(link, candidates[known[0]], chains)
             else:
-                constant += _price(chains, link, None, None)
+                constant += price_of(chains, link, None, None)
         return Model(
             structure,
             self.machine,
@@ -305,55 +212,13 @@ class _Builder:
             constant,
             held,
             tuple(
-                _index(choices, current.get(node))
+                index_of(choices, current.get(node))
                 for node, choices in zip(nodes, candidates, strict=True)
             ),
             frozenset(pinned),
         )
 
     # -- one operator --------------------------------------------------------------------------
-
-    def _candidates(
-        self, node: Node, judged: Judged, current: Given | None, pinned: Given | None
-    ) -> Candidates:
-        call, context = judged.call.call, self.structure.operators
-        if primitive(node) in FIXED or judged.wanted.in_layout is not None:
-            judgement = judged.judgement
-            if judgement.verdict != "legal":
-                raise CannotPlan(_refusal(node, judgement))
-            kept = judgement.strategy if judged.wanted.in_layout is None else None
-            return self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
-        if judged.call.missing:
-            raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
-        key = _signature(judged)
-        if pinned is not None:
-            found = self.tried.get((key, pinned))
-            if found is None:
-                only = given_candidate(call, *pinned, context)
-                if only.judgement.verdict != "legal":
-                    raise CannotPlan(_refusal(node, only.judgement))
-                found = self._kept((key, pinned), Candidates((only,)))
-            return found
-        found = self.tried.get(key)
-        if found is None:
-            found = self._kept(key, candidates_of(call, context))
-        if current is not None and found.why == "" and _index(found, current) is None:
-            more = self.tried.get((key, current, "more"))
-            if more is None:
-                own = given_candidate(call, *current, context)
-                items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
-                more = Candidates(items, found.why, found.families)
-                more = self._kept((key, current, "more"), more)
-            found = more
-        if not found.items:
-            raise CannotPlan(
-                f"{node.id} {node.op} (line {node.line}) has no legal strategy: {found.why}"
-            )
-        return found
-
-    def _kept(self, key: object, found: Candidates) -> Candidates:
-        self.tried[key] = found
-        return found
 
     def _column(
         self, node: Node, candidates: Candidates, parameters: list[Parameter]
@@ -398,7 +263,8 @@ class _Builder:
             prices: list[tuple[float, float]] = []
             for at in first:
                 layout = layouts.layout(at)
-                judgement = _of_weight(owner.index, layout, form.mirror(owner.index, layout))
+                mirror = form.mirror(owner.index, layout)
+                judgement = judgement_of_weight(owner.index, layout, mirror)
                 cost = weight_cost(self.structure, parameter, judgement, self.machine)
                 prices.append((cost.seconds, float(cost.stored_bytes)))
             table = np.array(prices)[which]
@@ -419,12 +285,12 @@ class _Builder:
         if target is None or target not in place or link.keep_reshape:
             return id(link)
         holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
-        kind = id(candidates[place[target]]), _end(link.target)
-        return id(holder.inputs[position]), kind, link.source, _want(link)
+        kind = id(candidates[place[target]]), end_of(link.target)
+        return id(holder.inputs[position]), kind, link.source, want_of(link)
 
     def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
-        want = _want(link)
-        key = (id(first), _end(link.source), id(second), _end(link.target), want, users)
+        want = want_of(link)
+        key = (id(first), end_of(link.source), id(second), end_of(link.target), want, users)
         found = self.tables.get(key)
         if found is None:
             sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
@@ -439,7 +305,7 @@ class _Builder:
         return found
 
     def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
-        key = (id(candidates), _end(ref))
+        key = (id(candidates), end_of(ref))
         if key not in self.layouts:
             try:
                 devices = self.structure.operators.stage_size
@@ -458,7 +324,7 @@ class _Builder:
         for at, key in enumerate(zip(*which, strict=True)):
             if key not in known:
                 judgement = candidates.items[at].judgement
-                known[key] = _price(chains, link, judgement, judgement)
+                known[key] = price_of(chains, link, judgement, judgement)
             found[at] = known[key]
         return found
 
@@ -472,47 +338,13 @@ class _Builder:
                 continue
             ends = [(place[node], ref) for node, ref in users.items() if node is not None]
             ends.sort(key=lambda end: end[0])
-            key = tuple((id(candidates[at]), _end(ref)) for at, ref in ends)
+            key = tuple((id(candidates[at]), end_of(ref)) for at, ref in ends)
             if key not in self.shared:
                 users_of = [self._layouts(ref, candidates[at]) for at, ref in ends]
-                self.shared[key] = _numbered(users_of)
+                self.shared[key] = numbered(users_of)
             numbers, values, nothing = self.shared[key]
             at = tuple(variable for variable, _ in ends)
             yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
-
-
-_Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
-
-
-def _numbered(users: Sequence[Layouts]) -> _Numbered:
-    """Layouts of a weight as numbers, by user and candidate: -1 where not all users can have it.
-
-    And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
-    """
-    common = set(users[0].keys).intersection(*(each.keys for each in users[1:]))
-    number = {
-        key: at for at, key in enumerate(dict.fromkeys(k for k in users[0].keys if k in common))
-    }
-    count = max(1, len(number))
-    made: dict[int, tuple[Ints, Floats]] = {}
-    for each in users:
-        if id(each) not in made:
-            own = np.array([number.get(key, -1) for key in each.keys], dtype=np.int64)[each.which]
-            fits = own[:, None] == np.arange(count, dtype=np.int64)[None, :]
-            made[id(each)] = own, np.where(fits, 0.0, inf)
-    ends = [made[id(each)] for each in users]
-    return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(count)
-
-
-def _of_weight(index: int, layout: TensorLayout, mirror: tuple[int, ...]) -> Judgement:
-    """A judgement of which only what is said of one input is known."""
-    return Judgement(
-        "legal",
-        (),
-        input_layouts=(layout,) * (index + 1),
-        input_slices=(layout.slice_shape,) * (index + 1),
-        mirrors=(mirror,) * (index + 1),
-    )
 
 
 def kept_bytes(judged: Judged, judgement: Judgement) -> float:
@@ -526,39 +358,3 @@ def kept_bytes(judged: Judged, judgement: Judgement) -> float:
             if all(size >= 0 for size in shape)
         )
     )
-
-
-def _signature(judged: Judged) -> object:
-    call = judged.call.call
-    try:
-        shown = tuple((item, type(item.value)) for item in call.inputs)
-        key = (call.op, shown, call.outputs, judged.call.node.primitive_attributes)
-        hash(key)
-    except TypeError:
-        return id(judged)
-    return key
-
-
-def _refusal(node: Node, judgement: Judgement) -> str:
-    reason = judgement.findings[0].message if judgement.findings else "it is not legal"
-    return f"{node.id} {node.op} (line {node.line}): {judgement.strategy} can't be: {reason}"
-
-
-def _index(candidates: Candidates, given: Given | None) -> int | None:
-    found = None if given is None else candidates.places.get(given)
-    return 0 if found is None and len(candidates) == 1 else found
-
-
-def _end(ref: Ref) -> tuple[str, int]:
-    return ref.side, ref.index
-
-
-def _want(link: Link) -> Want:
-    return Want(link.element, link.gradient, link.keep_reshape, link.is_bool)
-
-
-def _price(chains: Chains, link: Link, first: Judgement | None, second: Judgement | None) -> float:
-    source, target = link.source.of(first), link.target.of(second)
-    if source is None or target is None:
-        return inf
-    return chains.seconds(source.standard(), target.standard(), _want(link))

@@ -14,7 +14,7 @@ from irtool.planning.costs import (
 )
 from irtool.planning.plan_structure import Parameter, Structure
 from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import replicas
+from irtool.sharding.layout import TensorLayout, replicas
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import shared_state
 
@@ -106,4 +106,15 @@ def priced_weight(
         stored,
         stored if trained else 0,
         states,
+    )
+
+
+def judgement_of_weight(index: int, layout: TensorLayout, mirror: tuple[int, ...]) -> Judgement:
+    """A judgement of which only what is said of one input is known."""
+    return Judgement(
+        "legal",
+        (),
+        input_layouts=(layout,) * (index + 1),
+        input_slices=(layout.slice_shape,) * (index + 1),
+        mirrors=(mirror,) * (index + 1),
     )

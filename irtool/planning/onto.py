@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from irtool.compare.graph_diff import diff_graphs
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.planning.cost_tables import CannotPlan, Given
+from irtool.planning.operator_candidates import CannotPlan, Given
 from irtool.planning.plan_structure import FIXED
 from irtool.planning.problem import Problem
 from irtool.sharding.check import check

@@ -7,8 +7,9 @@ from math import inf
 
 import numpy as np
 
-from irtool.planning.cost_tables import LinkTable, Model
+from irtool.planning.cost_tables import Model
 from irtool.planning.exact import Floats, Memo, solve, value_of
+from irtool.planning.link_tables import LinkTable
 
 MOST_ROUNDS = 400
 """Rounds of asking for exact prices; beyond, what is left is a bound."""

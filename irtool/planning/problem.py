@@ -9,8 +9,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.items import Item
 from irtool.ir.node import Node
-from irtool.planning.cost_tables import CannotPlan, Given
 from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.operator_candidates import CannotPlan, Given
 from irtool.planning.plan_structure import FIXED, Structure, structure_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive

@@ -1,0 +1,194 @@
+"""Layouts as bits: which halving of which dimension each bit of a device's number decides.
+
+That is what a layout says where devices are a power of two.  It makes layouts comparable by
+arithmetic on many of them at once, whatever their device matrices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from irtool.sharding.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+LEVELS = 16
+"""Places of one dimension: how often it may be halved; 65,536 devices at most."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bits:
+    """Layouts of one tensor as bits, one row each.
+
+    Attributes:
+        place: per bit (the highest last) ``dimension * LEVELS + halving``, or -1: it splits none.
+        cuts: mask of the bits below which an axis of devices ends.
+        order: bits from the last place to the first; those without a place come last.
+        lead: per entry of ``order`` how many elements lie before its place, on one device.
+    """
+
+    shape: Shape
+    place: Ints
+    cuts: Ints
+    order: Ints
+    lead: Floats
+
+    def rows(self, start: int, stop: int) -> Bits:
+        """Some of them."""
+        part = slice(start, stop)
+        return Bits(
+            self.shape, self.place[part], self.cuts[part], self.order[part], self.lead[part]
+        )
+
+    @property
+    def count(self) -> int:
+        """How many bits a device's number has."""
+        return self.place.shape[1]
+
+
+def bits_of(layouts: Sequence[TensorLayout], shape: Shape) -> tuple[Bits, Bools]:
+    """Layouts in places of ``shape``, a refinement of theirs; and which of them have such a form.
+
+    Rows without one are those of layouts that split nothing.
+    """
+    size = prod(layouts[0].device_matrix)
+    count = size.bit_length() - 1
+    place = np.full((len(layouts), count), -1, dtype=np.int64)
+    cuts = np.zeros(len(layouts), dtype=np.int64)
+    known = np.ones(len(layouts), dtype=np.bool_)
+    for row, layout in enumerate(layouts):
+        found = places_of(layout, shape, count)
+        if found is None:
+            known[row] = False
+            continue
+        place[row] = found
+        stride = size
+        for axis in layout.device_matrix:
+            stride //= axis
+            cuts[row] |= stride  # the axis ends below its lowest bit
+    return _bits(place, cuts, shape), known
+
+
+def bits_from(
+    own: Shape, place: Ints, cuts: Ints, known: Bools, shape: Shape
+) -> tuple[Bits, Bools]:
+    """The same of layouts that are given in places of their ``own`` shape, without ones."""
+    table = np.full(len(own) * LEVELS + 1, -2, dtype=np.int64)
+    table[-1] = -1
+    at = 0
+    for dimension, size in enumerate(own):
+        rest, level = size, dimension * LEVELS
+        whole = True
+        while rest > 1:
+            part = shape[at]
+            outer = part & -part
+            for halving in range(outer.bit_length() - 1 if whole else 0):
+                table[level] = at * LEVELS + halving
+                level += 1
+            whole &= outer == part  # behind an odd factor no bit has a place
+            rest //= part
+            at += 1
+    moved = table[place]
+    found = known & (moved != -2).all(axis=1)
+    return _bits(np.where(moved == -2, -1, moved), np.array(cuts), shape), found
+
+
+def _bits(place: Ints, cuts: Ints, shape: Shape) -> Bits:
+    # An axis ends, too, where its bits don't halve one dimension one after the other.
+    for bit in range(1, place.shape[1]):
+        both = (place[:, bit] >= 0) & (place[:, bit - 1] >= 0)
+        apart = both & (place[:, bit - 1] != place[:, bit] + 1)
+        cuts |= np.where(apart, 1 << bit, 0)
+    order = np.argsort(-place, axis=1, kind="stable")
+    return Bits(shape, place, cuts, order, _leads(place, order, shape))
+
+
+def _leads(place: Ints, order: Ints, shape: Shape) -> Floats:
+    """Elements before a place on one device: those of earlier dimensions and halvings."""
+    before = np.array([prod(shape[:at]) for at in range(len(shape) + 1)], dtype=np.float64)
+    sorted_places = np.take_along_axis(place, order, axis=1)
+    dimension, halving = sorted_places // LEVELS, sorted_places % LEVELS
+    whole = before[np.maximum(dimension, 0)] * 2.0**halving
+    # Every bit at an earlier place halves what lies before.
+    used: Ints = np.count_nonzero(sorted_places >= 0, axis=1)
+    earlier: Ints = used[:, None] - 1 - np.arange(place.shape[1], dtype=np.int64)[None, :]
+    return whole / 2.0 ** np.maximum(earlier, 0)
+
+
+def common_shape(first: Shape, second: Shape) -> Shape | None:
+    """The shape of which both are groups of neighbouring dimensions; None if there is none."""
+    if any(size <= 0 for size in (*first, *second)) or prod(first) != prod(second):
+        return None
+    a, b = [n for n in first if n > 1], [n for n in second if n > 1]
+    found: list[int] = []
+    while a and b:
+        part = min(a[0], b[0])
+        if max(a[0], b[0]) % part:
+            return None
+        found.append(part)
+        for side in (a, b):
+            side[0] //= part
+            if side[0] == 1:
+                side.pop(0)
+    return tuple(found)
+
+
+def places_of(layout: TensorLayout, shape: Shape, count: int) -> list[int] | None:
+    """Per bit its place in ``shape``; None where a split lies across a border of it."""
+    found = [-1] * count
+    at = 0
+    for size, entry in zip(layout.tensor_shape, layout.tensor_map, strict=True):
+        bits: list[int] = []
+        for axis in axes_of(layout.device_matrix, entry):
+            stride = prod(layout.device_matrix[axis + 1 :])
+            high = (stride * layout.device_matrix[axis]).bit_length() - 1
+            bits += range(high - 1, stride.bit_length() - 2, -1)
+        rest = size
+        while rest > 1:
+            part = shape[at]
+            outer = part & -part  # the part's power of two
+            room = outer.bit_length() - 1
+            if len(bits) > room and (rest == part or outer != part):
+                return None
+            for level, bit in enumerate(bits[:room]):
+                found[bit] = at * LEVELS + level
+            bits = bits[room:]
+            rest //= part
+            at += 1
+        if bits:
+            return None
+    return found
+
+
+def layout_from(place: Sequence[int], cuts: int, shape: Shape) -> TensorLayout:
+    """The layout, in standard form, that lies like this; places in the shape without ones."""
+    axes: list[list[int]] = []
+    for bit in range(len(place) - 1, -1, -1):
+        last = axes[-1][-1] if axes else -1
+        together = axes and not cuts >> last & 1
+        if together and place[last] >= 0:
+            together = place[bit] == place[last] + 1
+        if together and (place[last] >= 0) == (place[bit] >= 0):
+            axes[-1].append(bit)
+        else:
+            axes.append([bit])
+    entries: dict[int, list[tuple[int, int]]] = {}
+    for number, bits in enumerate(axes):
+        at = place[bits[0]]
+        if at >= 0:
+            entries.setdefault(at // LEVELS, []).append((at, len(axes) - 1 - number))
+    tensor_map: list[MapEntry] = []
+    dimension = 0
+    for size in shape:
+        own = sorted(entries.get(dimension, ())) if size != 1 else []
+        tensor_map.append(entry_of([axis for _, axis in own]))
+        dimension += size != 1
+    matrix = tuple(1 << len(bits) for bits in axes)
+    return TensorLayout(matrix or (1,), tuple(tensor_map), shape)
