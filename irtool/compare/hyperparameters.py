@@ -284,6 +284,8 @@ def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
             continue
         dimensions = item.type.shape.dimensions
         if len(dimensions) >= 2:
+            if dimensions[0] < 0:
+                break  # dynamic
             yield "batch of a rank", dimensions[0], item.name
             break
 

@@ -1,4 +1,4 @@
-"""Walks a folder once and sorts what a run left there; nothing is read."""
+"""Walks a folder once and sorts what a run left there; of ``dump.json`` the beginning is read."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _LOG_NAME = re.compile(
 )
 _TENSOR_NAME = re.compile(r".+\.(?:input|output)\.\d+\..+")
 _MSPROBE = {"dump.json", "construct.json", "debug.json"}
+_SETTINGS = b'"common_dump_settings"'
+"""What is asked of MindSpore's dump, in a file that many call ``dump.json``, too."""
+_HEAD = 4096
 
 FileKind = Literal["dump", "case", "log", "loss", "order", "strategy", "tensors", "msprobe"]
 
@@ -133,7 +136,8 @@ def _sort(
             item = Found(entry.path, "dump", folders, _size(entry))
             (links if entry.is_symlink() else listing.found).append(item)
         elif name in _MSPROBE or (name.startswith("statistic") and name.endswith(".csv")):
-            held.add(name)
+            if name != "dump.json" or not _is_settings(entry.path):
+                held.add(name)
         elif _TENSOR_NAME.fullmatch(name):
             held.add("tensors")
         elif (kind := _kind(name, os.path.basename(path).lower())) is not None:
@@ -161,6 +165,15 @@ def _kind(name: str, parent: str) -> FileKind | None:
     ):
         return "loss"
     return "log" if _LOG_NAME.fullmatch(name) else None
+
+
+def _is_settings(path: str) -> bool:
+    """Whether a ``dump.json`` says what to dump, and is no dump of msprobe."""
+    try:
+        with open(path, "rb") as stream:
+            return _SETTINGS in stream.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irtool
 from irtool.cli.main import main
 from irtool.compare.hyperparameters import Evidence, hyperparameters
 from tests.compare.dumps import msprobe, network
@@ -135,6 +136,21 @@ def test_hyperparameters_that_only_one_side_knows_are_no_difference() -> None:
         Evidence(context={"gradients_mean": True}), Evidence(context={"gradients_mean": False})
     )
     assert (row.left, row.right, row.same) == ("mean", "sum", False)
+
+
+@pytest.mark.parametrize(("size", "told"), [("8", "8"), ("-1", None)])
+def test_a_dynamic_batch_is_not_known(size: str, told: str | None) -> None:
+    text = (
+        "# IR entry: @net_1\n# Total subgraphs: 1\n\n# Params:\n"
+        f"%para1_x: <Tensor[Float32], ({size}, 16)>\n\n"
+        "subgraph instance: net_1 : 0x55aa\nsubgraph @net_1() {\n"
+        f"  %0(CNode_1) = ReLU(%para1_x)\n      : (<Tensor[Float32], ({size}, 16)>)"
+        f" -> (<Tensor[Float32], ({size}, 16)>)\n"
+        f"  Return(%0)\n      : (<Tensor[Float32], ({size}, 16)>)\n}}\n"
+    )
+    given = Evidence(dump=irtool.loads(text, "net.ir"))
+    rows = {row.name: row.left for row in hyperparameters(given, given)}
+    assert rows.get("batch of a rank") == told
 
 
 @pytest.mark.corpus

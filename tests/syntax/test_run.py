@@ -177,6 +177,14 @@ def test_everything_that_a_run_leaves(tmp_path: Path) -> None:
     ]
 
 
+def test_settings_of_a_dump_are_no_dump(tmp_path: Path) -> None:
+    put(tmp_path / "run", "dump.json", text='{"common_dump_settings": {"dump_mode": 0}}')
+    put(tmp_path / "run", "20_validate_0080.ir")
+    assert not load_run(tmp_path / "run").msprobe
+    put(tmp_path / "run", "dump.json", text='{"task": "statistics", "data": {')
+    assert len(load_run(tmp_path / "run").msprobe) == 1
+
+
 def test_rank_of_a_flat_folder(tmp_path: Path) -> None:
     put(tmp_path / "flat", "20_validate_0080.ir")
     assert load_run(tmp_path / "flat").ranks == (0,)
