@@ -158,7 +158,7 @@ def _file(path: str, found: re.Match[str]) -> _Tensor:
         int(found["index"]),
         dtype,
         shape,
-        (math.nan,) * 4,
+        (math.nan, math.nan, math.nan, math.nan),
         path,
         note=note,
     )
@@ -173,7 +173,7 @@ def _rows(path: str, complaints: list[str]) -> Iterator[_Tensor]:
     try:
         with open(path, encoding="utf-8", errors="replace", newline="") as stream:
             reader = csv.reader(stream)
-            header = [cell.strip() for cell in next(reader, [])]
+            header = [cell.strip() for cell in next(reader, list[str]())]
             column = {name: place for place, name in enumerate(header)}
             if "Op Name" not in column or "IO" not in column:
                 complaints.append(f"{path}: not a statistic.csv (no columns Op Name and IO)")
