@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from irtool.cluster.memory_static import owners
+from irtool.cluster.memory_static import ACCUMULATED, owners
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS
 from irtool.sharding.check import check
@@ -157,11 +157,22 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
     return Holdings(context.devices, context.stages, items, unknown, reports)
 
 
+def is_restored(name: str) -> bool:
+    """Whether a parameter has to be there before a step: gradients that a step adds up do not.
+
+    They are zero between steps; MindSpore 2.7 leaves them out of checkpoints, and its fault
+    tolerance sets them to zero on every rank.
+    """
+    return not name.startswith(ACCUMULATED)
+
+
 def _weights(report: Report) -> set[str]:
     return {
         item.name
         for item in report.parameters
-        if item.parameter.declaration is not None and item.parameter.declaration.is_weight
+        if item.parameter.declaration is not None
+        and item.parameter.declaration.is_weight
+        and is_restored(item.name)
     }
 
 

@@ -19,7 +19,7 @@ from irtool.ir.items import Parameter
 from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS
 from irtool.ir.types import BITS
-from irtool.planning.holdings import Box, Holding, Holdings
+from irtool.planning.holdings import Box, Holding, Holdings, is_restored
 from irtool.planning.recovery_groups import tiles
 
 Ranks = tuple[int, ...]
@@ -53,7 +53,11 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
     for rank, one in cluster.ranks.items():
         stage = range(rank // size * size, (rank // size + 1) * size)
         uses, updated, unnamed = _uses(one)
-        listed = {item.name: item for item in one.program.dump.parameters if item.is_weight}
+        listed = {
+            item.name: item
+            for item in one.program.dump.parameters
+            if item.is_weight and is_restored(item.name)
+        }
         owner_of = owners(listed)
         for name, item in listed.items():
             shapes.setdefault(name, item)
