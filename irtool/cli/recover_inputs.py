@@ -90,6 +90,7 @@ def _context(
         resolved = context_of(file, arguments, configuration)
     except Failure as failure:
         if failure.code != NO_DEVICES or not os.path.isdir(path):
+            _read(file.path)  # what is no dump at all is told first
             raise
         cluster = read_cluster(Asked([path], arguments.rank, graph)).cluster
         if cluster.partial:
@@ -143,6 +144,8 @@ def _read(path: str) -> Dump:
     except DumpError as error:
         raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
     report_problems(dump.problems)
+    if not any(True for _ in dump.nodes()):
+        raise Failure("there is no statement in this dump", path, code="SYN000")
     return dump
 
 

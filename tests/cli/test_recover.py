@@ -146,6 +146,19 @@ def test_mistakes_are_explained(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("devices", [[], ["--devices", 8]])
+def test_what_is_no_dump_has_nothing_to_recover(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, devices: list[object]
+) -> None:
+    # Not even from the dumps of the run that it lies beside.
+    shutil.copytree(samples / "pipeline_2_stages", tmp_path / "run")
+    text = tmp_path / "run/notes.txt"
+    text.write_text("# What we trained\n")
+    status, out, err = run(capsys, text, *devices)
+    assert (status, out) == (2, "")
+    assert "no statement" in err
+
+
 @pytest.mark.parametrize("begins", [True, False])
 def test_accumulated_gradients_are_nothing_to_restore(
     capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, begins: bool
