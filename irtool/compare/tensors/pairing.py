@@ -7,8 +7,9 @@ behind it, so equal names may be different operators.  In this order:
 2. a map that the user gave;
 3. modules by their path in the network;
 4. calls by operator, shapes and the values of the parameters that they read, where that is unique;
-5. the order of calls between what is known by then;
-6. gradients through their forward calls.
+5. of two frameworks, calls of one kind that put out the same values;
+6. the order of calls between what is known by then;
+7. gradients through their forward calls.
 """
 
 from __future__ import annotations
@@ -21,13 +22,24 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from irtool.compare.tensors.measure import complete, has_figures
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.semantics import family
 from irtool.ir.node import Node
 
-How: TypeAlias = Literal["graph", "map", "module", "parameters", "order", "gradient", "name"]
+How: TypeAlias = Literal[
+    "graph", "map", "module", "parameters", "values", "order", "gradient", "name"
+]
 
 _NUMBER = re.compile(r"-op\d+|\.\d+(?=\.(?:forward|backward))|(?<=\.)\d+$")
+_WORD = re.compile(r"_|(?<=.)(?:ext|v2)$|^reduce")
+_SAME_WORD = {
+    "iadd": "add", "radd": "add", "tensoradd": "add", "isub": "sub", "rsub": "sub",
+    "imul": "mul", "rmul": "mul", "muls": "mul", "multiply": "mul", "realdiv": "div",
+    "truediv": "div", "itruediv": "div", "rtruediv": "div", "divs": "div", "truedivide": "div",
+    "maskedfill": "select", "where": "select", "fastgelu": "gelu", "newgelu": "gelu",
+}  # fmt: skip
+"""Operators of both frameworks that are called otherwise."""
 _MOST_COMPARED = 3000
 """Calls of a gap up to which the best alignment is searched; beyond, equal ends are taken."""
 
@@ -69,6 +81,7 @@ def pair_operators(
         if phase == "backward":
             found.by_forward_calls()
         found.by_unique(phase)
+        found.by_values(phase)
         found.by_order(phase)
     return found.sorted()
 
@@ -84,7 +97,9 @@ class _Pairs:
         self._keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
 
     def pair(self, a: int, b: int, how: How) -> None:
-        if a not in self.left and b not in self.right and not self._is_split(a, b):
+        if a in self.left or b in self.right:
+            return
+        if not self._is_split(a, b):
             self.left[a] = (b, how)
             self.right[b] = a
 
@@ -190,6 +205,14 @@ class _Pairs:
             if len(ours) == len(theirs) == 1:
                 self.pair(ours[0].index, theirs[0].index, "parameters")
 
+    def by_values(self, phase: str) -> None:
+        """Calls of one kind whose results have the same figures, in the same order."""
+        if not self.cross:
+            return
+        for ours, theirs in self._gaps(phase):
+            for a, b in _aligned(ours, theirs, self._value_key):
+                self.pair(a.index, b.index, "values")
+
     def by_order(self, phase: str) -> None:
         """Calls in the same order between pairs that are known."""
         for key in (self._key, self._loose_key, self._input_key):
@@ -221,7 +244,7 @@ class _Pairs:
             shapes = self.runs[which].columns.shapes
             if self.cross:
                 sizes = tuple(math.prod(shapes[at]) for at in op.outputs)
-                known = (family(op.type), op.phase, sizes)
+                known = (_kind(op), op.phase, sizes)
             else:
                 inputs = tuple(shapes[at] for at in op.inputs)
                 results = tuple(shapes[at] for at in op.outputs)
@@ -229,12 +252,24 @@ class _Pairs:
             self._keys[which][op.index] = known
         return known
 
+    def _value_key(self, which: int, op: Op) -> Hashable:
+        """What a call puts out, roughly; nothing else is like what has no figures, or is flat."""
+        columns = self.runs[which].columns
+        found: list[Hashable] = [_kind(op)]
+        for at in op.outputs[:1]:
+            if not has_figures(columns, at):
+                complete(columns, at, False)
+            norm, most, least = columns.norm[at], columns.most[at], columns.least[at]
+            if norm > 0 and most != least:
+                found += [math.prod(columns.shapes[at]), f"{norm:.3e}", f"{most:.2e}"]
+        return tuple(found) if len(found) > 1 else (which, op.index)
+
     def _loose_key(self, which: int, op: Op) -> Hashable:
         """The same without what a fault may change: another operator of the same family."""
         shapes = self.runs[which].columns.shapes
         places = (*op.inputs[:1], *op.outputs[:1])
         sizes = tuple(math.prod(shapes[at]) for at in places)
-        kind = family(op.type)
+        kind = _kind(op) if self.cross else family(op.type)
         return (op.type.lower() if kind in ("unknown", "view") else kind, sizes)
 
     def _input_key(self, which: int, op: Op) -> Hashable:
@@ -243,6 +278,15 @@ class _Pairs:
         if family(op.type) not in ("reduce", "norm", "softmax", "loss"):
             return (which, op.index)
         return (op.type.lower(), tuple(math.prod(shapes[at]) for at in op.inputs))
+
+
+def _kind(op: Op) -> str:
+    """The family of an operator; functions of one value are as many kinds as there are names."""
+    kind = family(op.type)
+    if kind not in ("elementwise", "product", "sum", "reduce"):
+        return kind
+    word = _WORD.sub("", op.type.lower())
+    return _SAME_WORD.get(word, word)
 
 
 def _shapes(op: Op, columns: Columns) -> list[Hashable]:
@@ -353,18 +397,33 @@ class Slots:
     only_right: tuple[int, ...] = ()
 
 
+def _adds_bias_alone(pair: OpPair) -> bool:
+    """Whether one of two products adds a bias, which is an operator of its own elsewhere.
+
+    Their operands are the same then, their results are not.
+    """
+    ours, theirs = pair.left, pair.right
+    if ours.is_module or ours.phase != "forward" or family(ours.type) != "matmul":
+        return False
+    return family(theirs.type) == "matmul" and {len(ours.inputs), len(theirs.inputs)} == {2, 3}
+
+
 def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
     """Which tensors of two operators belong together: by label, else by what is left over."""
     lone_left: list[int] = []
     lone_right: list[int] = []
     sides: list[tuple[tuple[int, int], ...]] = []
     labels, others = left.labels, right.labels
+    is_other = pair.left.type != pair.right.type
     for ours, theirs in (
         (pair.left.inputs, pair.right.inputs),
         (pair.left.outputs, pair.right.outputs),
     ):
         if [labels[a] for a in ours] == [others[b] for b in theirs]:
             sides.append(tuple(zip(ours, theirs, strict=True)))
+            continue
+        if is_other and [left.shapes[a] for a in ours] == [right.shapes[b] for b in theirs]:
+            sides.append(tuple(zip(ours, theirs, strict=True)))  # arguments are counted otherwise
             continue
         by_label = {right.labels[b]: b for b in theirs}
         matched = [(a, by_label[left.labels[a]]) for a in ours if left.labels[a] in by_label]
@@ -384,4 +443,8 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
         sides.append(tuple(sorted(matched)))
         lone_left += rest_a
         lone_right += rest_b
+    if is_other and _adds_bias_alone(pair):
+        lone_left += [a for a, _ in sides[1]]
+        lone_right += [b for _, b in sides[1]]
+        sides[1] = ()
     return Slots(sides[0], sides[1], tuple(lone_left), tuple(lone_right))
