@@ -143,6 +143,7 @@ def _of_files(asked: Asked) -> Read:
         first = problems[0]
         raise Failure(first.message, first.path, hint=first.hint, code=first.code)
     devices = _devices(asked, files[0].path if files[0].path != STDIN else None)
+    anonymous = len(files) == 1 and asked.rank is None and files[0].rank is None
     if len(files) == 1 and (asked.rank is not None or files[0].rank is None):
         files = [InputFile(files[0].path, asked.rank or 0, None, files[0].name)]
     elif asked.rank is not None:
@@ -158,12 +159,30 @@ def _of_files(asked: Asked) -> Read:
         dumps[file.rank] = _read(file)
     if not dumps:
         raise Failure(f"there is no rank {asked.rank}")
+    if anonymous:
+        dumps = _named(dumps[0], devices)
     found = [problem for dump in dumps.values() for problem in dump.problems]
     path = files[0].path if len(files) == 1 else " ".join(asked.paths)
     named = STDIN_NAME if path == STDIN else path
-    early = [_early_pass(file, dumps[file.rank]) for file in files if file.rank is not None]
+    early = [_early_pass(*each) for each in zip(files, dumps.values(), strict=True)]
     cluster = replace(cluster_of(dumps, devices), partial=max(early))
     return Read(cluster, named, (*problems, *found))
+
+
+def _named(dump: Dump, devices: int | None) -> dict[int, Dump]:
+    """A dump that nothing says the rank of: the lowest that its groups and peers allow."""
+    cluster = cluster_of({0: dump}, devices)
+    parties = cluster.ranks[0].parties
+    able = set(range(cluster.devices))
+    for party in parties:
+        if party.peer is not None:
+            able.discard(party.peer)
+        elif party.ranks:
+            able &= set(party.ranks)
+    rank = min(able, default=0)
+    if rank:
+        note(f"taken for rank {rank}, the first that its groups allow; --rank says another")
+    return {rank: dump}
 
 
 def _early_pass(file: InputFile, dump: Dump) -> str:

@@ -119,6 +119,15 @@ def test_a_pass_before_all_communications_are_there_is_no_answer(here: Path, dum
         assert "no validate dump" in errors(command, path)
 
 
+def test_a_dump_alone_is_of_a_rank_that_its_groups_allow(here: Path, tmp_path: Path) -> None:
+    shutil.copy(here / "pipeline_2_stages/rank_3/20_validate_0080.ir", tmp_path)
+    path = tmp_path / "20_validate_0080.ir"
+    assert made("groups", path)["ranks"] == [2]  # 2 and 3 share a group; 1 is the peer
+    assert made("groups", path, "--rank", "3")["ranks"] == [3]
+    found = made("hang", path, status=1)
+    assert (found["hangs"], found["ranks"]) == (False, [2])
+
+
 def test_an_early_pass_is_known_without_its_name(here: Path, tmp_path: Path) -> None:
     shutil.copy(here / "mlp_semi_auto/step_parallel_begin_0018.ir", tmp_path / "x.ir")
     assert "nothing is communicated yet" in run("groups", tmp_path / "x.ir", status=1)
