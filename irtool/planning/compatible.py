@@ -11,8 +11,9 @@ from irtool.ir.node import Node
 from irtool.planning.cost_tables import Given, Model, model_of
 from irtool.planning.exact import Floats
 from irtool.planning.onto import Onto
-from irtool.planning.plan_memory import Conflict, Limited, plain_ways
+from irtool.planning.plan_memory import Conflict, Limited
 from irtool.planning.plan_search import Search
+from irtool.planning.plan_ways import plain_ways
 from irtool.planning.problem import Problem
 
 _GIVEN_UP = 1e3

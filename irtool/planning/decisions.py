@@ -27,8 +27,8 @@ from irtool.planning.cost_tables import Model, kept_bytes
 from irtool.planning.cost_weights import WeightCost, weight_cost
 from irtool.planning.costs import compute_seconds
 from irtool.planning.exact import Floats
-from irtool.planning.plan_memory import Choice, Ways
 from irtool.planning.plan_structure import FIXED, Parameter, Structure
+from irtool.planning.plan_ways import Choice, Ways
 from irtool.sharding.network.care import primitive
 
 
@@ -74,6 +74,7 @@ class DecidedWays:
             if parameter.owner is not None and parameter.owner.node is not None:
                 self._owned.setdefault(parameter.owner.node, []).append(parameter)
         self._known: dict[object, Ways] = {}
+        self._shares = self._shares_of_layers()
         self.ways = [self._of(at) for at in range(len(model.nodes))]
 
     def is_sharded(self, way: int) -> bool:
@@ -84,15 +85,47 @@ class DecidedWays:
         """Whether a way runs the operator again."""
         return self.recompute and (way // 2 if self.optimizer else way) == 1
 
-    def overhead(self, choices: Sequence[int], ways: Sequence[int]) -> float:
-        """Bytes of the largest layer, while it is recomputed."""
+    def above(self, choices: Sequence[int], ways: Sequence[int]) -> float:
+        """Bytes that the largest layer holds while it is recomputed, above the shares of all.
+
+        A mean of layers is at most the largest, and it adds up operator by operator.
+        """
+        layers = self._recomputed(choices, ways)
+        shares = sum(self._shares.get(layer, 0.0) * held for layer, held in layers.items())
+        return max(layers.values(), default=0.0) - shares
+
+    def made(self, at: int, choice: int, way: int) -> float:
+        """Bytes that an operator makes anew."""
+        return self._kept(at, choice) if self.is_recomputed(way) else 0.0
+
+    def layer(self, at: int) -> str:
+        """The layer of an operator."""
+        return layer_of_scope(self.model.nodes[at].scope)
+
+    def share(self, at: int) -> float:
+        """The share of what an operator makes anew that it holds."""
+        return self._shares.get(self.layer(at), 0.0)
+
+    def _shares_of_layers(self) -> dict[str, float]:
+        """Equal shares for the layers that may be the largest: those of about the largest size."""
+        sizes: dict[str, float] = {}
+        for at, node in enumerate(self.model.nodes) if self.recompute else ():
+            if self._may_run_again(node):
+                layer = self.layer(at)
+                sizes[layer] = sizes.get(layer, 0.0) + self._kept(at, 0)
+        largest = max(sizes.values(), default=0.0)
+        large = [layer for layer, size in sizes.items() if size >= 0.9 * largest]
+        return {layer: 1 / len(large) for layer in large}
+
+    def _recomputed(self, choices: Sequence[int], ways: Sequence[int]) -> dict[str, float]:
+        """Bytes that recomputation makes anew, by layer."""
         layers: dict[str, float] = {}
         for at, (choice, way) in enumerate(zip(choices, ways, strict=True)):
             if self.is_recomputed(way):
                 node = self.model.nodes[at]
                 layer = layer_of_scope(node.scope)
                 layers[layer] = layers.get(layer, 0.0) + self._kept(at, choice)
-        return max(layers.values(), default=0.0)
+        return layers
 
     def _kept(self, at: int, choice: int) -> float:
         judged = self.model.structure.calls[self.model.nodes[at]]
@@ -107,7 +140,7 @@ class DecidedWays:
             for p in owned
             if p.owner is not None
         )
-        key = (id(model.unary[at]), id(model.memory[at]), shown, again)
+        key = (id(model.unary[at]), id(model.memory[at]), shown, again, self.share(at))
         found = self._known.get(key)
         if found is not None:
             return found
@@ -119,7 +152,8 @@ class DecidedWays:
         if self.recompute:
             more = self._again(at) if again else (np.full(len(model.unary[at]), inf), np.zeros(1))
             seconds += [each + more[0] for each in list(seconds)]
-            held += [each + more[1] for each in list(held)]
+            saved = more[1] * (1 - self.share(at))
+            held += [each - saved for each in list(held)]
         found = self._known[key] = Ways(tuple(seconds), tuple(held))
         return found
 
@@ -171,7 +205,7 @@ class DecidedWays:
             seconds[place] = compute_seconds(
                 judged.call.call, item.judgement, self.model.machine, gradient=False
             )
-            saved[place] = -kept
+            saved[place] = kept
         return seconds, saved
 
     # -- the answer ----------------------------------------------------------------------------
@@ -191,14 +225,14 @@ class DecidedWays:
                 again.append(self.model.nodes[at])
                 more = self._again(at)
                 seconds += float(more[0][candidate])
-                saved -= float(more[1][candidate])
+                saved += float(more[1][candidate])
         return Decisions(
             tuple(sharded) if self.optimizer else None,
             tuple(whole),
             tuple(again) if self.recompute else None,
             seconds,
             int(saved),
-            int(self.overhead(choice.choices, choice.ways)),
+            int(max(self._recomputed(choice.choices, choice.ways).values(), default=0.0)),
         )
 
     def priced(self, cost: StepCost, choice: Choice, twins: Mapping[Node, Node]) -> StepCost:

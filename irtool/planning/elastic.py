@@ -32,9 +32,10 @@ from irtool.planning.exact import Floats, value_of
 from irtool.planning.fetch import Boxes, Fetch
 from irtool.planning.holdings import Holdings, StageDumps, holdings, stages_of
 from irtool.planning.plan import Plan, told
-from irtool.planning.plan_memory import Limited, plain_ways
+from irtool.planning.plan_memory import Limited
 from irtool.planning.plan_search import Found, Search
 from irtool.planning.plan_structure import FIXED, Parameter
+from irtool.planning.plan_ways import plain_ways
 from irtool.planning.problem import Problem, planned_context, problem_of
 from irtool.planning.scale import scaled_plan
 from irtool.sharding.judgement import Judgement

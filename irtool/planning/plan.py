@@ -197,7 +197,7 @@ def _made(
         return told(model, found, problem.current, limit, elapsed)
     decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
     own = Search(model)
-    choice = Limited(own, decided.ways, decided.overhead if recompute else None).cheapest(limit)
+    choice = Limited(own, decided.ways, decided if recompute else None).cheapest(limit)
     elapsed = time.process_time() - started
     found = Found(choice.choices, choice.bound, own.rounds)
     made = told(model, found, problem.current, limit, elapsed)
@@ -206,7 +206,8 @@ def _made(
     after = decided.priced(made.after, choice, dict(pairs))
     if decisions.sharded:
         _accepted(check(made.dump, replace(made.context, parallel_optimizer=True)))
-    return replace(made, after=after, decisions=decisions)
+    bound = min(choice.bound, after.seconds)
+    return replace(made, after=after, decisions=decisions, lower_bound=bound)
 
 
 def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:

@@ -11,15 +11,18 @@ is closed by mixing the two: the layers of one up to some operator, those of the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
 
 from irtool.planning.cost_tables import CannotPlan, Model
 from irtool.planning.exact import Floats, solve
+from irtool.planning.plan_mix import Mix
+from irtool.planning.plan_pack import packed
 from irtool.planning.plan_search import Found, Search
+from irtool.planning.plan_ways import Choice, Overhead, Ways, choice_of, plain_ways
 
 _PRICES = 40
 """Prices that are tried at most."""
@@ -29,55 +32,10 @@ _CLOSE = 0.009
 """Part of the bound that is close."""
 _ROOMS = 4
 """How often the bytes that no operator holds alone are taken off the limit."""
-_SWEEPS = 20
-"""Passes over all operators that look for a cheaper single change."""
 
 
 class Conflict(CannotPlan):
     """What is pinned does not fit together."""
-
-
-@dataclass(frozen=True, eq=False)
-class Ways:
-    """The ways to run an operator under each candidate: seconds and bytes, one array a way.
-
-    Most have one; optimizer parallel and recomputation are further ones.
-    """
-
-    seconds: tuple[Floats, ...]
-    held: tuple[Floats, ...]
-
-    def priced(self, price: float) -> Floats:
-        """The least of each candidate at a price of a byte."""
-        found = self.seconds[0] + price * self.held[0]
-        for seconds, held in zip(self.seconds[1:], self.held[1:], strict=True):
-            found = np.minimum(found, seconds + price * held)
-        return found
-
-    def chosen(self, choice: int, price: float) -> int:
-        """The way that is cheapest for a candidate; of equal ones that with the fewest bytes."""
-        return min(
-            range(len(self.seconds)),
-            key=lambda way: (
-                float(self.seconds[way][choice] + price * self.held[way][choice]),
-                float(self.held[way][choice]),
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A candidate and a way for every operator, what they take, and a bound."""
-
-    choices: tuple[int, ...]
-    ways: tuple[int, ...]
-    seconds: float
-    held: float
-    bound: float = -inf
-
-
-Overhead = Callable[[Sequence[int], Sequence[int]], float]
-"""Bytes that no operator holds alone, by candidates and ways."""
 
 
 @dataclass(eq=False)
@@ -88,11 +46,13 @@ class Limited:
         search: of the model.
         ways: by variable; equal operators share theirs.
         overhead: bytes beside those of operators and weights.
+        seen: choices that were the best at some price.
     """
 
     search: Search
     ways: Sequence[Ways]
     overhead: Overhead | None = None
+    seen: list[Choice] = field(default_factory=list[Choice])
     _priced: dict[tuple[int, float], Floats] = field(
         default_factory=dict[tuple[int, float], Floats]
     )
@@ -116,23 +76,20 @@ class Limited:
         picked = tuple(
             way.chosen(choice, price) for way, choice in zip(self.ways, choices, strict=True)
         )
-        return self.choice(choices, picked, bound)
+        found = self.choice(choices, picked, bound)
+        if all(each.choices != found.choices for each in self.seen):
+            self.seen.append(found)
+        return found
 
     def choice(self, choices: Sequence[int], picked: Sequence[int], bound: float = -inf) -> Choice:
         """What some candidates and ways take, constants included."""
-        seconds, held = self.model.constant, self.model.constant_memory
-        for way, choice, which in zip(self.ways, choices, picked, strict=True):
-            seconds += float(way.seconds[which][choice])
-            held += float(way.held[which][choice])
-        for item in self.model.links:
-            seconds += float(item.table.values[choices[item.source], choices[item.target]])
-        for table in self.model.equal:
-            seconds += float(table.values[tuple(choices[at] for at in table.variables)])
-        return Choice(tuple(choices), tuple(picked), seconds, held, bound)
+        return choice_of(self.model, self.ways, choices, picked, bound)
 
     def all_bytes(self, choice: Choice) -> float:
         """Bytes of one device, overhead included."""
-        more = self.overhead(choice.choices, choice.ways) if self.overhead is not None else 0.0
+        if self.overhead is None:
+            return choice.held
+        more = self.overhead.above(choice.choices, choice.ways)
         return choice.held + more
 
     def cheapest(self, limit: int | None) -> Choice:
@@ -147,28 +104,50 @@ class Limited:
             return _bounded(first, bound)
         smallest = self._smallest()
         price = first.seconds / max(1.0, first.held)
-        tried = [smallest, *(self.at(price * 4.0**step) for step in range(-3, 4))
-                 ] if self.overhead is not None else [smallest]  # fmt: skip
+        tried = [smallest]
+        if self.overhead is not None:
+            tried += [self.at(price * 4.0**step) for step in range(-3, 4)]
         smallest = min(tried, key=self.all_bytes)
+        overhead = self.overhead
+        if overhead is not None and self.all_bytes(smallest) > limit:
+            tight = (packed(self.model, self.ways, overhead, each, limit) for each in tried)
+            smallest = min(filter(None, tight), key=_seconds, default=smallest)
         if self.all_bytes(smallest) > limit:
             raise CannotPlan(
                 f"no strategies fit into {limit:,} bytes a device: weights, gradients, states "
                 f"and results take {self.all_bytes(smallest):,.0f} bytes at least. More "
                 "devices, --optimizer-parallel auto or --recompute auto would be needed"
             )
+        bound, best = self._fitting(first, smallest, limit, bound)
+        return _bounded(best, min(bound, best.seconds))
+
+    def _fitting(
+        self, first: Choice, smallest: Choice, limit: int, bound: float
+    ) -> tuple[float, Choice]:
+        """A bound, and the best choice that fits with all that operators do not hold alone."""
         room = float(limit)
-        best: Choice | None = None
+        best = smallest
         for _ in range(_ROOMS):
             found, reached = self._searched(first, smallest, room)
             bound = max(bound, reached) if room == limit else bound
+            best = min((best, *self._packed(found, limit)), key=_seconds)
+            self.seen.clear()
             more = self.all_bytes(found) - found.held
-            if found.held + more <= limit and (best is None or found.seconds < best.seconds):
+            if found.held + more <= limit and found.seconds < best.seconds:
                 best = found
-            if room == limit - more or limit - more < smallest.held:
+            close = best.seconds <= bound * (1 + _CLOSE)
+            if close or room == limit - more or limit - more < smallest.held:
                 break
             room = limit - more
-        best = best or smallest
-        return _bounded(best, min(bound, best.seconds))
+        return bound, best
+
+    def _packed(self, found: Choice, limit: int) -> Iterator[Choice]:
+        """What fits of a choice, and of those that were the best at some price."""
+        for each in (found, *self.seen):
+            if self.overhead is not None:
+                tight = packed(self.model, self.ways, self.overhead, each, limit)
+                if tight is not None:
+                    yield tight
 
     def _searched(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float]:
         """A choice of at most so many bytes, and a bound: branch and bound around ``_within``.
@@ -284,118 +263,16 @@ class Limited:
                 best = min(best, found, key=lambda each: each.seconds)
             else:
                 over = found
+        mix = Mix(self.search, self.ways)
         for large, small in reversed(seen[-3:]):
             if best.seconds <= bound * (1 + 1e-6):
                 break
-            for mixed in (self._mixed(large, small, room), self._mixed(small, large, room)):
+            for mixed in (mix.mixed(large, small, room), mix.mixed(small, large, room)):
                 if mixed is not None and mixed.seconds < best.seconds:
                     best = mixed
         if best.seconds > bound * (1 + 1e-6):
-            best = self._polished(best, room)
+            best = mix.polished(best, room)
         return best, bound, (over, under)
-
-    # -- closing the gap -----------------------------------------------------------------------
-
-    def _mixed(self, first: Choice, then: Choice, room: float) -> Choice | None:
-        """The fastest mix that fits: ``first`` up to some operator, ``then`` from there on."""
-        order = self._order()
-        beside = self._beside()
-        choices, picked = list(then.choices), list(then.ways)
-        seconds, held = then.seconds, then.held
-        best: tuple[float, int] | None = None
-        for count, at in enumerate(order, 1):
-            seconds -= self._local(at, choices, picked, beside)
-            held -= float(self.ways[at].held[picked[at]][choices[at]])
-            choices[at], picked[at] = first.choices[at], first.ways[at]
-            seconds += self._local(at, choices, picked, beside)
-            held += float(self.ways[at].held[picked[at]][choices[at]])
-            if held <= room and (best is None or seconds < best[0]):
-                best = seconds, count
-        if best is None or best[0] == inf:
-            return None
-        inside = set(order[: best[1]])
-        mixed = [(first if at in inside else then).choices[at] for at in range(len(first.choices))]
-        ways = [(first if at in inside else then).ways[at] for at in range(len(first.ways))]
-        if self.search.refuse(tuple(mixed)):
-            return None
-        if self.search.refine(tuple(mixed)):
-            found = self.choice(mixed, ways)
-            return found if found.held <= room else None
-        return self.choice(mixed, ways)
-
-    def _polished(self, start: Choice, room: float) -> Choice:
-        """Changes of one operator at a time that make the sum less and still fit."""
-        beside = self._beside()
-        choices, picked = list(start.choices), list(start.ways)
-        held = start.held
-        for _ in range(_SWEEPS):
-            changed = False
-            for at, ways in enumerate(self.ways):
-                around = self._around(at, choices, beside)
-                refused = self.search.refused.get(id(self.model.candidates[at]))
-                if refused is not None:
-                    around = around + refused
-                own = float(ways.held[picked[at]][choices[at]])
-                now = float(around[choices[at]] + ways.seconds[picked[at]][choices[at]])
-                best = now - 1e-12
-                for which, (seconds, size) in enumerate(zip(ways.seconds, ways.held, strict=True)):
-                    total = np.where(held - own + size <= room, around + seconds, inf)
-                    choice = int(np.argmin(total))
-                    if total[choice] < best:
-                        best = float(total[choice])
-                        held += float(size[choice]) - own
-                        own = float(size[choice])
-                        choices[at], picked[at] = choice, which
-                        changed = True
-            new = self.search.refuse(tuple(choices))
-            if self.search.refine(tuple(choices)) or new:
-                continue
-            if not changed:
-                break
-        found = self.choice(choices, picked)
-        if self.search.refuse(found.choices):
-            return start
-        return found if found.seconds < start.seconds and found.held <= room else start
-
-    def _order(self) -> list[int]:
-        """Variables in the order of their statements."""
-        nodes = self.model.nodes
-        return sorted(range(len(nodes)), key=lambda at: nodes[at].line)
-
-    def _beside(self) -> list[list[tuple[int, Callable[[], Floats]]]]:
-        """By variable its neighbours, with tables whose rows are the variable's candidates."""
-        found: list[list[tuple[int, Callable[[], Floats]]]] = [[] for _ in self.model.nodes]
-        for item in self.model.links:
-            table = item.table
-            found[item.source].append((item.target, lambda table=table: table.values))
-            found[item.target].append((item.source, lambda table=table: table.flipped))
-        for same in self.model.equal:
-            first, second = same.variables
-            found[first].append((second, lambda same=same: same.values))
-            found[second].append((first, lambda same=same: np.transpose(same.values)))
-        return found
-
-    def _around(
-        self,
-        at: int,
-        choices: Sequence[int],
-        beside: Sequence[Sequence[tuple[int, Callable[[], Floats]]]],
-    ) -> Floats:
-        total = np.zeros(len(self.model.candidates[at]))
-        for other, table in beside[at]:
-            total = total + table()[:, choices[other]]
-        return total
-
-    def _local(
-        self,
-        at: int,
-        choices: Sequence[int],
-        picked: Sequence[int],
-        beside: Sequence[Sequence[tuple[int, Callable[[], Floats]]]],
-    ) -> float:
-        """Seconds of one operator and of its edges."""
-        own = float(self.ways[at].seconds[picked[at]][choices[at]])
-        return own + sum(float(table()[choices[at], choices[other]]) for other, table in beside[at])
 
 
 def search(model: Model, limit: int | None) -> Found:
@@ -409,21 +286,12 @@ def search(model: Model, limit: int | None) -> Found:
     return Found(found.choices, found.bound, own.rounds)
 
 
-def plain_ways(model: Model, more: Sequence[Floats] | None = None) -> list[Ways]:
-    """One way for each operator; ``more``: seconds beside the model's own, by variable."""
-    known: dict[tuple[int, int, int], Ways] = {}
-    found: list[Ways] = []
-    for at, (seconds, held) in enumerate(zip(model.unary, model.memory, strict=True)):
-        extra = more[at] if more is not None else None
-        key = (id(seconds), id(held), id(extra))
-        if key not in known:
-            known[key] = Ways((seconds if extra is None else seconds + extra,), (held,))
-        found.append(known[key])
-    return found
+def _seconds(choice: Choice) -> float:
+    return choice.seconds
 
 
 def _bounded(choice: Choice, bound: float) -> Choice:
-    return Choice(choice.choices, choice.ways, choice.seconds, choice.held, bound)
+    return replace(choice, bound=bound)
 
 
 def _conflict(model: Model) -> str:

@@ -62,3 +62,19 @@ def test_what_a_limit_leaves_is_close_to_the_bound(begin: Dump) -> None:
     assert found.after.memory.total <= limit
     assert found.gap is not None
     assert found.gap <= 0.01
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.9])
+def test_recomputation_under_a_limit_is_close_to_the_bound(corpus: Path, part: float) -> None:
+    """The bound is one of plans that recompute, and layers share what they hold meanwhile."""
+    folder = corpus / "planning" / "gpt_L8_B64_rec_8"
+    begin = irtool.load(str(folder / "step_parallel_begin.ir"))
+    free = plan(begin, CONTEXT, MACHINE)
+    limit = int(free.after.memory.total * part)
+    found = plan(begin, CONTEXT, MACHINE, memory_limit=limit, decide_recompute=True)
+    assert found.after.memory.total <= limit
+    assert found.lower_bound is not None
+    assert found.lower_bound > free.after.seconds
+    assert found.gap is not None
+    assert found.gap <= 0.01
