@@ -122,7 +122,7 @@ def _memory(
     asked = _Asked(counting, most, machine_of(machine, context), layout)
     view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)
     _write(output, format, view)
-    return _status(view, allow_unknown)
+    return 1 if any(one.dump.problems for one in found) else _status(view, allow_unknown)
 
 
 command = context_command("memory", _memory)
@@ -173,5 +173,4 @@ def _status(view: MemoryView, allow_unknown: bool) -> int:
         if None in fits and not allow_unknown:
             return 1
     incomplete = any(not one.memory.is_complete for one in view.ranks)
-    problems = any(one.problems for one in view.ranks)
-    return 1 if problems or (incomplete and not allow_unknown) else 0
+    return 1 if incomplete and not allow_unknown else 0

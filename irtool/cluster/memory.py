@@ -92,6 +92,7 @@ class Memory(Shown):
         communicators: of HCCL or NCCL, outside of MindSpore's own pool.
         unknown: tensors without a known size, by name (``%4``, ``inputs0``).
         notes: what the figures leave out.
+        is_damaged: whether a part of the dump could not be read.
     """
 
     path: str
@@ -108,6 +109,7 @@ class Memory(Shown):
     phases: Mapping[Node, Phase]
     collectives: Mapping[Node, Collective]
     rounding: Rounding
+    is_damaged: bool = False
 
     @property
     def launched(self) -> tuple[WholeNode, ...]:
@@ -147,8 +149,8 @@ class Memory(Shown):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every size was known and every result followed."""
-        return not self.unknown and not self.live.incomplete
+        """Whether all was read, every size was known, and every result followed."""
+        return not self.unknown and not self.live.incomplete and not self.is_damaged
 
     def fits(self, limit: int) -> bool | None:
         """Whether a device of ``limit`` bytes is enough; None where the interval leaves it open."""
@@ -221,6 +223,7 @@ def memory(dump: Dump, options: MemoryOptions = DEFAULTS, whole: Whole | None = 
         stages,
         communicated,
         options.rounding,
+        _is_damaged(dump),
     )
 
 
@@ -339,8 +342,14 @@ def _unknown(live: Liveness, static: Sequence[StaticTensor]) -> tuple[str, ...]:
     return (*tensors, *dict.fromkeys(nodes))
 
 
+def _is_damaged(dump: Dump) -> bool:
+    return any(problem.severity == "error" for problem in dump.problems)
+
+
 def _notes(dump: Dump, live: Liveness, stages: Mapping[Node, Phase]) -> list[str]:
     found: list[str] = []
+    if _is_damaged(dump):
+        found.append("a part of the dump could not be read: what it holds is not counted")
     if live.incomplete:
         found.append(live.incomplete)
     if not live.launched:

@@ -33,7 +33,6 @@ class RankMemory:
     ranks: tuple[int, ...]
     stage: int | None
     memory: Memory
-    problems: int = 0
     plan: MemoryPlan | None = None
 
     @property

@@ -203,3 +203,14 @@ def test_a_custom_operator_can_be_counted(irtool: Run, tmp_path: Path) -> None:
     ran = irtool("samples/custom_rules/step_parallel_begin_0001.ir", "--config", str(config))
     assert ran.status == 2
     assert "my.rules:1:23: error[RUL002]: outputt is no size of a tensor" in ran.errors
+
+
+def test_half_a_dump_says_so(tmp_path: Path, irtool: Run) -> None:
+    half = tmp_path / "20_validate_0080.ir"
+    text = (ROOT / "samples/gpt/20_validate_0080.ir").read_text()
+    half.write_text(text[: len(text) // 2])
+    ran = irtool(str(half), "--limit", "60GiB", "--allow-unknown")
+    assert ran.status == 1
+    assert "peak at least" in ran.output
+    assert "may or may not fit" in ran.output
+    assert "could not be read" in ran.output
