@@ -299,8 +299,8 @@ def modules(between: Array | None = None, within: float = 0.0) -> list[Entry]:
 
 
 def test_half_precision_between_modules_cannot_be_told_from_a_fault(tmp_path: Path) -> None:
-    result = modules()[0][2]
-    found = compared(tmp_path, modules(), modules(single(result.astype(np.float16))), False)
+    rounded = single(modules()[0][2] * (1 + 2e-4 * numbers(16, 8, seed=5)))
+    found = compared(tmp_path, modules(), modules(rounded), False)
     assert found.first is None
     assert found.judged[1].verdict == "not comparable"
     assert "level L0" in found.judged[1].untold
@@ -348,3 +348,20 @@ def test_nan_is_traced_to_the_added_call_that_makes_it(tmp_path: Path, tensors: 
     assert found.first is not None
     assert found.first.maker_right is not None
     assert found.first.maker_right.name == "Torch.log.0.forward"
+
+
+@pytest.mark.parametrize("type_", [np.float16, np.float32])
+def test_figures_show_values_that_have_been_rounded_on_their_way(
+    tmp_path: Path, type_: type[np.generic]
+) -> None:
+    x = numbers(16, 8)
+    read = single(x.astype(np.float16).astype(type_) * (1 if type_ is np.float16 else 1.001))
+    calls: list[list[Entry]] = [
+        [
+            ("Functional.relu.0.forward", (x,), single(np.maximum(x, 0))),
+            ("Functional.silu.0.forward", (each,), single(each / (1 + np.exp(-each)))),
+        ]
+        for each in (x, read)
+    ]
+    found = compared(tmp_path, calls[0], calls[1], False)
+    assert (found.first is None) == (type_ is np.float16)

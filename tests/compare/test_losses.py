@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from irtool.cli.main import main
 from irtool.compare.losses.comparison import NothingInCommon, compare_losses
 from irtool.compare.losses.log_lines import read_log
 from irtool.compare.losses.read import read_loss
-from irtool.compare.losses.series import LossRun, NoLoss, Series, quantum_of
+from irtool.compare.losses.series import LossRun, NoLoss, Series, quantum_of, series
 from irtool.compare.losses.tables import read_csv, read_json, read_json_lines
 
 # -- reading -------------------------------------------------------------------------------------
@@ -235,6 +236,22 @@ def test_a_spike_of_one_run() -> None:
     right[250] += 2.0
     found = compare_losses(run(BASE), run(right))
     assert (250, "right") in found.spikes
+
+
+def test_a_first_loss_that_differs_in_its_last_digit_does_not_differ() -> None:
+    left = LossRun("a", "log", series(enumerate(["2.34", "2.20", "2.11"])))
+    assert compare_losses(left, replace(left, loss=series(enumerate(["2.35", "2.20", "2.11"])))
+                          ).verdict == "noise"  # fmt: skip
+    assert compare_losses(left, replace(left, loss=series(enumerate(["2.37", "2.20", "2.11"])))
+                          ).verdict == "different from the first step"  # fmt: skip
+
+
+def test_a_loss_in_bfloat16_has_its_unit() -> None:
+    left = LossRun("a", "json", series([(0, 2.1371490955352783), (1, 2.015286922454834)]))
+    right = LossRun("b", "json", series([(0, 2.140625), (1, 2.015625)]))
+    assert right.loss.quantum == 2.0**-6
+    assert series([(0, 2.5), (1, 1.5)]).quantum == 0
+    assert compare_losses(left, right).verdict == "noise"
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -166,7 +166,9 @@ def compare_losses(
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
-        _verdict(first, drift, after, deltas, floor),
+        _verdict(
+            first if first > _shown(left, right, ours[0]) else 0.0, drift, after, deltas, floor
+        ),
         _grade(fmean(relative) if relative else 0.0),
     )
 
@@ -306,6 +308,12 @@ def _broken(
         if math.isfinite(ours) != math.isfinite(theirs):
             found.append((step, "right" if math.isfinite(ours) else "left"))
     return tuple(found)
+
+
+def _shown(left: LossRun, right: LossRun, loss: float) -> float:
+    """The relative difference that printed digits, or the type of a loss, make by themselves."""
+    quantum = max(left.loss.quantum, right.loss.quantum)
+    return quantum * (1 + 1e-9) / abs(loss) if loss and math.isfinite(loss) else 0.0
 
 
 def _verdict(

@@ -61,7 +61,20 @@ def series(pairs: Iterable[tuple[int, str | float]]) -> Series:
             quantum = max(quantum, quantum_of(value))
             value = float(value)
         values[step] = value
-    return Series(values, quantum)
+    return Series(values, quantum or _bfloat16_quantum(values.values()))
+
+
+def _bfloat16_quantum(values: Iterable[float]) -> float:
+    """The unit of a loss that was computed in BFloat16; 0 where one has more digits than that.
+
+    Numbers that are short by themselves, as ``2.5`` is, say nothing.
+    """
+    numbers = finite(values)
+    if any(math.frexp(value)[0] * 2**8 % 1 for value in numbers):
+        return 0.0
+    if not any(math.frexp(value)[0] * 2**5 % 1 for value in numbers):
+        return 0.0
+    return math.ldexp(1.0, max(math.frexp(value)[1] for value in numbers) - 8)
 
 
 def quantum_of(text: str) -> float:
