@@ -11,6 +11,7 @@ import typer
 from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
@@ -29,6 +30,7 @@ from irtool.render.page.write import render_page
 from irtool.render.pipeline import PipelineView, pipeline_document
 from irtool.render.pipeline_json import pipeline_object
 from irtool.render.pipeline_page import pipeline_page, pipeline_picture
+from irtool.syntax.run_expand import STDIN
 
 
 class Format(str, Enum):
@@ -76,7 +78,8 @@ def _pipeline(
     layout = layout_of(found, context, configuration)
     model = machine_of(machine, context)
     result = pipeline(_inputs(found, layout), layout.stages or 1, layout.devices or 1, model)
-    path = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    first = STDIN_NAME if paths[0] == STDIN else paths[0]
+    path = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
     _write(output, format, PipelineView(path, result, model, rows))
     problems = any(one.dump.problems for one in found)
     return 1 if problems or _has_findings(result, allow_unknown) else 0

@@ -183,7 +183,10 @@ def pipeline(
         advise([one.layers for one in stages], stage_count, micro, cut, chunks)
         if stage_count > 1
         else (),
-        tuple(_limits(stages, stage_count, missing, chunks)),
+        (
+            *_limits(stages, stage_count, missing, chunks),
+            *dict.fromkeys(note for one in inputs for note in one.memory.notes),
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import lzma
 import os
@@ -193,3 +194,15 @@ def test_a_pipeline_of_unknown_size_is_asked_about(irtool: Run, tmp_path: Path) 
     assert ran.status == 2
     assert "--stages" in ran.errors
     assert irtool(str(path), "--rank", "4", "--allow-unknown").status == 0
+
+
+def test_a_pass_before_the_pipeline_is_split_says_what_it_lacks(irtool: Run) -> None:
+    ran = irtool("samples/mlp_semi_auto/step_parallel_begin_0018.ir")
+    assert "no backward pass" in ran.output
+    assert "not sliced yet" in ran.output
+
+
+def test_standard_input_is_called_so(irtool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "samples/gpt/20_validate_0080.ir").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert irtool("-").output.startswith("<stdin>: no pipeline")
