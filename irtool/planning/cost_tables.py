@@ -28,7 +28,7 @@ from irtool.planning.costs import (
     seconds_of,
 )
 from irtool.planning.exact import Floats, Table
-from irtool.planning.link_tables import LinkTable, PricedLink, end_of, price_of, want_of
+from irtool.planning.link_tables import LinkTable, PricedLink, end_of, price_of, result_of, want_of
 from irtool.planning.operator_candidates import (
     CannotPlan,
     Given,
@@ -47,7 +47,8 @@ class Model:
 
     ``nodes``: the variables; ``memory``: bytes by candidate; ``shared``: operators that must agree
     on a weight's layout; ``constant`` and ``constant_memory``: what no choice changes;
-    ``current``: by variable the candidate that the dump has now, if it has one.
+    ``current``: by variable the candidate that the dump has now, if it has one; ``alone``: links
+    of which one variable decides everything, with what they add to its numbers.
     """
 
     structure: Structure
@@ -63,6 +64,7 @@ class Model:
     constant_memory: float
     current: tuple[int | None, ...]
     pinned: frozenset[Node]
+    alone: tuple[tuple[Link, int, Floats], ...] = ()
 
     def pairs(self) -> list[Table]:
         """All tables over two variables, as they are now."""
@@ -187,6 +189,8 @@ class _Builder:
             unary.append(seconds)
             memory.append(held_bytes)
         links: list[PricedLink] = []
+        alone: list[tuple[Link, int, Floats]] = []
+        settled: set[object] = set()
         users = Counter(self._use(link, place, candidates) for link in structure.links)
         for link in structure.links:
             ends = [ref.node for ref in (link.source, link.target)]
@@ -196,8 +200,11 @@ class _Builder:
                 table = self._table(link, candidates[known[0]], candidates[known[1]], count)
                 links.append(PricedLink(link, known[0], known[1], table))
             elif known:
-                unary[known[0]] = unary[known[0]] + self._alone(link, candidates[known[0]], chains)
-            else:
+                added = self._alone(link, candidates[known[0]], chains)
+                unary[known[0]] = unary[known[0]] + added
+                alone.append((link, known[0], added))
+            elif (same := (result_of(link), link.target.layout)) not in settled:
+                settled.add(same)
                 constant += price_of(chains, link, None, None)
         return Model(
             structure,
@@ -216,6 +223,7 @@ class _Builder:
                 for node, choices in zip(nodes, candidates, strict=True)
             ),
             frozenset(pinned),
+            tuple(alone),
         )
 
     # -- one operator --------------------------------------------------------------------------
@@ -281,12 +289,10 @@ class _Builder:
         self, link: Link, place: Mapping[Node, int], candidates: Sequence[Candidates]
     ) -> object:
         """Equal for links that bring one result to operators of one kind."""
-        target, edge = link.target.node, link.edge
-        if target is None or target not in place or link.keep_reshape:
+        target = link.target.node
+        if target is None or target not in place:
             return id(link)
-        holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
-        kind = id(candidates[place[target]]), end_of(link.target)
-        return id(holder.inputs[position]), kind, link.source, want_of(link)
+        return result_of(link), id(candidates[place[target]]), end_of(link.target)
 
     def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
         want = want_of(link)
@@ -300,7 +306,8 @@ class _Builder:
                 self.least[alike] = least_prices(sources, targets, want, self.machine, alltoall)
             least: Floats = np.array(self.least[alike])
             exact = np.zeros(least.shape, dtype=np.bool_)
-            found = LinkTable(sources, targets, want, least, exact, users)
+            share = np.full(len(targets), 1 / users)
+            found = LinkTable(sources, targets, want, least, exact, share)
             self.tables[key] = found
         return found
 

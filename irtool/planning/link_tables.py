@@ -19,8 +19,8 @@ from irtool.sharding.judgement import Judgement
 class LinkTable:
     """Prices of a redistribution for all candidates at both ends; lower bounds until asked for.
 
-    ``users``: operators of one kind that want the same result, and share the price: what they want
-    alike is made once.
+    ``share``: by layout that is wanted, which part of the price one user pays: what users of one
+    result want alike is made once.
     """
 
     sources: Layouts
@@ -28,9 +28,10 @@ class LinkTable:
     want: Want
     prices: Floats
     exact: npt.NDArray[np.bool_]
-    users: int = 1
+    share: Floats
     values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     flipped: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    known: int = -1
 
     def __post_init__(self) -> None:
         self.renew()
@@ -62,10 +63,18 @@ class LinkTable:
             self.prices[a, b] = chains.seconds(*ends, self.want)
             self.exact[a, b] = True
 
+    def with_share(self, share: Floats) -> LinkTable:
+        """The same prices, what is asked for included, shared in another way."""
+        return LinkTable(self.sources, self.targets, self.want, self.prices, self.exact, share)
+
     def renew(self) -> None:
         """Put refined prices into new tables: results are kept by a table's identity."""
-        prices = self.prices[np.ix_(self.sources.which, self.targets.which)]
-        self.values = prices / self.users
+        known = int(np.count_nonzero(self.exact))
+        if known == self.known:
+            return
+        self.known = known
+        prices = self.prices * self.share[None, :]
+        self.values = prices[np.ix_(self.sources.which, self.targets.which)]
         self.flipped = np.ascontiguousarray(np.transpose(self.values))
 
 
@@ -77,6 +86,15 @@ class PricedLink:
     source: int
     target: int
     table: LinkTable
+
+
+def result_of(link: Link) -> object:
+    """Equal for links that bring one result alike: what they redistribute is made once."""
+    if link.keep_reshape:
+        return id(link)
+    edge = link.edge
+    holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
+    return id(holder.inputs[position]), link.source, want_of(link)
 
 
 def end_of(ref: Ref) -> tuple[str, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from irtool.planning.cost_tables import Model
 from irtool.planning.exact import Floats, Memo, solve, value_of
 from irtool.planning.link_tables import LinkTable
+from irtool.planning.shared_results import Lowered, lowered
 
 MOST_ROUNDS = 400
 """Rounds of asking for exact prices; beyond, what is left is a bound."""
@@ -37,10 +38,29 @@ class Search:
     """Weights that must lie in one layout: the others do so by themselves, up to now."""
     refused: dict[int, Floats] = field(default_factory=dict[int, "Floats"])
     """By candidates what is added to their numbers: infinity where the rule refused one."""
+    lowered: Lowered | None = field(init=False)
+    """Prices that no plan is below, where those of the model are not such prices."""
+
+    def __post_init__(self) -> None:
+        self.lowered = lowered(self.model)
 
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
-        """Choices with the least sum, the sum, and the bound; prices are exact at the end."""
-        model = self.model
+        """Choices with the least sum, the sum, and the bound; prices are exact at the end.
+
+        The bound is of what choices really cost, which may be less than their sum: see
+        :mod:`irtool.planning.shared_results`.
+        """
+        best, value, bound = self._least(self.model, unary, inf)
+        if self.lowered is not None:
+            under = self.lowered.renewed(unary)
+            bound = min(bound, self._least(self.lowered.model, under, value * (1 - 1e-9))[2])
+            self.lowered.renew_own()
+        return best, value, bound
+
+    def _least(
+        self, model: Model, unary: tuple[Floats, ...], enough: float
+    ) -> tuple[tuple[int, ...], float, float]:
+        """The same of some model; ``enough``: the bound need not be higher."""
         best: tuple[int, ...] | None = None
         value, bound = inf, -inf
         for _ in range(MOST_ROUNDS):
@@ -48,11 +68,11 @@ class Search:
             solution = solve(*model.tables(self.allowed(unary), self.shared), self.memo)
             choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
-            new = self.refuse(choices) or self.refine(choices) or self.share(choices)
+            new = self.refuse(choices) or self.refine(choices, model) or self.share(choices)
             reached = value_of(choices, self.allowed(unary), model.pairs())
             if best is None or reached < value:
                 best, value = choices, reached
-            if not new or value <= bound * (1 + 1e-9):
+            if not new or value <= bound * (1 + 1e-9) or bound >= enough:
                 break
         assert best is not None
         return best, value, min(bound, value)
@@ -88,9 +108,9 @@ class Search:
         self.shared += apart
         return bool(apart)
 
-    def refine(self, choices: tuple[int, ...]) -> bool:
+    def refine(self, choices: tuple[int, ...], model: Model | None = None) -> bool:
         """Ask for the prices that some choices use; whether there were any to ask for."""
-        model = self.model
+        model = model or self.model
         asked: dict[int, LinkTable] = {}
         for item in model.links:
             ends = choices[item.source], choices[item.target]
