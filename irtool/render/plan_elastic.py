@@ -6,7 +6,8 @@ from math import isinf
 
 from irtool.planning.border import Border, Share
 from irtool.planning.decisions import Decisions
-from irtool.planning.elastic import COMPILE_SECONDS, ElasticPlan
+from irtool.planning.elastic import ElasticPlan
+from irtool.planning.elastic_way import COMPILE_SECONDS
 from irtool.planning.onto import Onto
 from irtool.render.cost import place_text, seconds_text
 from irtool.render.tables import Table, number_column, text_column
