@@ -159,7 +159,10 @@ def _plan(
     no complete plan; 2 there is no plan. With --format ir, strategy, shard and msjob 0 or 2.
     """
     if algorithm is not Algorithm.exact:
-        exact_only(algorithm.value, memory=memory, region=region, onto=onto, lost=lost)
+        exact_only(
+            algorithm.value, memory=memory, region=region, onto=onto, lost=lost,
+            to_stages=to_stages, optimizer_parallel=optimizer_parallel, recompute=recompute,
+        )  # fmt: skip
     from irtool.planning.elastic import HORIZON, replan
     from irtool.planning.imitation import Settings, imitate
     from irtool.planning.plan import CannotPlan, plan
@@ -186,7 +189,11 @@ def _plan(
                 keep_configured=keep_configured, settings=Settings.given(row_coefficient),
             )  # fmt: skip
         elif to_stages is not None:
-            _alone("--to-stages", [lost, wanted, onto, keep_configured or None, pinned or None])
+            _alone(
+                "--to-stages",
+                [lost, wanted, onto, keep_configured or None, pinned or None, optimizer_parallel,
+                 recompute],
+            )  # fmt: skip
             staged = staged_plan(
                 dump, resolved.context, chosen, to_stages, devices=to,
                 micro_batches=micro_batches, memory_limit=limits,
@@ -257,7 +264,9 @@ def _alone(option: str, others: list[object]) -> None:
     """Refuse an option together with others."""
     if any(other is not None for other in others):
         raise Failure(
-            "goes with none of --lost, --region, --onto, --keep-configured, --pin", option
+            "goes with none of --lost, --region, --onto, --keep-configured, --pin, "
+            "--optimizer-parallel, --recompute",
+            option,
         )
 
 

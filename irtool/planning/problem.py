@@ -14,7 +14,7 @@ from irtool.planning.operator_candidates import CannotPlan, Given
 from irtool.planning.plan_structure import FIXED, Structure, structure_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
-from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.report import Report
 from irtool.sharding.operator import Strategy
 
@@ -71,6 +71,8 @@ def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
     Raises:
         CannotPlan: MindSpore does not take that many devices.
     """
+    if not 1 <= devices <= LARGEST_WORLD:
+        raise CannotPlan(f"{devices} devices: a number from 1 to {LARGEST_WORLD} would do")
     mode = context.mode if context.is_parallel else "semi_auto_parallel"
     base = replace(context, rank=0, mode=mode, search="sharding_propagation")
     problem = device_count_problem(devices, base)

@@ -77,6 +77,10 @@ def test_names_of_another_network_are_declined(
     ("arguments", "says"),
     [
         (("--algorithm", "recursive", "--memory", "1GiB"), "knows nothing like it"),
+        (("--algorithm", "recursive", "--to-stages", "2"), "knows nothing like it"),
+        (("--algorithm", "propagation", "--recompute", "auto"), "knows nothing like it"),
+        (("--to-stages", "2", "--optimizer-parallel", "auto"), "goes with none of"),
+        (("--to", "10000"), "from 1 to 4096"),
         (("--algorithm", "recursive", "--to", "24"), "16 or 32 would do"),
         (("--pin", "op == 1 2=((1,),)"), "--pin"),
         (("--pin", 'op == "MatMul"'), "no strategy"),
