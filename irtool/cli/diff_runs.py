@@ -72,6 +72,9 @@ def _tell_runs(paths: list[str], options: RunOptions) -> int:
         reasons = [*found.missing, *found.left.complaints, *found.right.complaints]
         hint = "tensor dumps, dumps (*.ir) or losses are needed on both sides"
         raise Failure(f"nothing to compare: {'; '.join(reasons)}", paths[1], hint=hint)
+    if not any(unit.pairs for unit in found.units) and not (found.graphs or found.losses):
+        hint = "are these runs of one network? --map FILE pairs operators by name"
+        raise Failure("no operator of one run has a partner in the other", paths[1], hint=hint)
     for side in sides:
         for complaint in side.complaints[:5]:
             note(complaint)

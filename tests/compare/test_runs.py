@@ -121,6 +121,16 @@ def test_a_folder_without_anything_is_a_message(
     assert "nothing to compare" in err
 
 
+def test_runs_that_have_nothing_in_common_cannot_be_compared(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str], tmp_path: Path
+) -> None:
+    values = np.ones((3, 5), np.float32)
+    other = msprobe(tmp_path / "other", [("Torch.cosh.0.forward", (values,), values)])
+    status, _, err = run(capsys, "diff", runs[0], str(other))
+    assert status == 2
+    assert "no operator of one run has a partner in the other" in err
+
+
 def test_digest_takes_one_run(
     capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
 ) -> None:
