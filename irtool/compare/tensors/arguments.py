@@ -34,10 +34,11 @@ def changed_arguments(
     """
     if pair.left.type.lower() != pair.right.type.lower():
         yield AttributeChange("operator", pair.left.type, pair.right.type)
-    computed = _computed(pair, worst)
-    for change in changed_attributes(pair.left.attributes, pair.right.attributes):
-        if change.name not in computed:
-            yield change
+    if pair.left.attributes != pair.right.attributes:
+        computed = _computed(pair, worst)
+        for change in changed_attributes(pair.left.attributes, pair.right.attributes):
+            if change.name not in computed:
+                yield change
     for a, b in (*slots.inputs, *slots.outputs):
         ours, theirs = left.shapes[a], right.shapes[b]
         if ours != theirs and len(ours) == len(theirs):
@@ -57,6 +58,8 @@ def changed_arguments(
 def computed_scalars(pair: OpPair, worst: float) -> float:
     """The largest relative difference of scalar arguments that other operators computed."""
     ours, theirs = pair.left.attributes, pair.right.attributes
+    if not ours or not theirs:
+        return 0.0
     computed = _computed(pair, worst)
     return max((_apart(ours.get(name), theirs.get(name)) for name in computed), default=0.0)
 

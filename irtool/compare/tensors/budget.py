@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from irtool.compare.tensors.dtypes import coarsest, is_float
+from irtool.compare.tensors.dtypes import FLOATS, coarsest
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Shape
 from irtool.compare.tensors.pairing import OpPair
@@ -52,37 +53,57 @@ class Account(NamedTuple):
 
 def budget(account: Account) -> tuple[float, float]:
     """The relative error that is explained, and the norm below which a result is residue."""
-    op, left, right = account.pair.left, account.left, account.right
-    kind = family(op.type)
-    inputs = [
-        (p, m) for p, m in account.inputs if is_float(left.dtypes[p[0]]) and not math.isnan(m.error)
-    ]
-    hidden = [(p, m) for p, m in account.hidden if not math.isnan(m.error)]
-    used = [*(p for p, _ in inputs), *(p for p, _ in hidden), account.places]
-    dtypes = [*(left.dtypes[a] for a, _ in used), *(right.dtypes[b] for _, b in used)]
-    unit = max(coarsest(dtypes), _DOUBLE)
-    shapes = [left.shapes[p[0]] for p, _ in (*inputs, *hidden)]
-    output = left.shapes[account.places[0]]
-    opaque = op.is_module or kind == "unknown"
-    phase = "backward" if is_gradient(op) else "forward"
-    length = reduction_length(kind, phase, shapes, output, opaque)
+    pair, left, right, places, out, given, forward, *others = account
+    parts, scalars, before = others
+    op, ours, theirs = pair.left, left.dtypes, right.dtypes
+    inputs = [(p, m) for p, m in given if not math.isnan(m.error) and ours[p[0]] in FLOATS]
+    hidden = [(p, m) for p, m in forward if not math.isnan(m.error)] if forward else ()
+    used = [p for p, _ in (*inputs, *hidden)]
+    gradient, output = is_gradient(op), left.shapes[places[0]]
+    kind, unit, length, jumping = _form(
+        op.type,
+        "backward" if gradient else "forward",
+        op.is_module,
+        (ours[places[0]], theirs[places[1]], *(ours[a] for a, _ in used)),
+        tuple([theirs[b] for _, b in used]),
+        tuple([left.shapes[a] for a, _ in used]),
+        output,
+    )
     accumulate = _DOUBLE if unit < 2.0**-40 else _SINGLE
-    norm = max(account.out.left, account.out.right)
-    chi, terms = _magnification(_Terms(kind, op, left, inputs, hidden, length, norm, output))
-    carried = max(_carried(op, kind, inputs, hidden, norm, chi), account.scalars * chi)
-    if jumps(op.type, phase) or (op.is_module and phase == "backward"):
+    norm = max(out.left, out.right)
+    terms = _Terms(kind, op, gradient, left, inputs, hidden, length, norm, output)
+    chi, whole = _magnification(terms)
+    carried = max(_carried(terms, chi), scalars * chi)
+    if jumping:
         errors = (m.error for _, m in (*inputs, *hidden))
         carried = max(carried, math.sqrt(max(errors, default=0.0)))
-    if opaque and op.is_module:
-        carried = max(carried, 4.0 * account.parts)
-    if not account.out.exact and (account.inputs or account.hidden or account.scalars):
-        carried = max(carried, chi * account.before)
+    if op.is_module:
+        carried = max(carried, 4.0 * parts)
+    if not out.exact and (given or forward or scalars):
+        carried = max(carried, chi * before)
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
-    lossy = 4.0 if opaque and op.is_module else 1.0
+    lossy = 4.0 if op.is_module else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
     found = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
-    floor = 3.0 * math.sqrt(length) * accumulate * terms if terms else 0.0
+    floor = 3.0 * math.sqrt(length) * accumulate * whole if whole else 0.0
     return found, floor
+
+
+@lru_cache(maxsize=8192)  # layers are alike
+def _form(
+    type_: str,
+    phase: str,
+    is_module: bool,
+    dtypes: tuple[str, ...],
+    others: tuple[str, ...],
+    shapes: tuple[Shape, ...],
+    output: Shape,
+) -> tuple[Family, float, float, bool]:
+    """What does not depend on numbers: family, unit roundoff, terms that are added, jumps."""
+    kind = family(type_)
+    unit = max(coarsest([*dtypes, *others]), _DOUBLE)
+    length = reduction_length(kind, phase, shapes, output, is_module or kind == "unknown")
+    return kind, unit, length, jumps(type_, phase) or (is_module and phase == "backward")
 
 
 def is_gradient(op: Op) -> bool:
@@ -95,21 +116,14 @@ def is_gradient(op: Op) -> bool:
     return bool(op.call) or op.is_module or "grad" in op.type.lower()
 
 
-def _carried(
-    op: Op,
-    kind: Family,
-    inputs: Sequence[Measured],
-    hidden: Sequence[Measured],
-    norm: float,
-    chi: float,
-) -> float:
+def _carried(terms: _Terms, chi: float) -> float:
     """What the inputs bring."""
-    errors = [m.error for _, m in inputs]
-    gradient = is_gradient(op)
-    if kind == "sum" and not gradient and norm:
+    op, inputs, norm = terms.op, terms.inputs, terms.norm
+    if terms.kind == "sum" and not terms.gradient and norm:
         return sum(m.distance for _, m in inputs) / norm * _factor(op)
-    if gradient or op.is_module:
-        return math.sqrt(sum(e * e for e in [*errors, *(m.error for _, m in hidden)])) * chi
+    errors = [m.error for _, m in inputs]
+    if terms.gradient or op.is_module:
+        return math.sqrt(sum(e * e for e in [*errors, *(m.error for _, m in terms.hidden)])) * chi
     return max(errors, default=0.0) * chi
 
 
@@ -123,6 +137,7 @@ class _Terms(NamedTuple):
 
     kind: Family
     op: Op
+    gradient: bool
     columns: Columns
     inputs: Sequence[Measured]
     hidden: Sequence[Measured]
@@ -133,21 +148,13 @@ class _Terms(NamedTuple):
 
 def _magnification(terms: _Terms) -> tuple[float, float]:
     """How much larger relative errors leave than they came, and the norm of all terms."""
-    kind, op, length, norm, output = (
-        terms.kind,
-        terms.op,
-        terms.length,
-        terms.norm,
-        terms.output,
-    )
-    inputs, gradient = terms.inputs, is_gradient(op)
-    norms = [max(m.left, m.right) for _, m in (*inputs, *terms.hidden)]
+    kind, op, gradient, _, inputs, hidden, length, norm, output = terms
+    norms = [max(m.left, m.right) for _, m in (*inputs, *hidden)]
     norms = [each for each in norms if not math.isnan(each)]
     if not norm or not norms or math.isnan(norm):
         return 1.0, 0.0
     if op.type.lower() in _MEAN:
         norm *= length
-    count = max(1, math.prod(output))
     if kind == "matmul" and not gradient and len(norms) >= 2:
         random = norms[0] * norms[1] / math.sqrt(length)
         return max(1.0, random / norm), norms[0] * norms[1] * 0.8
@@ -166,7 +173,7 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
     if kind in ("softmax", "attention", "loss"):
         rms = norms[0] / math.sqrt(max(1, _elements(terms)))
         if kind == "loss":
-            return max(2.0, 2 * rms * math.sqrt(count) / norm), 0.0
+            return max(2.0, 2 * rms * math.sqrt(max(1, math.prod(output))) / norm), 0.0
         return max(2.0, 2.0 * rms), 0.0
     if op.is_module or kind == "unknown":
         return 3.0, 0.0

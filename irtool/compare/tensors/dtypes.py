@@ -29,6 +29,8 @@ _ROUNDOFF = {
     "Float8E4M3FN": 2.0**-4, "Float8E5M2": 2.0**-3, "HiFloat8": 2.0**-3,
 }  # fmt: skip
 
+FLOATS = frozenset(_ROUNDOFF)
+"""Types whose numbers are rounded, for those who ask of many tensors."""
 _NUMPY = {
     "Float64": "<f8", "Float32": "<f4", "Float16": "<f2", "BFloat16": "<u2", "Bool": "|b1",
     "Int8": "|i1", "UInt8": "|u1", "Int16": "<i2", "UInt16": "<u2", "Int32": "<i4", "UInt32": "<u4",

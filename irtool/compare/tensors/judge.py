@@ -89,7 +89,7 @@ class Judge:
             if (m := measures.get(p)) is not None and not self._is_dead(pair, p)
         ]
         _note_origin(found, inputs, outputs)
-        if outputs and all(m.equal for _, m in (*inputs, *outputs)):
+        if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
             found.verdict = "attribute differs" if found.attributes else "equal bits"
             found.error_in = found.error_out = 0.0
             return
@@ -230,7 +230,8 @@ class Judge:
 
     def _decide(self, found: Judged, measure: Measure) -> None:
         limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
-        is_told = any(not change.is_shape for change in found.attributes)
+        told = found.attributes
+        is_told = bool(told) and any(not change.is_shape for change in told)
         if self._is_first_step(found, measure):
             found.why = "a first optimizer step from zero state: only signs of gradients count"
         elif found.z > limit or (is_told and self._stands_out(found, measure)):
@@ -271,6 +272,8 @@ class Judge:
         return not math.isnan(before) and measure.error > LIMIT_FIGURES * before
 
     def _adds_up_in_half(self, found: Judged, measure: Measure) -> bool:
+        if not measure.exact:
+            return False
         forward = self.past.forward.get(found.pair.left.call)
         if found.pair.left.phase != "backward":
             forward = None
@@ -285,11 +288,11 @@ class Judge:
 
     def _is_first_step(self, found: Judged, measure: Measure) -> bool:
         """A quotient of moments that began at zero turns gradients into signs."""
+        if measure.exact or not self.past.zero_state or found.attributes:
+            return False
         op = found.pair.left
         divides = op.type.lower() in ("addcdiv_", "addcdiv") or family(op.type) == "optimizer"
-        if measure.exact or not divides or not self.past.zero_state or found.attributes:
-            return False
-        return measure.error > max(_SIGNS, 2 * found.error_in)
+        return divides and measure.error > max(_SIGNS, 2 * found.error_in)
 
     def _is_cleared(self, found: Judged) -> bool:
         if found.attributes:
@@ -311,8 +314,8 @@ class Judge:
             return False
         left, right = self.left.columns, self.right.columns
         pairs = (*found.slots.inputs, *found.slots.outputs)
-        ours = coarsest([left.dtypes[a] for a, _ in pairs])
-        return ours != coarsest([right.dtypes[b] for _, b in pairs])
+        ours, theirs = [left.dtypes[a] for a, _ in pairs], [right.dtypes[b] for _, b in pairs]
+        return ours != theirs and coarsest(ours) != coarsest(theirs)
 
 
 def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
@@ -328,8 +331,10 @@ def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
 
 def _note_origin(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
     """Say on which sides NaN or infinity comes out where none went in, masks excepted."""
-    left = any(m.broken_left > 0 for _, m in outputs)
-    right = any(m.broken_right > 0 for _, m in outputs)
+    left = right = False
+    for _, measure in outputs:
+        left = left or measure.broken_left > 0
+        right = right or measure.broken_right > 0
     if not (left or right) or any(is_broken(m) for _, m in inputs) or _masks(found.pair):
         return
     found.broken = "both" if left and right else "left" if left else "right" if right else ""

@@ -8,67 +8,21 @@ besides them are the tensors of its forward entry.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, cast
 
 from irtool.compare.tensors.dtypes import dtype_name
-from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, Phase, TensorRun
+from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, TensorRun
+from irtool.compare.tensors.msprobe_files import add_owners, add_sources, load_json, whole_part
+from irtool.compare.tensors.msprobe_names import parsed
 from irtool.compare.tensors.semantics import parameter_places
 from irtool.ir.run import MsprobeDump
 
-_MODULE = re.compile(
-    r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
-    r"\.(?P<way>forward|backward|parameters_grad)(?:\.(?P<call>\d+))?"
-)
-_SMALL = 1 << 20
-_DATA = re.compile(r'"data"\s*:\s*\{')
-_KEY = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
-_FRAME = re.compile(r"File (?P<file>.+?),? line (?P<line>\d+),? in ")
-_LIBRARY = re.compile(r"site-packages/|/msprobe/|dist-packages/|<string>|<frozen")
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
-
-
-def load_json(path: str) -> Any:
-    """A JSON file, NaN and Infinity allowed; by the quick reader where that pays."""
-    with open(path, "rb") as stream:
-        data = stream.read()
-    if len(data) < _SMALL:
-        return json.loads(data)  # quicker than to import the other one
-    import orjson
-
-    try:
-        return orjson.loads(data)
-    except ValueError:
-        return json.loads(data)  # NaN and Infinity are not JSON, and dumps have them
-
-
-def _whole_part(path: str) -> dict[str, Any] | None:
-    """What a file that is cut off still says: its operators up to there; None if there are none."""
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        text = stream.read()
-    start = _DATA.search(text)
-    if start is None:
-        return None
-    try:
-        document = json.loads(f"{text[: start.start()].rstrip().rstrip(',')}}}")
-    except ValueError:
-        document = {}
-    decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
-    place = start.end()
-    while (name := _KEY.match(text, place)) is not None:
-        try:
-            entry, place = decoder.raw_decode(text, name.end())
-        except (ValueError, RecursionError):
-            break
-        found[json.loads(name[1])] = entry
-    return {**document, "data": found} if found else None
 
 
 def read_msprobe(dump: MsprobeDump) -> TensorRun:
@@ -91,7 +45,7 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
     except OSError as error:
         raise NoTensors(f"dump.json: {(error.strerror or str(error)).lower()}") from None
     except ValueError as error:
-        document = _whole_part(path)
+        document = whole_part(path)
         detail = str(error).partition(":")[0].lower()
         if document is None:
             raise NoTensors(f"dump.json is cut off or damaged ({detail})") from None
@@ -111,8 +65,8 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
             reader.complaints.append(f"{name}: not an operator")
     columns = reader.columns()
     _mark_optimizer(reader.ops)
-    _add_sources(reader.ops, dump.path)
-    _add_owners(reader.ops, dump.path)
+    add_sources(reader.ops, dump.path)
+    add_owners(reader.ops, dump.path)
     return TensorRun(
         path,
         "msprobe",
@@ -137,7 +91,7 @@ class _Reader:
         self._leaves: list[dict[str, Any]] = []
 
     def entry(self, name: str, entry: Mapping[str, Any]) -> None:
-        type_, phase, owner, call, is_module = _parsed(name)
+        type_, phase, owner, call, is_module = parsed(name)
         attributes: dict[str, object] = {}
         inputs: list[int] = []
         outputs: list[int] = []
@@ -218,12 +172,8 @@ class _Reader:
     def columns(self) -> Columns:
         """The figures of all tensors."""
         leaves = self._leaves
-        try:
-            rows = list(map(_FIGURES, leaves))
-        except KeyError:  # with checksums, or of older versions, there are others
-            rows = [tuple(map(leaf.get, _NAMES)) for leaf in leaves]
-        given: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
-        shapes, dtypes, *figures = given or [[] for _ in _NAMES]
+        given: list[list[Any]] = [_column(leaves, name) for name in _NAMES]
+        shapes, dtypes, *figures = given
         most, least, mean, norm = map(_numbers, figures)
         spelt = {text: dtype_name(str(text or "")) for text in set(map(str, dtypes))}
         return Columns(
@@ -258,7 +208,14 @@ class _Reader:
 _INFINITE = math.inf
 _NONE: frozenset[int] = frozenset()
 _NAMES = ("shape", "dtype", "Max", "Min", "Mean", "Norm")
-_FIGURES = itemgetter(*_NAMES)
+
+
+def _column(leaves: list[dict[str, Any]], name: str) -> list[Any]:
+    """One figure of all tensors; with checksums, or of older versions, some lack it."""
+    try:
+        return list(map(itemgetter(name), leaves))
+    except KeyError:
+        return [leaf.get(name) for leaf in leaves]
 
 
 def _level(columns: Columns) -> Level:
@@ -335,27 +292,6 @@ def _number(value: Any) -> float:
     return NAN
 
 
-@lru_cache(maxsize=65536)
-def _parsed(name: str) -> tuple[str, Phase, str, str, bool]:
-    """Operator, phase, owner, name of the forward call, whether it is a module."""
-    if name.startswith(("Module.", "Cell.")):
-        found = _MODULE.fullmatch(name)
-        if found is not None:
-            phase: Phase = "forward" if found["way"] == "forward" else "backward"
-            call = f"{found['kind']}.{found['path']}.{found['type']}.forward.{found['call'] or 0}"
-            return found["type"], phase, found["path"], call, True
-    head, _, way = name.rpartition(".")
-    head, _, call = head.rpartition(".")
-    kind, mark, api = head.partition(".")
-    if not mark or not call.isdecimal() or way not in ("forward", "backward"):
-        return name.rpartition(".")[2] or name, "forward", "", name, False
-    type_ = api.rpartition(".")[2]
-    if kind == "Primitive":
-        type_ = api.partition(".")[2] or api
-    phase = "forward" if way == "forward" else "backward"
-    return type_, phase, "", f"{head}.{call}.forward", False
-
-
 def _framework(ops: list[Op]) -> str:
     return "mindspore" if any(op.name.startswith("Cell.") for op in ops) else "pytorch"
 
@@ -365,56 +301,3 @@ def _mark_optimizer(ops: list[Op]) -> None:
     last = max((op.index for op in ops if op.phase == "backward"), default=len(ops))
     for op in ops[last + 1 :]:
         op.phase = "optimizer"
-
-
-def _add_sources(ops: list[Op], folder: str) -> None:
-    """The user's line of each forward call; older files state frames by name, newer by number."""
-    try:
-        stacks = load_json(os.path.join(folder, "stack.json"))
-    except (OSError, ValueError):
-        return
-    if not isinstance(stacks, dict):
-        return
-    lines: dict[str, str] = {}
-    for key, value in cast("dict[str, Any]", stacks).items():
-        if not isinstance(value, list):
-            continue
-        parts = cast("list[Any]", value)
-        if len(parts) == 2 and all(isinstance(part, list) for part in parts):
-            line = _innermost(parts[1])
-            for name in parts[0]:
-                lines[str(name)] = line
-        else:
-            lines[key] = _innermost(parts)
-    for op in ops:
-        op.source = lines.get(op.name) or lines.get(op.call) or ""
-
-
-def _innermost(frames: list[Any]) -> str:
-    """``model.py:12``: the first frame that is not a library's."""
-    for frame in frames:
-        text = str(frame)
-        if _LIBRARY.search(text):
-            continue
-        found = _FRAME.search(text)
-        if found is not None:
-            return f"{found['file']}:{found['line']}"
-    return ""
-
-
-def _add_owners(ops: list[Op], folder: str) -> None:
-    """The module that each call ran in, by construct.json."""
-    try:
-        parents = load_json(os.path.join(folder, "construct.json"))
-    except (OSError, ValueError):
-        return
-    if not isinstance(parents, dict) or not parents:
-        return
-    known = cast("dict[str, Any]", parents)
-    for op in ops:
-        if not op.owner:
-            parent = known.get(op.name) or known.get(op.call)
-            if isinstance(parent, list):
-                parent = cast("list[Any]", parent)[0] if parent else None
-            if isinstance(parent, str):
-                op.owner = _parsed(parent)[2]

@@ -17,10 +17,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from irtool.compare.tensors.measure import complete, has_figures
 from irtool.compare.tensors.model import Columns, Op, TensorRun
@@ -44,8 +43,7 @@ _MOST_COMPARED = 3000
 """Calls of a gap up to which the best alignment is searched; beyond, equal ends are taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpPair:
+class OpPair(NamedTuple):
     """Two operators that are the same one, and how that is known."""
 
     left: Op
@@ -106,9 +104,9 @@ class _Pairs:
     def _is_split(self, a: int, b: int) -> bool:
         """Whether one of two products is only a part of the other: no partner for it."""
         ours, theirs = self.runs[0].ops[a], self.runs[1].ops[b]
-        if _shapes(ours, self.runs[0].columns) == _shapes(theirs, self.runs[1].columns):
-            return False
         if ours.is_module or family(ours.type) not in ("matmul", "convolution"):
+            return False
+        if _shapes(ours, self.runs[0].columns) == _shapes(theirs, self.runs[1].columns):
             return False
         if ours.type != theirs.type or (ours.phase == "backward" and ours.call):
             return False
@@ -292,7 +290,8 @@ def _kind(op: Op) -> str:
 def _shapes(op: Op, columns: Columns) -> list[Hashable]:
     """Labels and shapes of an operator's tensors."""
     labels, shapes = columns.labels, columns.shapes
-    return [(labels[at], shapes[at]) for at in (*op.inputs, *op.outputs)]
+    places = (*op.inputs, *op.outputs)
+    return [*[labels[at] for at in places], *[shapes[at] for at in places]]
 
 
 def _sizes(op: Op, columns: Columns) -> dict[str, int]:
@@ -322,13 +321,13 @@ def _scope(op: Op) -> str:
 def _parameter_values(op: Op, columns: Columns) -> Hashable:
     """What the parameters that a call reads are, roughly; None where that is not known."""
     found: list[Hashable] = []
-    for at in sorted(op.parameters):
+    for at in sorted(op.parameters) if len(op.parameters) > 1 else op.parameters:
         norm, most = columns.norm[at], columns.most[at]
         if math.isnan(norm) or math.isnan(most):
             return None
         if norm == 0 or columns.least[at] == most:
             continue  # zeros and ones are the same everywhere
-        found.append((columns.shapes[at], f"{norm:.3e}", f"{most:.2e}"))
+        found.append((columns.shapes[at], f"{norm:.3e} {most:.2e}"))
     return tuple(found) or None
 
 
@@ -387,8 +386,7 @@ def _aligned(
 # -- tensors of a pair ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(NamedTuple):
     """Paired tensors of an operator pair, by place; the rest one side has alone."""
 
     inputs: tuple[tuple[int, int], ...]

@@ -72,7 +72,8 @@ class Past:
             measure = self.measures.get(places)
             if measure is None:
                 continue
-            self.broken_differ |= is_broken(measure) and not is_broken_alike(measure)
+            if is_broken(measure) and not is_broken_alike(measure):
+                self.broken_differ = True
             if not measure.equal and not is_float(self.columns.dtypes[places[0]]):
                 self.integers_differ = True
 

@@ -1,0 +1,34 @@
+"""What msprobe's names of calls and modules say."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from irtool.compare.tensors.model import Phase
+
+_MODULE = re.compile(
+    r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
+    r"\.(?P<way>forward|backward|parameters_grad)(?:\.(?P<call>\d+))?"
+)
+
+
+@lru_cache(maxsize=65536)
+def parsed(name: str) -> tuple[str, Phase, str, str, bool]:
+    """Operator, phase, owner, name of the forward call, and whether it is a module."""
+    if name.startswith(("Module.", "Cell.")):
+        found = _MODULE.fullmatch(name)
+        if found is not None:
+            phase: Phase = "forward" if found["way"] == "forward" else "backward"
+            call = f"{found['kind']}.{found['path']}.{found['type']}.forward.{found['call'] or 0}"
+            return found["type"], phase, found["path"], call, True
+    head, _, way = name.rpartition(".")
+    head, _, call = head.rpartition(".")
+    kind, mark, api = head.partition(".")
+    if not mark or not call.isdecimal() or way not in ("forward", "backward"):
+        return name.rpartition(".")[2] or name, "forward", "", name, False
+    type_ = api.rpartition(".")[2]
+    if kind == "Primitive":
+        type_ = api.partition(".")[2] or api
+    phase = "forward" if way == "forward" else "backward"
+    return type_, phase, "", f"{head}.{call}.forward", False
