@@ -9,8 +9,8 @@ slowest stage is as fast as can be (exact, by dynamic programming).  Under the 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
@@ -25,6 +25,9 @@ from irtool.planning.costs import item_bytes
 from irtool.planning.plan import Plan, plan
 from irtool.planning.plan_structure import structure_of
 from irtool.sharding.network.context import ParallelContext
+
+_TRIES = 4
+"""How often the memory of a stage that has to fit is halved in on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class StagedPlan(Shown):
         micro_batches: in a step.
         bubble: part of a step that a stage is idle for, if all take as long.
         seconds: of a step: the slowest stage, its bubble, and what the stages hand on.
+        replanned: numbers of stages that were planned anew to fit into the memory.
     """
 
     inner: Plan
@@ -72,6 +76,7 @@ class StagedPlan(Shown):
     micro_batches: int
     bubble: float
     seconds: float
+    replanned: tuple[int, ...] = ()
 
     @property
     def imbalance(self) -> float:
@@ -111,7 +116,7 @@ def staged_plan(
         stages: how many.
         devices: of all stages; None: those of the context.
         micro_batches: in a step; None: four for each stage.
-        memory_limit: bytes of one device; a stage that needs more is refused.
+        memory_limit: bytes of one device; a stage that needs more is planned anew under it.
 
     Raises:
         CannotPlan: it can't be cut like this; the message says what would have to change.
@@ -128,25 +133,15 @@ def staged_plan(
     if cut is None:
         names = ", ".join(run.name for run in runs)
         raise CannotPlan(f"{stages} stages need as many layers, and there are {len(runs)}: {names}")
-    found: list[PlannedStage] = []
-    for number, places in enumerate(cut.stages):
-        part = [runs[int(at)] for at in places]
-        held = min(stages - number, micro)
-        found.append(
-            PlannedStage(
-                tuple(run.name for run in part),
-                sum(run.seconds for run in part),
-                sum(run.static for run in part),
-                sum(run.kept for run in part) * held // micro,
-                part[-1].out if number < stages - 1 else 0,
-                tuple(dict.fromkeys(node.scope or "" for run in part for node in run.nodes)),
-            )
-        )
-        if memory_limit is not None and found[-1].bytes > memory_limit:
-            raise CannotPlan(
-                f"stage {number} needs {found[-1].bytes:,} bytes a device, and {memory_limit:,} "
-                "are allowed: more stages, more micro-batches, or more devices would be needed"
-            )
+    parts = [[int(at) for at in places] for places in cut.stages]
+    found = _stages(runs, parts, micro)
+    replanned: list[int] = []
+    for number in range(stages) if memory_limit is not None else ():
+        if found[number].bytes > (memory_limit or 0):
+            anew = _fitted(inner, machine, parts, number, micro, memory_limit or 0)
+            inner = _as_of(inner, anew)
+            found = _stages(list(_runs(inner)), parts, micro)
+            replanned.append(number)
     size = total // stages
     sent = sum(
         2 * machine.seconds("Send", stage.sent_bytes, (size * at, size * (at + 1)))
@@ -156,7 +151,99 @@ def staged_plan(
     slowest = max(stage.seconds for stage in found)
     # A step is as long as the slowest stage takes, and as often again as the pipeline fills.
     seconds = slowest * (micro + stages - 1) / micro + sent / micro
-    return StagedPlan(inner, total, tuple(found), micro, bubble, seconds)
+    return StagedPlan(inner, total, found, micro, bubble, seconds, tuple(replanned))
+
+
+def _stages(
+    runs: Sequence[_Run], parts: Sequence[Sequence[int]], micro: int
+) -> tuple[PlannedStage, ...]:
+    """What each part of the runs takes as a stage."""
+    found: list[PlannedStage] = []
+    for number, places in enumerate(parts):
+        part = [runs[at] for at in places]
+        held = min(len(parts) - number, micro)
+        found.append(
+            PlannedStage(
+                tuple(run.name for run in part),
+                sum(run.seconds for run in part),
+                sum(run.static for run in part),
+                sum(run.kept for run in part) * held // micro,
+                part[-1].out if number < len(parts) - 1 else 0,
+                tuple(dict.fromkeys(node.scope or "" for run in part for node in run.nodes)),
+            )
+        )
+    return tuple(found)
+
+
+def _fitted(
+    inner: Plan,
+    machine: Machine,
+    parts: Sequence[Sequence[int]],
+    number: int,
+    micro: int,
+    limit: int,
+) -> Plan:
+    """A plan whose stage of some number fits, all other stages as they are.
+
+    The search counts results of a whole step, and a stage holds those of some micro-batches: how
+    much the search may use is halved in on.
+
+    Raises:
+        CannotPlan: the stage does not fit.
+    """
+    runs = list(_runs(inner))
+    part = [runs[at] for at in parts[number]]
+    nodes = frozenset(node for run in part for node in run.nodes)
+    now = sum(run.static + run.kept for run in part)
+    others = inner.after.memory.total - now
+    low, high = min(limit, now), now
+    best: Plan | None = None
+    for room in (low, *[0] * _TRIES):
+        room = room or (low + high) // 2
+        try:
+            tried = plan(
+                inner.dump, inner.context, machine, region=nodes, memory_limit=int(others + room)
+            )
+        except CannotPlan:
+            low = room
+            continue
+        if _stages(list(_runs(tried)), parts, micro)[number].bytes > limit:
+            high = room
+            continue
+        low = room
+        if best is None or tried.after.seconds < best.after.seconds:
+            best = tried
+    if best is None:
+        needed = _stages(runs, parts, micro)[number].bytes
+        raise CannotPlan(
+            f"stage {number} needs {needed:,} bytes a device, {limit:,} are allowed, and no other "
+            "strategies of it that fit were found: more stages, more micro-batches, or more "
+            "devices would be needed"
+        )
+    return best
+
+
+def _as_of(first: Plan, anew: Plan) -> Plan:
+    """A plan made from another one, told from where that one began.
+
+    Its bound is that without a limit: a stage planned anew beside others that stay as they are
+    need not be the best one.
+    """
+    operators = tuple(
+        replace(new, before=old.before, out_before=old.out_before, pinned=old.pinned)
+        for old, new in zip(first.operators, anew.operators, strict=True)
+    )
+    return replace(
+        anew,
+        operators=operators,
+        before=first.before,
+        lower_bound=first.lower_bound,
+        memory_limit=None,
+        seconds=first.seconds + anew.seconds,
+        rounds=first.rounds + anew.rounds,
+        notes=first.notes,
+        border=None,
+    )
 
 
 def _runs(inner: Plan) -> Iterator[_Run]:

@@ -78,6 +78,8 @@ def _answer(view: PlanView) -> str:
     if staged is None:
         return answer_text(view.plan)
     inside = "inside of a stage the optimum of the model"
+    if staged.replanned:
+        inside = f"{len(staged.replanned)} of them planned anew to fit into the memory"
     return f"{seconds_text(staged.seconds)} a step in {len(staged.stages)} stages; {inside}"
 
 

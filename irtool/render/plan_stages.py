@@ -15,12 +15,16 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
     """Devices, the step, what is idle."""
     stages = len(found.stages)
     step = f"{seconds_text(found.seconds)} a step of {found.micro_batches} micro-batches"
-    return [
+    facts = [
         ("devices", f"{found.devices}: {stages} stages of {found.devices // stages}"),
         ("pipeline", step),
         ("bubble", f"{100 * found.bubble:.1f} % of the work, if all stages take as long"),
         ("balance", f"the slowest stage takes {100 * found.imbalance:.1f} % more than the mean"),
     ]
+    if found.replanned:
+        numbers = ", ".join(str(number) for number in found.replanned)
+        facts.append(("fitted", f"planned anew, so that they fit into the memory: {numbers}"))
+    return facts
 
 
 def stages_table(found: StagedPlan) -> Table:
@@ -56,6 +60,7 @@ def stages_object(found: StagedPlan) -> dict[str, object]:
         "seconds": found.seconds,
         "bubble": found.bubble,
         "imbalance": found.imbalance,
+        "replanned": list(found.replanned),
         "stages": [
             {
                 "layers": list(stage.layers),

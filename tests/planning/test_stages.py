@@ -69,3 +69,22 @@ def test_stages_that_the_devices_do_not_divide_into_are_refused(begin: Dump) -> 
 def test_a_stage_that_does_not_fit_is_named(begin: Dump) -> None:
     with pytest.raises(CannotPlan, match="stage 0 needs"):
         staged_plan(begin, CONTEXT, MACHINE, 2, memory_limit=1)
+
+
+@pytest.mark.corpus
+def test_a_stage_that_does_not_fit_is_planned_anew(corpus: Path) -> None:
+    """The others stay as they are, and the pipeline is no faster than without a limit."""
+    folder = corpus / "planning" / "gpt_L8_B8_rec_64"
+    begin = irtool.load(str(folder / "step_parallel_begin.ir"))
+    free = staged_plan(begin, CONTEXT, MACHINE, 2)
+    limit = free.stages[0].bytes * 9 // 10
+    assert free.stages[1].bytes <= limit
+    found = staged_plan(begin, CONTEXT, MACHINE, 2, memory_limit=limit)
+    assert found.replanned == (0,)
+    assert found.stages[0].bytes <= limit
+    assert found.stages[1].bytes == free.stages[1].bytes
+    assert found.seconds >= free.seconds
+    assert found.inner.report.accepted is True
+    assert found.inner.lower_bound == free.inner.lower_bound
+    before = [(item.before, item.out_before) for item in free.inner.operators]
+    assert [(item.before, item.out_before) for item in found.inner.operators] == before
