@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 
 from irtool.planning.candidate_forms import Form, Ints, form_of
+from irtool.planning.candidate_outputs import SCATTERS, other_output
 from irtool.sharding.judge import judge
 from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.layout import Shape
@@ -27,9 +28,6 @@ Place = tuple[int, int]
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 """Operators whose arithmetic is worth every device; tried on all devices only, if that is legal."""
-
-SCATTERS = frozenset({"MatMul"})
-"""Operators that may scatter a split sum over their first output dimension (``out_strategy``)."""
 
 MOST = 4000
 """Combinations that are judged at most; beyond, those that use few devices are left out."""
@@ -134,7 +132,12 @@ def _judged(asked: _Asked, splits: Iterable[tuple[int, ...]]) -> Iterator[Candid
         judgement = asked.judge(strategy)
         if judgement.verdict == "legal":
             yield Candidate(strategy, None, judgement)
-            yield from _scattered(asked.call, strategy, judgement, asked.context)
+            out = other_output(asked.call, strategy, judgement)
+            other = None if out is None else asked.judge_output(strategy, out)
+            if other is None or other.verdict != "legal":
+                continue
+            if other.collectives[0].op != judgement.collectives[0].op:
+                yield Candidate(strategy, out, other)
 
 
 def _but_for_one(asked: _Asked) -> Candidates | None:
@@ -180,12 +183,16 @@ class _Asked:
         """What the rule says of it."""
         return self.judge(self.strategy(values))
 
+    def judge_output(self, strategy: Strategy, out: Strategy) -> Judgement:
+        """What the rule says of it with an ``out_strategy``."""
+        return judge(self.call, strategy, self.context, out_strategy=out)
+
     def later(self, candidate: Candidate) -> Judgement:
         """The judgement of a candidate that was not asked about yet."""
         out = candidate.out_strategy
         if out is None:
             return self.judge(candidate.strategy or ())
-        return judge(self.call, candidate.strategy, self.context, out_strategy=out)
+        return self.judge_output(candidate.strategy or (), out)
 
 
 def _formed(asked: _Asked, form: Form) -> Candidates | None:
@@ -356,19 +363,3 @@ def _strategy(
         for row, at in axis:
             numbers[row][at] = value
     return tuple(tuple(row) for row in numbers)
-
-
-def _scattered(
-    call: OperatorCall, strategy: Strategy, judgement: Judgement, context: Context
-) -> Iterator[Candidate]:
-    """The same with the split sum scattered: half of what an AllReduce moves."""
-    if call.op not in SCATTERS or not judgement.collectives or len(judgement.output_layouts) != 1:
-        return
-    splits = judgement.output_layouts[0].splits
-    summed = len(judgement.collectives[0].ranks)
-    if len(splits) != 2:
-        return
-    out = ((splits[0] * summed, splits[1]),)
-    found = judge(call, strategy, context, out_strategy=out)
-    if found.verdict == "legal":
-        yield Candidate(strategy, out, found)

@@ -7,7 +7,7 @@ import pytest
 from irtool.planning.candidates import candidates_of
 from irtool.sharding.judge import judge
 from irtool.sharding.judgement import Context
-from irtool.sharding.operator import OperatorCall, tensor
+from irtool.sharding.operator import OperatorCall, constant, tensor
 
 EIGHT = Context(tuple(range(8)), 8)
 
@@ -43,6 +43,40 @@ def test_a_split_sum_may_be_scattered() -> None:
         if item.strategy == ((2, 4), (4, 1))
     }
     assert outs == {None, ((8, 1),)}
+
+
+def gather(*indices: int) -> OperatorCall:
+    inputs = (tensor(64, 32), tensor(*indices), constant(0), constant(0))
+    return OperatorCall("Gather", inputs, (tensor(*indices, 32),), {})
+
+
+def ways(call: OperatorCall, *strategy: tuple[int, ...]) -> dict[object, str]:
+    """By out_strategy the collective of a strategy."""
+    return {
+        item.out_strategy: item.judgement.collectives[0].op
+        for item in candidates_of(call, EIGHT).items
+        if item.strategy == strategy
+    }
+
+
+def test_rows_of_a_split_table_may_be_left_whole() -> None:
+    found = ways(gather(8, 16), (4, 2), (1, 1))
+    assert found == {None: "ReduceScatter", ((1, 1, 2),): "AllReduce"}
+
+
+def test_rows_of_a_split_table_may_be_scattered_where_indices_are_split() -> None:
+    found = ways(gather(8), (4, 1), (2,))
+    assert found == {None: "AllReduce", ((8, 1),): "ReduceScatter"}
+
+
+def test_columns_of_a_split_table_are_scattered_in_one_way_only() -> None:
+    inputs = (tensor(64, 32), tensor(8), constant(1), constant(0))
+    call = OperatorCall("Gather", inputs, (tensor(64, 8),), {})
+    assert {item.out_strategy for item in candidates_of(call, EIGHT).items} == {None}
+
+
+def test_rows_are_not_scattered_where_mindspore_refuses_what_comes_behind() -> None:
+    assert ways(gather(8, 16), (4, 1), (2, 1)) == {None: "AllReduce"}
 
 
 def test_operands_of_an_addition_are_split_together_but_where_one_is_broadcast() -> None:

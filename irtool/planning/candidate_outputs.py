@@ -1,0 +1,52 @@
+"""The other way to put out what an operator adds up from parts: whole or scattered."""
+
+from __future__ import annotations
+
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.operator import OperatorCall, Strategy
+
+SCATTERS = frozenset({"MatMul"})
+"""Operators that may scatter a split sum over their first output dimension (``out_strategy``)."""
+
+GATHERS = frozenset({"Gather"})
+"""Operators that may add up rows of a split table in two ways: everywhere whole, or scattered."""
+
+
+def other_output(call: OperatorCall, strategy: Strategy, judgement: Judgement) -> Strategy | None:
+    """The ``out_strategy`` that asks for the way which is not MindSpore's own; None: there is none.
+
+    Whether it is legal the rule has to say.
+    """
+    if len(judgement.output_layouts) != 1:
+        return None
+    if call.op in SCATTERS and judgement.collectives:
+        return _scattered_sum(judgement)
+    if call.op in GATHERS and len(judgement.collectives) == 1:
+        return _other_rows(call, strategy, judgement.collectives[0].op)
+    return None
+
+
+def _scattered_sum(judgement: Judgement) -> Strategy | None:
+    """The split sum scattered: half of what an AllReduce moves."""
+    splits = judgement.output_layouts[0].splits
+    if len(splits) != 2:
+        return None
+    return ((splits[0] * len(judgement.collectives[0].ranks), splits[1]),)
+
+
+def _other_rows(call: OperatorCall, strategy: Strategy, own: str) -> Strategy | None:
+    """Rows of a split table, whole instead of scattered or the other way round.
+
+    By itself MindSpore scatters them over the first dimension of the result where that divides,
+    but for split indices; an ``out_strategy`` says which (``gather_info.cc:CheckOutputStrategy``).
+    Where indices of two dimensions are split, it takes the scattered rows for larger than they
+    are, and refuses what comes behind (seen with 2.7.0).
+    """
+    table, indices = strategy[:2]
+    whole = (*indices, *table[1:])
+    if not indices or len(whole) != len(call.results[0].shape or ()):
+        return None
+    if own != "AllReduce":
+        return (whole,)
+    divides = (call.results[0].shape or (1,))[0] % (whole[0] * table[0]) == 0
+    return ((whole[0] * table[0], *whole[1:]),) if divides and len(indices) == 1 else None
