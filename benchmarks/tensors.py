@@ -16,6 +16,7 @@ resident set of one process.
 from __future__ import annotations
 
 import argparse
+import compileall
 import io
 import json
 import os
@@ -199,6 +200,8 @@ def main() -> None:
     parser.add_argument("--folder", help="where the dumps are made (900 MB for the largest)")
     parser.add_argument("--memory", action="store_true", help="memory by the size of tensors")
     given = parser.parse_args()
+    # Bytecode as an installation leaves it, whatever the environment says of writing any.
+    compileall.compile_dir(Path(__file__).parent.parent / "irtool", quiet=1)
     if given.memory:
         memory(given.folder)
         return

@@ -56,7 +56,7 @@ def budget(account: Account) -> tuple[float, float]:
     pair, left, right, places, out, given, forward, *others = account
     parts, scalars, before = others
     op, ours, theirs = pair.left, left.dtypes, right.dtypes
-    inputs = [(p, m) for p, m in given if not math.isnan(m.error) and ours[p[0]] in FLOATS]
+    inputs = [item for item in given if item[1].error >= 0 and ours[item[0][0]] in FLOATS]
     hidden = [(p, m) for p, m in forward if not math.isnan(m.error)] if forward else ()
     used = [p for p, _ in (*inputs, *hidden)]
     gradient, output = is_gradient(op), left.shapes[places[0]]
@@ -149,8 +149,9 @@ class _Terms(NamedTuple):
 def _magnification(terms: _Terms) -> tuple[float, float]:
     """How much larger relative errors leave than they came, and the norm of all terms."""
     kind, op, gradient, _, inputs, hidden, length, norm, output = terms
-    norms = [max(m.left, m.right) for _, m in (*inputs, *hidden)]
-    norms = [each for each in norms if not math.isnan(each)]
+    used = (*inputs, *hidden) if hidden else inputs
+    norms = [max(m.left, m.right) for _, m in used]
+    norms = [each for each in norms if each == each]  # not NaN
     if not norm or not norms or math.isnan(norm):
         return 1.0, 0.0
     if op.type.lower() in _MEAN:

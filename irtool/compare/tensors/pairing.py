@@ -244,8 +244,8 @@ class _Pairs:
                 sizes = tuple(math.prod(shapes[at]) for at in op.outputs)
                 known = (_kind(op), op.phase, sizes)
             else:
-                inputs = tuple(shapes[at] for at in op.inputs)
-                results = tuple(shapes[at] for at in op.outputs)
+                inputs = tuple([shapes[at] for at in op.inputs])  # a list is quicker made
+                results = tuple([shapes[at] for at in op.outputs])
                 known = (_scope(op), op.type, inputs, results)
             self._keys[which][op.index] = known
         return known
