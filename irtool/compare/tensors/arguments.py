@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.compare.tensors.attributes import AttributeChange, changed_attributes
 from irtool.compare.tensors.model import Columns
-from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.pairing import OpPair
+from irtool.compare.tensors.slots import Slots
 from irtool.ir.node import Node
 
 _MOST_STEPS = 20

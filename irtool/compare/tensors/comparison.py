@@ -13,9 +13,10 @@ from irtool.compare.tensors.judge import Judge
 from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.pairing import pair_operators, pair_tensors
+from irtool.compare.tensors.pairing import pair_operators
 from irtool.compare.tensors.past import Training
 from irtool.compare.tensors.scaling import gradient_scale
+from irtool.compare.tensors.slots import pair_tensors
 from irtool.compare.tensors.transposed import measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node

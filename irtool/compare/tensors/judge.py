@@ -19,7 +19,7 @@ from irtool.compare.tensors.entering import HALF, Entering
 from irtool.compare.tensors.makers import Makers
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import TensorRun
-from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.pairing import OpPair
 from irtool.compare.tensors.past import (
     Past,
     Training,
@@ -29,6 +29,7 @@ from irtool.compare.tensors.past import (
     is_mixed,
 )
 from irtool.compare.tensors.semantics import FRAMEWORK_MODULES, family, is_random, is_unwritten
+from irtool.compare.tensors.slots import Slots
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.compare.tensors.measure import Measure
-from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.pairing import OpPair
 from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.slots import Slots
 from irtool.compare.tensors.verdict import Places
 
 _LEAST = 6

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from irtool.compare.tensors.measure import Measure, measure_arrays
 from irtool.compare.tensors.model import TensorRun
-from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.pairing import OpPair
 from irtool.compare.tensors.payload import BadPayload, read_array
 from irtool.compare.tensors.semantics import family
+from irtool.compare.tensors.slots import Slots
 from irtool.compare.tensors.verdict import Places
 
 _APART = 0.01

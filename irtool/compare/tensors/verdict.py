@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 from irtool.compare.tensors.attributes import AttributeChange
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.pairing import OpPair, Slots
+from irtool.compare.tensors.pairing import OpPair
+from irtool.compare.tensors.slots import Slots
 
 Verdict: TypeAlias = Literal[
     "equal bits",
