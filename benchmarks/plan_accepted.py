@@ -1,10 +1,12 @@
 """Whether MindSpore takes plans as they are, and what it compiles them to.
 
-python benchmarks/plan_accepted.py --python PYTHON --lab FOLDER [--out FOLDER] [CASE ...]
+python benchmarks/plan_accepted.py --python PYTHON --compiler SCRIPT --networks FILE
+                                   [--out FOLDER] [CASE ...]
 
-PYTHON is an interpreter with MindSpore, FOLDER holds mslab.py, which compiles a network for
-devices that are not there, and networks_large.py; $MSLAB_PYTHON and $MSLAB do as well. For each
-case (all of them without CASE: gpt2_8, mlp_64, …):
+PYTHON is an interpreter with MindSpore; SCRIPT compiles a network for devices that are not there
+(SCRIPT FILE:NETWORK --devices N --mode rec|sp|semi [--save JSON] [--load JSON] [--set KEY=VALUE]
+--out FOLDER; its last line is a JSON object with accepted and error), FILE has the networks.
+For each case (all of them without CASE: gpt2_8, mlp_64, …):
 
 1. MindSpore compiles the network twice: with its recursive search, to have something to compare
    with, and with sharding propagation, saving the strategies (for the keys of the file);
@@ -55,11 +57,12 @@ BEFORE = ("Load", "Cast", "Depend", "_MirrorOperator", "_MirrorMiniStepOperator"
 
 
 @dataclass(frozen=True, slots=True)
-class Lab:
+class Compiler:
     """Where MindSpore is, and where its dumps go."""
 
     python: str
-    folder: Path
+    compiler: Path
+    networks: Path
     out: Path
     again: bool
     alltoall: bool
@@ -74,8 +77,8 @@ class Lab:
         if self.again or not answer.is_file():
             folder.mkdir(parents=True, exist_ok=True)
             command = [
-                *self.before, self.python, str(self.folder / "mslab.py"),
-                f"{self.folder / 'networks_large.py'}:{function}",
+                *self.before, self.python, str(self.compiler),
+                f"{self.networks}:{function}",
                 "--devices", devices, "--out", str(folder), *options,
             ]  # fmt: skip
             if self.alltoall:
@@ -120,15 +123,15 @@ class Outcome:
         self.failed |= fails
 
 
-def run(lab: Lab, case: str) -> Outcome:
+def run(mindspore: Compiler, case: str) -> Outcome:
     """All four steps for one case."""
     devices = int(case.rsplit("_", 1)[1])
     found = Outcome(case, [])
-    rec, problem = lab.compile(case, "rec", "--mode", "rec")
+    rec, problem = mindspore.compile(case, "rec", "--mode", "rec")
     if problem:
         found.say(f"recursive search: MindSpore refused its own: {problem}")
-    saved = lab.out / case / "saved.json"
-    _, problem = lab.compile(case, "sp", "--mode", "sp", "--save", str(saved))
+    saved = mindspore.out / case / "saved.json"
+    _, problem = mindspore.compile(case, "sp", "--mode", "sp", "--save", str(saved))
     if problem:
         found.say(f"sharding propagation: {problem}")
     begin = _dump(rec, "step_parallel_begin")
@@ -136,21 +139,21 @@ def run(lab: Lab, case: str) -> Outcome:
         found.say("there is no begin dump", fails=True)
         return found
     names = ["--names", str(saved)] if saved.is_file() else []
-    planned = lab.irtool(case, begin, "plan.ir", "--format", "ir")
+    planned = mindspore.irtool(case, begin, "plan.ir", "--format", "ir")
     if isinstance(planned, str):
         found.say(f"no plan: {planned}", fails=True)
         return found
-    file = lab.irtool(case, begin, "operators.json", "--format", "strategy", *names)
-    _loaded(lab, found, planned, file, "operators", "--mode", "sp", "--load")
+    file = mindspore.irtool(case, begin, "operators.json", "--format", "strategy", *names)
+    _loaded(mindspore, found, planned, file, "operators", "--mode", "sp", "--load")
     keys = ("--format", "strategy", "--keys", "parameters")
-    file = lab.irtool(case, begin, "parameters.json", *keys)
-    _loaded(lab, found, planned, file, "parameters", "--mode", "semi", "--set")
-    _traffic(found, rec, lab.out / case / "operators", devices, lab.alltoall)
+    file = mindspore.irtool(case, begin, "parameters.json", *keys)
+    _loaded(mindspore, found, planned, file, "parameters", "--mode", "semi", "--set")
+    _traffic(found, rec, mindspore.out / case / "operators", devices, mindspore.alltoall)
     return found
 
 
 def _loaded(
-    lab: Lab, found: Outcome, planned: Path, file: Path | str, keys: str, *options: str
+    mindspore: Compiler, found: Outcome, planned: Path, file: Path | str, keys: str, *options: str
 ) -> None:
     """Compile with a file, and compare the strategies."""
     if isinstance(file, str):
@@ -159,7 +162,7 @@ def _loaded(
     last = str(file)
     if keys == "parameters":
         last = f"strategy_ckpt_config={{'load_file': {last!r}, 'save_file': ''}}"
-    folder, problem = lab.compile(found.case, keys, *options, last)
+    folder, problem = mindspore.compile(found.case, keys, *options, last)
     # With weights as keys, MindSpore reads the file in its parallel pass.
     begin = _dump(folder, "step_parallel_begin" if keys == "operators" else "step_parallel_end")
     if problem or begin is None or _dump(folder, "_validate") is None:
@@ -266,20 +269,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--python", default=os.environ.get("MSLAB_PYTHON"))
-    parser.add_argument("--lab", type=Path, default=os.environ.get("MSLAB"))
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--compiler", type=Path, required=True)
+    parser.add_argument("--networks", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--alltoall", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--before", default="", help="a command to run others with: nice -n 5")
     given = parser.parse_args(arguments)
     unknown = set(given.cases) - set(CASES)
-    if unknown or given.python is None or given.lab is None:
-        parser.error(f"no case {', '.join(unknown)}" if unknown else "where is MindSpore?")
+    if unknown:
+        parser.error(f"no case {', '.join(unknown)}")
     out = given.out or Path(tempfile.mkdtemp(prefix="plan_accepted_"))
-    lab = Lab(
+    mindspore = Compiler(
         given.python,
-        Path(given.lab).resolve(),
+        given.compiler.resolve(),
+        given.networks.resolve(),
         Path(out).resolve(),
         given.again,
         given.alltoall,
@@ -287,7 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     failed = False
     for case in given.cases or CASES:
-        outcome = run(lab, case)
+        outcome = run(mindspore, case)
         failed |= outcome.failed
         print(f"{case}: {'FAILED' if outcome.failed else 'ok'}")
         print(*(f"  {line}" for line in outcome.lines), sep="\n", flush=True)
