@@ -177,6 +177,8 @@ def _plan(
     chosen = machine_of(machine, context)
     pinned, outs = pins_of(dump, pin or [])
     wanted = nodes_like(dump, "--region", region)
+    if names is not None and format is not Format.strategy:
+        raise Failure("goes with --format strategy alone", "--names")
     limits = None if memory is None else size_of(memory, "--memory")
     ranks = ranks_of(lost, "--lost")
     steps = horizon_of(horizon, HORIZON)

@@ -197,3 +197,11 @@ def test_a_job_must_have_a_name_that_kubernetes_takes(
     assert status == 2
     assert not out
     assert "--name" in err
+
+
+def test_names_without_a_strategy_file_are_refused(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, _, err = run(capsys, samples / LOOP, "--names", "saved.json")
+    assert status == 2
+    assert "--format strategy" in err
