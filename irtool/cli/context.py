@@ -162,6 +162,7 @@ def _with_context(function: Callable[..., int]) -> Callable[..., int]:
     ]
     hints = {parameter.name: parameter.annotation for parameter in parameters}
     wrapped.__annotations__ = {**hints, "return": int}
+    # Functions have the attribute; stubs of Callable do not.
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return wrapped
 

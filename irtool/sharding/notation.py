@@ -131,6 +131,7 @@ def rule_parser() -> Lark:
 def read_rules(text: str, source: str = "") -> list[Rule]:
     """Read a rules text. ``source`` names it in errors and in listings."""
     try:
+        # Lark states the type of a tree's children in part only.
         tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
         rules: list[Rule] = _Reader(text, source).transform(tree)
     except LarkError as error:

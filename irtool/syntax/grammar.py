@@ -86,6 +86,7 @@ def parse(
         parser, assembler = _parser()
         assembler.masked, assembler.restore = masked, restore
         try:
+            # Lark states no type of what a transformer makes.
             result: Any = parser.parse(text, start=start)  # pyright: ignore[reportUnknownMemberType]
             return result
         except (LarkError, ValueError, RecursionError) as error:
