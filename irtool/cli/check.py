@@ -15,7 +15,7 @@ from irtool.cli import options
 from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, context_command
-from irtool.cli.inputs import STDIN_NAME, read_input
+from irtool.cli.inputs import read_statements
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
@@ -36,8 +36,6 @@ from irtool.sharding.network.report import CheckFinding, Report
 from irtool.sharding.suggest import legal_instead
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.source import DumpError
 
 
 class Format(str, Enum):
@@ -131,7 +129,7 @@ class _Checked:
 
 
 def _checked(asked: _Asked, file: InputFile) -> _Checked:
-    dump = _read(file)
+    dump = read_statements(file)
     resolved = context_of(file, asked.context, asked.configuration)
     report_problems(dump.problems)
     return _Checked(dump, _with_problems(check(dump, resolved.context), dump), resolved)
@@ -146,18 +144,6 @@ def _with_problems(report: Report, dump: Dump) -> Report:
     finding = CheckFinding("unknown", "warning", message, "", "", None, dump.path)
     accepted = None if report.accepted else report.accepted
     return replace(report, accepted=accepted, findings=(*report.findings, finding))
-
-
-def _read(file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    if not any(True for _ in dump.nodes()):
-        report_problems(dump.problems)
-        place = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there is no statement in this dump", place, code="SYN000")
-    return dump
 
 
 def _view(
@@ -216,7 +202,7 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
 
 def _compare(checked: _Checked, actual: str) -> Comparison:
     """``--against``: does a later dump hold what the strategies promise?"""
-    return compare(checked.report, checked.dump, _read(InputFile(actual)))
+    return compare(checked.report, checked.dump, read_statements(InputFile(actual)))
 
 
 def _agrees(found: Comparison, allow_unknown: bool) -> bool:
@@ -243,7 +229,7 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
             if not is_later(path) or failure.code != NO_DEVICES:
                 raise
             note(f"{failure.message}; goes by names and attributes alone")
-    dump = _read(InputFile(later))
+    dump = read_statements(InputFile(later))
     nodes = list(dump.nodes(where=chosen))
     if not nodes:
         raise Failure(f"there is no node {why}" if "%" in why else "no node is like this", later)

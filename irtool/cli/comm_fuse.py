@@ -9,7 +9,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.comm_inputs import Asked, machine_for, read_cluster, whole
-from irtool.cli.comm_options import Format, FormatOption, MachineOption, Rank, write
+from irtool.cli.comm_options import Format, FormatOption, Rank, write
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.fuse import (
@@ -39,7 +39,7 @@ def command(
             metavar="I,J,…", help="Buckets of comm_fusion's mode index: where they begin."
         ),
     ] = None,
-    machine: MachineOption = None,
+    machine: options.MachineName = None,
     rank: Rank = None,
     devices: options.Devices = None,
     graph: options.GraphNumber = None,

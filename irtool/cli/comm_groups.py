@@ -8,7 +8,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.comm_inputs import Asked, Read, machine_for, read_cluster
-from irtool.cli.comm_options import Format, FormatOption, MachineOption, Rank, write
+from irtool.cli.comm_options import Format, FormatOption, Rank, write
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.groups import GroupReport, group_report, named_group
@@ -38,7 +38,7 @@ def command(
         bool, typer.Option("--list", help="A line for every communication, in launch order.")
     ] = False,
     where: options.Where = None,
-    machine: MachineOption = None,
+    machine: options.MachineName = None,
     devices: options.Devices = None,
     rank: Rank = None,
     graph: options.GraphNumber = None,

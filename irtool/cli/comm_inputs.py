@@ -6,18 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from irtool.cli.configuration import read_configuration, read_table
+from irtool.cli.configuration import read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
-from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
+from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure, note, report_problems
-from irtool.cluster.machine import (
-    BUILT_IN,
-    Machine,
-    MachineError,
-    built_in,
-    default_machine,
-    machine_from,
-)
+from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
 from irtool.ir.dump import Dump
 from irtool.ir.group_names import WORLD_GROUPS
@@ -156,7 +150,7 @@ def _of_files(asked: Asked) -> Read:
         if file.rank in dumps:
             hint = "give one dump a rank, or the run folder"
             raise Failure(f"a second dump of rank {file.rank}", file.path, hint=hint)
-        dumps[file.rank] = _read(file)
+        dumps[file.rank] = read_statements(file)
     if not dumps:
         raise Failure(f"there is no rank {asked.rank}")
     if anonymous:
@@ -209,18 +203,6 @@ def whole(read: Read) -> Read:
     return read
 
 
-def _read(file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    if not any(True for _ in dump.nodes()):
-        report_problems(dump.problems)
-        place = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there is no statement in this dump", place, code="SYN000")
-    return dump
-
-
 def _devices(asked: Asked, beside: str | None) -> int | None:
     """How many devices there are, if the command line or a context says it."""
     given = {} if asked.devices is None else {"device_num": asked.devices}
@@ -240,19 +222,9 @@ def machine_for(name: str | None, cluster: Cluster) -> Machine:
     Raises:
         Failure: there is no such machine, or the file makes no sense.
     """
-    if name is None:
-        gpu = any(
-            (party.group or "").startswith(WORLD_GROUPS[1])
-            for one in cluster.ranks.values()
-            for party in one.parties
-        )
-        return default_machine("GPU" if gpu else "Ascend")
-    if name in BUILT_IN:
-        return built_in(name)
-    if not os.path.exists(name):
-        hint = f"built in are {', '.join(BUILT_IN)}; anything else is a TOML file"
-        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
-    try:
-        return machine_from(read_table(name))
-    except MachineError as error:
-        raise Failure(str(error), name, hint="docs/comm.md shows the keys") from None
+    gpu = any(
+        (party.group or "").startswith(WORLD_GROUPS[1])
+        for one in cluster.ranks.values()
+        for party in one.parties
+    )
+    return machine_named(name, "GPU" if gpu else "Ascend")

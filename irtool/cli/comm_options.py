@@ -24,15 +24,6 @@ class Format(str, Enum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="table is for people.")]
-MachineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--machine",
-        metavar="NAME|FILE",
-        help="ascend_910b, gpu_a100, gpu_h100, or a TOML file.",
-        show_default="that of the dump's target",
-    ),
-]
 Rank = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Only this rank; of a single dump: whose.")
 ]

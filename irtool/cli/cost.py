@@ -13,7 +13,7 @@ from irtool.cli import options
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.inputs import STDIN_NAME, read_input
+from irtool.cli.inputs import read_statements
 from irtool.cli.memory_inputs import machine_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
@@ -22,8 +22,6 @@ from irtool.ir.run import InputFile
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.sharding.check import check
-from irtool.syntax.run_expand import STDIN
-from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.cluster.machine import Machine
@@ -48,9 +46,7 @@ def _cost(
     format: Annotated[
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
-    machine: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
-    ] = None,
+    machine: options.MachineName = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
@@ -130,12 +126,6 @@ def read_begin(file: InputFile) -> Dump:
     Raises:
         Failure: it can't be read, or is empty.
     """
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    dump = read_statements(file)
     report_problems(dump.problems)
-    if not any(True for _ in dump.nodes()):
-        place = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there is no statement in this dump", place, code="SYN000")
     return dump

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.inputs import inputs_for, read_statements
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
@@ -22,7 +22,6 @@ from irtool.syntax.load import loads
 from irtool.syntax.query import Predicate
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError, read_content
 
 
@@ -96,14 +95,8 @@ def _run(path: str) -> Run:
 
 
 def _dump(asked: Asked, file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    dump = read_statements(file)
     report_problems(dump.problems)
-    if not any(graph.nodes for graph in dump.graphs):
-        name = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there are no nodes to compare", name)
     return dump
 
 

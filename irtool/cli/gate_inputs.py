@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from irtool.cli.inputs import STDIN_NAME, inputs_for, pass_name, read_input
+from irtool.cli.inputs import inputs_for, pass_name, read_statements
 from irtool.cli.lint_work import text_of
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
@@ -17,7 +17,6 @@ from irtool.lint.rule import DumpKind
 from irtool.render.text import ranks_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run_classes import Fingerprints
-from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
 
 _TELLING = ("begin", "end", "validate")
@@ -131,14 +130,8 @@ def _kind(file: InputFile, dump: Dump) -> DumpKind:
 
 
 def _dump(file: InputFile) -> Dump:
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    dump = read_statements(file)
     report_problems(dump.problems)
-    if not any(each.nodes for each in dump.graphs):
-        name = STDIN_NAME if file.path == STDIN else file.path
-        raise Failure("there are no nodes to compare", name)
     return dump
 
 

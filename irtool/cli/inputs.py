@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from irtool.cli.report import Failure
+from irtool.cli.report import Failure, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
@@ -15,6 +15,7 @@ from irtool.render.text import ranks_text
 from irtool.syntax.load import load
 from irtool.syntax.run_expand import STDIN, expand
 from irtool.syntax.run_names import parse_name
+from irtool.syntax.source import DumpError
 
 STDIN_NAME = "<stdin>"
 
@@ -71,6 +72,23 @@ def read_input(file: InputFile) -> Dump:
     if file.path == STDIN:
         return load(sys.stdin.buffer, STDIN_NAME)
     return load(file.path)
+
+
+def read_statements(file: InputFile) -> Dump:
+    """Read one input that has statements; an empty one's problems go to stderr.
+
+    Raises:
+        Failure: it cannot be read, or there is no statement in it.
+    """
+    try:
+        dump = read_input(file)
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    if not any(True for _ in dump.nodes()):
+        report_problems(dump.problems)
+        place = STDIN_NAME if file.path == STDIN else file.path
+        raise Failure("there is no statement in this dump", place, code="SYN000")
+    return dump
 
 
 def input_size(file: InputFile) -> int:

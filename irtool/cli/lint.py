@@ -87,9 +87,7 @@ def _lint(
         list[str] | None,
         typer.Option(metavar="FROM=TO", help="Where paths of Python files in dumps lead to here."),
     ] = None,
-    machine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The machine: ascend_910b, …, or a file.")
-    ] = None,
+    machine: options.MachineName = None,
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",

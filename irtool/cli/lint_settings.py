@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from irtool.cli.configuration import Configuration, read_table
+from irtool.cli.configuration import Configuration
+from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure
-from irtool.cluster.machine import BUILT_IN, Machine, MachineError, built_in, machine_from
+from irtool.cluster.machine import Machine
 from irtool.ir.problem import Severity
 from irtool.lint.registry import RegistryError, RuleEntry, all_rules
 from irtool.lint.rule import Rule
@@ -106,7 +107,8 @@ def settings_for(
         raise Failure(error.message, place, hint=error.hint, code=BAD_SETTING) from None
     except RegistryError as error:
         raise Failure(str(error), code=BAD_RULES) from None
-    return Asked(settings, known, tuple(rules), _machine(settings.machine))
+    priced = None if settings.machine is None else machine_named(settings.machine, "")
+    return Asked(settings, known, tuple(rules), priced)
 
 
 def _option(place: str, configuration: Configuration) -> str:
@@ -124,17 +126,3 @@ def _mapping(text: str) -> tuple[str, str]:
     if not equals:
         raise SettingsError(f"{text} is not FROM=TO", "--source-map", "--source-map /build=.")
     return old, new or "."
-
-
-def _machine(name: str | None) -> Machine | None:
-    if name is None:
-        return None
-    if name in BUILT_IN:
-        return built_in(name)
-    if not os.path.exists(name):
-        hint = f"there are {', '.join(BUILT_IN)}; or give a TOML file"
-        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
-    try:
-        return machine_from(read_table(name))
-    except MachineError as error:
-        raise Failure(str(error), name) from None

@@ -67,10 +67,7 @@ def _memory(
         str | None,
         typer.Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
     ] = None,
-    bind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
-    ] = None,
+    bind: options.Bind = None,
     order: Annotated[
         Order, typer.Option(help="bfs is MindSpore's default; dump is the printed order.")
     ] = Order.bfs,
@@ -86,17 +83,12 @@ def _memory(
     input_copies: Annotated[
         int, typer.Option(min=1, metavar="N", help="Batches a device holds: 2 with dataset sink.")
     ] = 1,
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="What operations and bytes cost in seconds."),
-    ] = None,
+    machine: options.MachineName = None,
     layers: Annotated[bool, typer.Option("--layers", help="What stays, layer by layer.")] = False,
     servers: Annotated[
         bool, typer.Option("--servers", help="What parameter server mode would move.")
     ] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")
-    ] = None,
+    rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
     config: options.Config = None,

@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from irtool.cli.configuration import Configuration, read_table
+from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, resolve
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure, note, report_problems
-from irtool.cluster.machine import BUILT_IN, Machine, MachineError, built_in, machine_from
+from irtool.cluster.machine import Machine
 from irtool.cluster.memory_binding import BindingError, bound, demanded, symbols
 from irtool.cluster.pipeline_inference import seen_stages
 from irtool.ir.dump import Dump
@@ -252,15 +253,4 @@ def machine_of(name: str | None, arguments: ContextArguments) -> Machine:
     Raises:
         Failure: there is no such machine, or the file makes no sense.
     """
-    if name is None:
-        gpu = str(arguments.given.get("device_target") or "").upper() == "GPU"
-        return built_in(BUILT_IN[1 if gpu else 0])
-    if name in BUILT_IN:
-        return built_in(name)
-    if not os.path.exists(name):
-        hint = f"built in are {', '.join(BUILT_IN)}; anything else is a TOML file"
-        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
-    try:
-        return machine_from(read_table(name))
-    except MachineError as error:
-        raise Failure(str(error), name, hint="docs/comm.md shows the keys") from None
+    return machine_named(name, str(arguments.given.get("device_target") or ""))

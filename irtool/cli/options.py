@@ -50,6 +50,20 @@ Jobs = Annotated[
         show_default="as many as there are processors, for much input",
     ),
 ]  # fmt: skip
+MachineName = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="What bytes and operations cost: ascend_910b, gpu_a100, gpu_h100, or a TOML file.",
+        show_default="that of the target",
+    ),
+]
+Bind = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
+]
+Rows = Annotated[int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")]
 Limit = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="At most so many rows in a list; 0 shows all."),

@@ -47,17 +47,9 @@ def _pipeline(
     format: Annotated[
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
-    bind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
-    ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="What operations and bytes cost in seconds."),
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")
-    ] = None,
+    bind: options.Bind = None,
+    machine: options.MachineName = None,
+    rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
     config: options.Config = None,

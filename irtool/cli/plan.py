@@ -74,9 +74,7 @@ def _plan(
     to: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")
     ] = None,
-    machine: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
-    ] = None,
+    machine: options.MachineName = None,
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
     ] = None,

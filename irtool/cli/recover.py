@@ -73,9 +73,7 @@ def _recover(
         typer.Option(metavar="STEPS", show_default="10000",
                      help="Steps that pay off what is moved and compiled for a new plan."),
     ] = None,
-    machine: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="A built-in machine, or a TOML file.")
-    ] = None,
+    machine: options.MachineName = None,
     server: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Devices of a server, which fail together; "

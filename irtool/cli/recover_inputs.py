@@ -10,7 +10,7 @@ from irtool.cli.begin import BEGIN, context_of, find_begin
 from irtool.cli.comm_inputs import VALIDATE, Asked, read_cluster
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
-from irtool.cli.inputs import read_input
+from irtool.cli.inputs import read_statements
 from irtool.cli.memory_inputs import RankDump, layout_of
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.ranks import Cluster
@@ -139,13 +139,8 @@ def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | N
 
 
 def _read(path: str) -> Dump:
-    try:
-        dump = read_input(InputFile(path))
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
+    dump = read_statements(InputFile(path))
     report_problems(dump.problems)
-    if not any(True for _ in dump.nodes()):
-        raise Failure("there is no statement in this dump", path, code="SYN000")
     return dump
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from irtool.cli.begin import context_of, is_later
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments
-from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
@@ -58,7 +58,7 @@ def load_drawn(
     if whole:
         return _whole_run(path, graph)
     file = _file(path, context.rank, graph)
-    dump = _read(file)
+    dump = read_statements(file)
     place = STDIN_NAME if file.path == STDIN else file.path
     report = _judged(file, dump, context, configuration) if judge else None
     return Drawn(_title(place), (dump,), dump.whole(), report, dump.problems)
@@ -111,18 +111,6 @@ def _whole_run(path: str, graph: int | None) -> Drawn:
     note(f"draws rank {', '.join(ranks)}: {how}")
     problems = tuple(problem for dump in whole.dumps for problem in dump.problems)
     return Drawn(_title(os.path.abspath(path)), whole.dumps, whole, None, problems)
-
-
-def _read(file: InputFile) -> Dump:
-    place = STDIN_NAME if file.path == STDIN else file.path
-    try:
-        dump = read_input(file)
-    except DumpError as error:
-        raise Failure(error.message, error.path, hint=error.hint, code="SYN000") from None
-    if not any(True for _ in dump.nodes()):
-        report_problems(dump.problems)
-        raise Failure("there is no statement in this dump", place, code="SYN000")
-    return dump
 
 
 # -- check -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from irtool.render.tables import (
     Heading,
     Note,
     Table,
+    first_rows,
     number_column,
     text_column,
 )
@@ -67,19 +68,19 @@ def memory_document(view: MemoryView) -> Document:
     document.add(Heading(answer_text(view)), Facts(list(_facts(view))))
     document.add(*(Note(f"note: {text}") for text in worst.memory.notes))
     if len(view.ranks) > 1:
-        document.add(*_table(ranks_table(view), view.rows))
+        document.add(*first_rows(ranks_table(view), view.rows, USUAL_ROWS))
     if view.layers:
-        document.add(*_table(layers_table(worst.memory), 0))
-    document.add(*_table(alive_table(worst.memory), view.rows))
+        document.add(*first_rows(layers_table(worst.memory), 0, USUAL_ROWS))
+    document.add(*first_rows(alive_table(worst.memory), view.rows, USUAL_ROWS))
     plan = worst.plan
     if plan is not None:
         if plan.savings:
-            document.add(*_table(savings_table(plan), view.rows))
+            document.add(*first_rows(savings_table(plan), view.rows, USUAL_ROWS))
         document.add(*combination_blocks(view, plan))
         if plan.unshardable:
-            document.add(*_table(unshardable_table(plan), view.rows))
+            document.add(*first_rows(unshardable_table(plan), view.rows, USUAL_ROWS))
         if view.servers:
-            document.add(*_table(servers_table(plan), view.rows))
+            document.add(*first_rows(servers_table(plan), view.rows, USUAL_ROWS))
     return document
 
 
@@ -144,15 +145,6 @@ def interval_text(interval: Interval) -> str:
     if interval.low == interval.high:
         return bytes_text(interval.low)
     return f"{bytes_text(interval.low)} to {bytes_text(interval.high)}"
-
-
-def _table(table: Table, rows: int | None) -> Iterator[Block]:
-    """A table with its first rows, and how many there are besides."""
-    most = USUAL_ROWS if rows is None else rows or len(table.rows)
-    left = len(table.rows) - most
-    yield Table(table.title, table.columns, list(table.rows)[:most])
-    if left > 0:
-        yield Note(f"  … {count_text(left)} more (--rows 0 shows all)")
 
 
 # -- tables ------------------------------------------------------------------------------------

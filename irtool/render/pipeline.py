@@ -9,7 +9,6 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.pipeline import Pipeline, Stage
 from irtool.cluster.schedule import Schedule
 from irtool.render.tables import (
-    Block,
     Cell,
     Column,
     Document,
@@ -17,6 +16,7 @@ from irtool.render.tables import (
     Heading,
     Note,
     Table,
+    first_rows,
     number_column,
     text_column,
 )
@@ -42,19 +42,19 @@ def pipeline_document(view: PipelineView) -> Document:
     document = Document()
     document.add(Heading(f"{view.path}: {answer_text(pipeline)}"), Facts(list(_facts(view))))
     document.add(*(Note(f"note: {text}") for text in pipeline.limits))
-    document.add(*_table(stages_table(pipeline), view.rows))
+    document.add(*first_rows(stages_table(pipeline), view.rows, USUAL_ROWS))
     if any(stage.schedule for stage in pipeline.stages):
-        document.add(*_table(schedules_table(pipeline), view.rows))
+        document.add(*first_rows(schedules_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.bubbles:
-        document.add(*_table(bubbles_table(pipeline), view.rows))
+        document.add(*first_rows(bubbles_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.transfers.items:
-        document.add(*_table(transfers_table(pipeline), view.rows))
+        document.add(*first_rows(transfers_table(pipeline), view.rows, USUAL_ROWS))
     if any(item.is_certain for item in pipeline.transfers.unmatched):
-        document.add(*_table(unmatched_table(pipeline), view.rows))
+        document.add(*first_rows(unmatched_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.cut is not None:
-        document.add(*_table(cut_table(pipeline), view.rows))
+        document.add(*first_rows(cut_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.advice:
-        document.add(*_table(advice_table(pipeline), view.rows))
+        document.add(*first_rows(advice_table(pipeline), view.rows, USUAL_ROWS))
     return document
 
 
@@ -92,14 +92,6 @@ def _facts(view: PipelineView) -> Iterator[tuple[str, str]]:
 def percent(ratio: float | None) -> str:
     """``37.5 %``; ``?`` where unknown."""
     return "?" if ratio is None else f"{100 * ratio:.1f} %"
-
-
-def _table(table: Table, rows: int | None) -> Iterator[Block]:
-    most = USUAL_ROWS if rows is None else rows or len(table.rows)
-    left = len(table.rows) - most
-    yield Table(table.title, table.columns, list(table.rows)[:most])
-    if left > 0:
-        yield Note(f"  … {left:,} more (--rows 0 shows all)")
 
 
 # -- tables ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ there, so that no caller can forget to.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
@@ -110,6 +110,15 @@ def left_out_text(table: Table) -> str:
     """What stands below a table that does not show all its rows."""
     plural = "" if table.left_out == 1 else "s"
     return f"… {table.left_out:,} more {table.noun}{plural} (--limit 0 shows all)"
+
+
+def first_rows(table: Table, rows: int | None, usual: int) -> Iterator[Block]:
+    """A table cut to ``--rows``: None is the usual number, 0 is all; and how many were left out."""
+    most = usual if rows is None else rows or len(table.rows)
+    left = len(table.rows) - most
+    yield Table(table.title, table.columns, list(table.rows)[:most])
+    if left > 0:
+        yield Note(f"  … {left:,} more (--rows 0 shows all)")
 
 
 def colours_wanted(stream: TextIO) -> bool:

@@ -1,0 +1,39 @@
+"""The machine that ``--machine`` names."""
+
+from __future__ import annotations
+
+import os
+
+from irtool.cli.configuration import read_table
+from irtool.cli.report import Failure
+from irtool.cluster.machine import (
+    BUILT_IN,
+    Machine,
+    MachineError,
+    built_in,
+    default_machine,
+    machine_from,
+)
+
+
+def machine_named(name: str | None, target: str) -> Machine:
+    """A built-in machine by its name, or one from a file; without a name that of the target.
+
+    Args:
+        name: what was given on the command line.
+        target: ``Ascend`` or ``GPU``, in any case.
+
+    Raises:
+        Failure: there is no such machine, or the file makes no sense.
+    """
+    if name is None:
+        return default_machine("GPU" if target.upper() == "GPU" else "Ascend")
+    if name in BUILT_IN:
+        return built_in(name)
+    if not os.path.exists(name):
+        hint = f"built in are {', '.join(BUILT_IN)}; anything else is a TOML file"
+        raise Failure(f"there is no machine {name}", "--machine", hint=hint)
+    try:
+        return machine_from(read_table(name))
+    except MachineError as error:
+        raise Failure(str(error), name, hint="docs/comm.md shows the keys") from None
