@@ -11,7 +11,6 @@ found then is a lower bound, and a choice that is good but perhaps not the best.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -19,6 +18,8 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
+
+from irtool.planning.elimination import Elimination, Pattern, Step, order_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,17 +55,55 @@ class Solution:
         return self.value <= self.bound * (1 + 1e-12) + 1e-15
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Result:
+    """What an elimination left over, and which choice was best beside those that were asked for."""
+
+    values: Floats
+    best: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+
+
 @dataclass(slots=True)
 class Memo:
-    """Eliminations done so far, by the tables that went in; it keeps them alive."""
+    """Eliminations done so far, by the tables that went in (it keeps them alive), and orders."""
 
-    results: dict[object, Floats] = field(default_factory=dict[object, Floats])
+    results: dict[object, Result] = field(default_factory=dict[object, Result])
     kept: list[Floats] = field(default_factory=list[Floats])
+    orders: dict[object, tuple[Step, ...]] = field(default_factory=dict[object, tuple[Step, ...]])
+    patterns: dict[Pattern, int] = field(default_factory=dict[Pattern, int])
 
     def clear(self) -> None:
         """Forget everything."""
         self.results.clear()
         self.kept.clear()
+        self.orders.clear()
+
+    def order(self, sizes: Sequence[int], tables: Sequence[Table], most: int) -> tuple[Step, ...]:
+        """In which order variables are eliminated."""
+        over = tuple(table.variables for table in tables)
+        key = tuple(sizes), over, most
+        if key not in self.orders:
+            self.orders[key] = order_of(sizes, over, most, MOST_SUMS)
+        return self.orders[key]
+
+    def least(self, part: Elimination, values: list[Floats]) -> Result:
+        """The least over a variable of the sum of some tables; ``values`` by slot."""
+        tables = [values[slot] for slot in part.slots]
+        pattern = self.patterns.setdefault(part.pattern, len(self.patterns))
+        ids: list[object] = [id(each) for each in tables]
+        if part.alike:
+            ids = sorted(zip(part.pattern[2], ids, strict=True))
+        key = (pattern, *ids)
+        found = self.results.get(key)
+        if found is None:
+            axis, shape, axes = part.pattern
+            parts = [
+                np.reshape(each, [shape[at] if at in own else 1 for at in range(len(shape))])
+                for each, own in zip(tables, axes, strict=True)
+            ]
+            found = self.results[key] = Result(_least_sum(parts, list(shape), axis))
+            self.kept += tables
+        return found
 
 
 def solve(
@@ -84,42 +123,18 @@ def solve(
         most: entries of the largest table that may be made.
     """
     memo = memo if memo is not None else Memo()
-    buckets: dict[int, list[Table]] = {
-        variable: [Table((variable,), values)] for variable, values in enumerate(unary)
-    }
-    for table in pairs:
-        for variable in table.variables:
-            buckets[variable].append(table)
-    order: list[tuple[int, list[Table]]] = []
+    steps = memo.order(sizes, pairs, most)
+    values = [*unary, *(table.values for table in pairs)]
+    results: list[Result] = []
     bound = 0.0
-    neighbours = {
-        variable: {other for table in tables for other in table.variables} - {variable}
-        for variable, tables in buckets.items()
-    }
-    heap = [(_size(sizes, near), variable) for variable, near in neighbours.items()]
-    heapq.heapify(heap)
-    left = set(buckets)
-    while heap:
-        size, variable = heapq.heappop(heap)
-        if variable not in left or size != _size(sizes, neighbours[variable]):
-            continue
-        left.discard(variable)
-        own = buckets.pop(variable)
-        order.append((variable, own))
-        made = _eliminated(variable, own, sizes, memo, most)
-        gone = {id(table) for table in own}
-        for other in neighbours[variable]:
-            buckets[other] = [table for table in buckets[other] if id(table) not in gone]
-        for table in made:
-            if not table.variables:
-                bound += float(table.values)
-            for other in table.variables:
-                buckets[other].append(table)
-        for other in neighbours.pop(variable):
-            near = {each for table in buckets[other] for each in table.variables} - {other}
-            neighbours[other] = near
-            heapq.heappush(heap, (_size(sizes, near), other))
-    choices = _decoded(order, len(sizes))
+    for step in steps:
+        for part in step.parts:
+            made = memo.least(part, values)
+            results.append(made)
+            values.append(made.values)
+            if not part.beside:
+                bound += float(made.values)
+    choices = _decoded(steps, values, results)
     return Solution(choices, value_of(choices, unary, pairs), bound)
 
 
@@ -129,60 +144,6 @@ def value_of(choices: Sequence[int], unary: Sequence[Floats], pairs: Sequence[Ta
     for table in pairs:
         total += float(table.values[tuple(choices[variable] for variable in table.variables)])
     return total
-
-
-def _size(sizes: Sequence[int], variables: set[int]) -> int:
-    found = 1
-    for variable in variables:
-        found *= sizes[variable]
-    return found
-
-
-def _eliminated(
-    variable: int, tables: list[Table], sizes: Sequence[int], memo: Memo, most: int
-) -> list[Table]:
-    """What is left of a bucket: one table over its neighbours, or several smaller ones."""
-    groups: list[list[Table]] = []
-    ordered = sorted(tables, key=lambda table: -table.values.size)
-    everything = {other for table in tables for other in table.variables}
-
-    def fits(variables: set[int]) -> bool:
-        size = _size(sizes, variables)
-        return size <= most * MOST_SUMS and size <= most * sizes[variable]
-
-    if fits(everything):
-        groups = [tables]
-    else:
-        for table in ordered:
-            for group in groups:
-                union = {other for each in group for other in each.variables}
-                if fits(union | set(table.variables)):
-                    group.append(table)
-                    break
-            else:
-                groups.append([table])
-    return [_least(variable, group, sizes, memo) for group in groups]
-
-
-def _least(variable: int, tables: list[Table], sizes: Sequence[int], memo: Memo) -> Table:
-    """The least over one variable of the sum of some tables."""
-    union = sorted({other for table in tables for other in table.variables})
-    place = {other: at for at, other in enumerate(union)}
-    parts = sorted(
-        (id(table.values), tuple(place[other] for other in table.variables)) for table in tables
-    )
-    key = (place[variable], tuple(sizes[other] for other in union), tuple(parts))
-    rest = tuple(other for other in union if other != variable)
-    found = memo.results.get(key)
-    if found is None:
-        parts = [
-            np.reshape(table.values, [sizes[v] if v in table.variables else 1 for v in union])
-            for table in tables
-        ]
-        found = _least_sum(parts, [sizes[other] for other in union], place[variable])
-        memo.results[key] = found
-        memo.kept += [table.values for table in tables]
-    return Table(rest, found)
 
 
 def _least_sum(parts: list[Floats], shape: list[int], axis: int) -> Floats:
@@ -224,18 +185,36 @@ def _sum(parts: list[Floats], shape: list[int]) -> Floats:
     return total
 
 
-def _decoded(order: list[tuple[int, list[Table]]], count: int) -> tuple[int, ...]:
+def _decoded(
+    steps: Sequence[Step], values: Sequence[Floats], results: Sequence[Result]
+) -> tuple[int, ...]:
     """The choices, from the variable that was eliminated last to the first."""
-    chosen: dict[int, int] = {}
-    for variable, tables in reversed(order):
-        total: Floats | float = 0.0
-        for table in tables:
-            place = tuple(
-                slice(None) if other == variable else chosen[other] for other in table.variables
-            )
-            total = total + table.values[place]
-        chosen[variable] = int(np.argmin(total))
-    return tuple(chosen[variable] for variable in range(count))
+    chosen = [0] * len(steps)
+    at = len(results)
+    for step in reversed(steps):
+        at -= len(step.parts)
+        if len(step.parts) > 1:
+            chosen[step.variable] = _best(step, values, chosen)
+            continue
+        best = results[at].best  # of equal eliminations: beside equal choices the same is best
+        key = tuple([chosen[other] for other in step.parts[0].beside])
+        found = best.get(key)
+        if found is None:
+            found = best[key] = _best(step, values, chosen)
+        chosen[step.variable] = found
+    return tuple(chosen)
+
+
+def _best(step: Step, values: Sequence[Floats], chosen: Sequence[int]) -> int:
+    """The best choice of a variable beside those that are chosen already."""
+    total: Floats | float = 0.0
+    for part in step.parts:
+        axis = part.pattern[0]
+        names = [*part.beside[:axis], step.variable, *part.beside[axis:]]
+        for slot, axes in zip(part.slots, part.pattern[2], strict=True):
+            place = tuple(slice(None) if at == axis else chosen[names[at]] for at in axes)
+            total = total + values[slot][place]
+    return int(np.argmin(total))
 
 
 __all__ = ["MOST_ENTRIES", "Floats", "Memo", "Solution", "Table", "solve", "value_of"]

@@ -11,7 +11,7 @@ A result whose users are all of one kind costs there what it costs in the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,16 +59,15 @@ def lowered(model: Model) -> Lowered | None:
         alone[result_of(link)] = alone.get(result_of(link), 0) + 1
     made: dict[object, tuple[LinkTable, LinkTable]] = {}
     tables: dict[int, LinkTable] = {}
+    known: dict[object, tuple[LinkTable | None, ...]] = {}
     for result, items in results.items():
-        wanted = [frozenset(item.table.targets.keys) for item in items]
-        for item in items:
-            share = _share(item.table, wanted, alone.get(result, 0))
-            if np.array_equal(share, item.table.share):
-                continue
-            key = id(item.table), share.tobytes()
-            if key not in made:
-                made[key] = item.table, item.table.with_share(share)
-            tables[id(item)] = made[key][1]
+        own = tuple(item.table for item in items)
+        same = tuple(id(table) for table in own), alone.get(result, 0)
+        if same not in known:
+            known[same] = tuple(_shared(own, alone.get(result, 0), made))
+        for item, table in zip(items, known[same], strict=True):
+            if table is not None:
+                tables[id(item)] = table
     rebates: dict[int, Floats] = {}
     for link, variable, seconds in model.alone:
         result = result_of(link)
@@ -83,7 +82,18 @@ def lowered(model: Model) -> Lowered | None:
     return Lowered(replace(model, links=links), own, others, rebates)
 
 
-def _share(table: LinkTable, wanted: Sequence[frozenset[object]], alone: int) -> Floats:
-    """By layout one over the number of users that may want it."""
-    counts = [alone + sum(key in each for each in wanted) for key in table.targets.keys]
-    return 1 / np.array(counts, dtype=np.float64)
+def _shared(
+    own: Sequence[LinkTable], alone: int, made: dict[object, tuple[LinkTable, LinkTable]]
+) -> Iterator[LinkTable | None]:
+    """By user of a result its prices here; None: they are those of the model."""
+    wanted = [frozenset(table.targets.keys) for table in own]
+    for table in own:
+        counts = [alone + sum(key in each for each in wanted) for key in table.targets.keys]
+        share = 1 / np.array(counts, dtype=np.float64)
+        if np.array_equal(share, table.share):
+            yield None
+            continue
+        key = id(table), share.tobytes()
+        if key not in made:
+            made[key] = table, table.with_share(share)
+        yield made[key][1]
