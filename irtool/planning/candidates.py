@@ -283,6 +283,8 @@ def _axes(asked: _Asked) -> list[tuple[Place, ...]]:
     rows = asked.rows
     # Groups of some sizes may be refused, so that an axis shows only under another factor.
     for factor in _trial_factors(asked.context.stage_size):
+        if found and factor == asked.context.stage_size:
+            break  # only where all devices or none is what a rule asks for
         places = [
             (row, at)
             for row, shape in enumerate(rows)
@@ -351,8 +353,9 @@ def _divisors(devices: int) -> list[int]:
 
 
 def _trial_factors(devices: int) -> list[int]:
-    """Splits by which axes are found out: the prime factors of the number of devices."""
-    return [n for n in _divisors(devices) if n > 1 and len(_divisors(n)) == 2]
+    """Splits by which axes are found out: the number of devices' prime factors, last itself."""
+    primes = [n for n in _divisors(devices) if n > 1 and len(_divisors(n)) == 2]
+    return [*primes, devices] if devices > 1 and devices not in primes else primes
 
 
 def _strategy(

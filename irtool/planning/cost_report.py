@@ -24,6 +24,7 @@ from irtool.planning.costs import (
     operator_communications,
     seconds_of,
 )
+from irtool.planning.link_tables import brought
 from irtool.planning.plan_structure import Parameter, Structure
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
@@ -237,7 +238,7 @@ def _edges(
         element = _element(item)
         # What several users want of one result alike, MindSpore's later passes make once.
         holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
-        same = id(holder.inputs[position]), item.operators, element
+        same = id(brought(holder, position)), item.operators, element
         if not item.replaces and same in made:
             continue
         made.add(same)

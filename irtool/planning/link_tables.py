@@ -8,6 +8,8 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from irtool.ir.graph import AmbiguousReference
+from irtool.ir.node import Node
 from irtool.planning.candidate_layouts import Layouts
 from irtool.planning.cost_chains import Chains, Want
 from irtool.planning.exact import Floats
@@ -94,7 +96,13 @@ def result_of(link: Link) -> object:
         return id(link)
     edge = link.edge
     holder, position = (edge.tie, edge.item) if edge.tie else (edge.consumer, edge.position)
-    return id(holder.inputs[position]), link.source, want_of(link)
+    return id(brought(holder, position)), link.source, want_of(link)
+
+
+def brought(holder: Node, position: int) -> object:
+    """What stands behind an operand: the same object each time one asks."""
+    source = holder.inputs[position]
+    return source.likely if isinstance(source, AmbiguousReference) else source
 
 
 def end_of(ref: Ref) -> tuple[str, int]:

@@ -62,7 +62,7 @@ class OperatorCandidates:
         found = self.tried.get(key)
         if found is None:
             found = self._kept(key, candidates_of(call, context))
-        if current is not None and found.why == "" and index_of(found, current) is None:
+        if current is not None and found.why == "" and current not in found.places:
             more = self.tried.get((key, current, "more"))
             if more is None:
                 own = given_candidate(call, *current, context)

@@ -23,6 +23,7 @@ from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.edges import SILENT, SKIP, Edge, EdgeFinder
 from irtool.sharding.network.graphs import Port, network_of
 from irtool.sharding.network.judged import judge_operators
@@ -103,7 +104,8 @@ class Structure:
 
     ``calls``: operators that have a strategy, with what MindSpore makes of them now (Reshape has
     none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
-    differentiated: their gradient is a constant, which nobody communicates.
+    differentiated: their gradient is a constant, which nobody communicates. ``micro_batches``: how
+    often operators run for one update of the weights.
     """
 
     dump: Dump
@@ -115,6 +117,7 @@ class Structure:
     with_gradient: frozenset[Node]
     differentiates: bool
     losses: frozenset[Node] = frozenset()
+    micro_batches: int = 1
 
     def communicates_back(self, node: Node) -> bool:
         """Whether what an operator sums in the forward pass is communicated in the backward one."""
@@ -156,7 +159,19 @@ class _Symbols:
 
     def __post_init__(self) -> None:
         for node, judged in self.analysis.judged.items():
-            self.analysis.judged[node] = replace(judged, judgement=self._judgement(node, judged))
+            symbol = self._judgement(node, judged)
+            if node in self.analysis.foreign:
+                self._settle(judged.judgement, symbol)
+            self.analysis.judged[node] = replace(judged, judgement=symbol)
+
+    def _settle(self, judgement: Judgement, symbol: Judgement) -> None:
+        """Layouts of another stage's operators are nobody's choice."""
+        pairs = (
+            *zip(symbol.input_layouts, judgement.input_layouts, strict=False),
+            *zip(symbol.output_layouts, judgement.output_layouts, strict=False),
+        )
+        for stands, layout in pairs:
+            self.refs[id(stands)] = Ref(None, layout=layout)
 
     def _judgement(self, node: Node, judged: Judged) -> Judgement:
         size = self.analysis.context.stage_size
@@ -217,7 +232,7 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator
         if not isinstance(port, Node) or primitive(port) in SILENT or port not in analysis.judged:
             continue
         for edge in finder.edges(port):
-            if edge.consumer in analysis.foreign or edge.consumer.is_return:
+            if edge.consumer in analysis.foreign:
                 continue
             link = _link(analysis, symbols, edge, marked)
             if link is not None:
@@ -225,12 +240,9 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator
 
 
 def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]) -> Link | None:
-    consumer = analysis.judged.get(edge.consumer)
     source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
-    if consumer is None or source is None:
-        return None
-    target = symbols.layout(consumer.input_layout(edge.position, edge.item))
-    if target is None or source == target:
+    target = symbols.layout(_wanted(analysis, edge))
+    if source is None or target is None or source == target:
         return None
     holder, position = (edge.consumer, edge.position)
     if edge.tie is not None:
@@ -240,6 +252,14 @@ def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]) 
     dtype = dtypes[0] if dtypes else ""
     gradient = edge.producer in marked
     return Link(edge, source, target, item_bytes(dtype), gradient, is_bool=dtype == "Bool")
+
+
+def _wanted(analysis: Analysis, edge: Edge) -> TensorLayout | None:
+    """How what an edge hands on has to lie; of an evaluation's result the context says it."""
+    if edge.consumer.is_return:
+        return result_layout(analysis, edge.consumer, edge.item)
+    consumer = analysis.judged.get(edge.consumer)
+    return None if consumer is None else consumer.input_layout(edge.position, edge.item)
 
 
 # -- parameters ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
@@ -15,7 +15,9 @@ from irtool.planning.plan_structure import FIXED, Structure, structure_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
+from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import Report
+from irtool.sharding.network.stages import foreign_nodes
 from irtool.sharding.operator import Strategy
 
 
@@ -55,14 +57,31 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
     Raises:
         CannotPlan: nothing in it takes a strategy.
     """
-    plain = plain_dump(dump)
+    foreign = foreign_nodes(network_of(dump), target.stage) if target.stages > 1 else frozenset()
+    plain = plain_dump(dump, foreign)
     twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
     structure = structure_of(plain, target)
     if not structure.calls:
         raise CannotPlan("no operator here takes a strategy")
     report = check(dump, context) if context.is_parallel else None
+    beside = _beside(report, twins, structure)
+    if beside:
+        plain = plain_dump(dump, beside | foreign)
+        twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
+        structure = structure_of(plain, target)
     current = _current(report, twins, structure)
     return Problem(dump, context, report, structure, twins, current)
+
+
+def _beside(
+    report: Report | None, twins: Mapping[Node, Node], structure: Structure
+) -> frozenset[Node]:
+    """Operators that only their strategies show to be parallel: no gradient is taken of them."""
+    return frozenset(
+        item.node
+        for item in (report.operators if report is not None else ())
+        if item.node.in_strategy is not None and twins[item.node] not in structure.calls
+    )
 
 
 def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
@@ -84,17 +103,20 @@ def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
         )
         near = " or ".join(str(n) for n in (*legal, *([more] if more else [])))
         raise CannotPlan(f"{devices} devices: {problem}; {near} would do")
-    return replace(base, devices=devices)
+    # A dump of a pipeline is one stage's: what other stages do is no part of it.
+    return replace(base, devices=devices, rank=context.stage * (devices // context.stages))
 
 
-def plain_dump(dump: Dump) -> Dump:
-    """The dump without the strategies that stand behind statements."""
+def plain_dump(dump: Dump, keep: Set[Node] = frozenset()) -> Dump:
+    """The dump without the strategies that stand behind statements, but for some nodes."""
 
     def item_of(item: Item | Graph) -> Item | Graph:
         if not isinstance(item, Graph):
             return item
         items = tuple(
-            replace(each, strategy=None, graph=None) if isinstance(each, Node) else each
+            replace(each, strategy=each.strategy if each in keep else None, graph=None)
+            if isinstance(each, Node)
+            else each
             for each in item.items
         )
         return replace(item, items=items, dump=None)

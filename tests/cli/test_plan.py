@@ -31,7 +31,7 @@ def test_the_plan_of_a_plan_changes_nothing(
     capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
 ) -> None:
     planned = tmp_path / "step_parallel_begin.ir"
-    context = ("--devices", 8, "--search-mode", "sharding_propagation")
+    context = ("--devices", 8, "--full-batch", "--search-mode", "sharding_propagation")
     mode = ("--parallel-mode", "auto_parallel")
     status, _, _ = run(capsys, samples / BEGIN, *context, *mode, "-f", "ir", "-o", planned)
     assert status == 0
