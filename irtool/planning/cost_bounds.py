@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS
 from irtool.cluster.machine import Machine
 from irtool.planning.group_rates import Rates, rates
 from irtool.planning.layout_bits import LEVELS, Bits, Bools, Floats, Ints
@@ -59,11 +60,9 @@ def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
     size = whole / 2.0 ** _ones(state.held)[:, None]
     before = np.broadcast_to(size, state.gone.shape)
     both = rates(machine, ("AllGather", "ReduceScatter")[:ways], state.first.count)
-    seconds, traffic = _runs(state, state.gone, before, both, "gather")
-    if machine.memory_bandwidth:
-        traffic += _sliced(state, size * 2.0 ** _ones(state.gone))
-        seconds += traffic * (2 * ways / machine.memory_bandwidth)
-    return seconds
+    seconds, copies = _runs(state, state.gone, before, both, "gather", machine)
+    copies += _sliced(state, size * 2.0 ** _ones(state.gone), machine)
+    return seconds + copies * ways
 
 
 def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Machine) -> Floats:
@@ -74,16 +73,13 @@ def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Mach
     new = _ones(state.new)
     both = rates(machine, ("AlltoAll",) * ways, count)
     smallest = size / 2.0**new
-    seconds, _ = _runs(state, exchanged, smallest, both, "exchange")
+    seconds, _ = _runs(state, exchanged, smallest, both, "exchange", machine)
     gathered = state.gone & ~exchanged
     before = size / 2.0 ** (new - _ones(state.blocked(gathered)))
     both = rates(machine, ("AllGather", "ReduceScatter")[:ways], count)
-    found, traffic = _runs(state, gathered, before, both, "any order")
-    seconds += found
-    if machine.memory_bandwidth:
-        traffic += np.where(state.new != 0, smallest, 0.0)
-        seconds += traffic * (2 * ways / machine.memory_bandwidth)
-    return seconds
+    found, copies = _runs(state, gathered, before, both, "any order", machine)
+    copies += np.where(state.new != 0, _copied(smallest, machine), 0.0)
+    return seconds + found + copies * ways
 
 
 @dataclass(slots=True)
@@ -141,8 +137,10 @@ Way: TypeAlias = Literal["gather", "exchange", "any order"]
 """How bits are moved: gathered as the peephole pass orders them, exchanged, or gathered somehow."""
 
 
-def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tuple[Floats, Floats]:
-    """Seconds of moving the bits of a mask axis by axis, and bytes written to memory.
+def _runs(
+    state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way, machine: Machine
+) -> tuple[Floats, Floats]:
+    """Seconds of moving the bits of a mask axis by axis, and of copies on each device.
 
     ``size``: bytes on one device before; gathers multiply them.  Gathers along what is the first
     dimension on a device need no Split and Concat, and merge where they can.  Where it is not sure
@@ -154,7 +152,7 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
     order, lead = first.order, first.lead
     if way == "any order":  # slow links first is the cheapest
         order = np.broadcast_to(np.arange(count - 1, -1, -1), (rows, count))
-    seconds, traffic = np.zeros(mask.shape), np.zeros(mask.shape)
+    seconds, copies = np.zeros(mask.shape), np.zeros(mask.shape)
     low, last = np.zeros(mask.shape, dtype=np.int64), np.full(mask.shape, -2)
     length = np.zeros(mask.shape, dtype=np.int64)
     sure, inside = np.zeros(mask.shape, dtype=np.bool_), np.zeros(mask.shape, dtype=np.bool_)
@@ -187,7 +185,7 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
             if grows:
                 size = np.where(ended, grown, size)
                 if way == "gather":
-                    traffic += np.where(ended & inside, 2 * grown, 0.0)
+                    copies += np.where(ended & inside, 2 * _copied(grown, machine), 0.0)
             length = np.where(ended, 0, length)
         begins = wanted & ~joined
         low = np.where(begins if way != "any order" else wanted, bit, low)
@@ -196,12 +194,12 @@ def _runs(state: _Pairs, mask: Ints, size: Floats, rates: Rates, way: Way) -> tu
         if way == "gather":
             inside = np.where(wanted, ~leads, inside)
         length += wanted
-    return seconds, traffic
+    return seconds, copies
 
 
-def _sliced(state: _Pairs, size: Floats) -> Floats:
-    """Bytes that the slices write; ``size``: bytes on one device before them."""
-    traffic = np.zeros(state.sliced.shape)
+def _sliced(state: _Pairs, size: Floats, machine: Machine) -> Floats:
+    """Seconds of the slices; ``size``: bytes on one device before them."""
+    copies = np.zeros(state.sliced.shape)
     last = np.full(state.sliced.shape, -2)
     pending = np.zeros(state.sliced.shape, dtype=np.bool_)
     second = state.second
@@ -210,11 +208,18 @@ def _sliced(state: _Pairs, size: Floats) -> Floats:
         wanted = ((state.sliced >> bit) & 1).astype(np.bool_)
         joined = wanted & (bit == last - 1) & (((state.cuts >> (bit + 1)) & 1) == 0)
         joined |= wanted & (second.lead[None, :, turn] <= 1)
-        traffic += np.where(wanted & ~joined & pending, size, 0.0)
+        copies += np.where(wanted & ~joined & pending, _copied(size, machine), 0.0)
         size = np.where(wanted, size / 2, size)
         pending |= wanted
         last = np.where(wanted, bit, last)
-    return traffic + np.where(pending, size, 0.0)
+    return copies + np.where(pending, _copied(size, machine), 0.0)
+
+
+def _copied(size: Floats, machine: Machine) -> Floats:
+    """Seconds of an operator that reads and writes so many bytes."""
+    if not machine.memory_bandwidth:
+        return np.full_like(size, LAUNCH_SECONDS)
+    return np.maximum(LAUNCH_SECONDS, size * (2 / machine.memory_bandwidth))
 
 
 def _dimension(place: Ints) -> Ints:

@@ -17,7 +17,12 @@ import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.planning.cost_bounds import Moved, least_between
-from irtool.planning.costs import chain_communications, moved_bytes, seconds_of
+from irtool.planning.costs import (
+    chain_communications,
+    copied_bytes,
+    copy_seconds,
+    seconds_of,
+)
 from irtool.planning.layout_bits import bits_of, common_shape
 from irtool.sharding.checks import group_problem
 from irtool.sharding.judgement import Context
@@ -116,12 +121,10 @@ class Chains:
 def chain_seconds(
     steps: Sequence[RedistributionStep], element: int, machine: Machine, *, gradient: bool
 ) -> float:
-    """Seconds of a chain: its collectives, and the memory that its local operators write."""
+    """Seconds of a chain: its collectives, and the local operators that copy; forward and back."""
     seconds = seconds_of(chain_communications(steps, element, machine, gradient=gradient))
-    if machine.memory_bandwidth:
-        moved = 2 * moved_bytes(steps, element) / machine.memory_bandwidth
-        seconds += moved * (2 if gradient else 1)
-    return seconds
+    copies = sum(copy_seconds(size, machine) for size in copied_bytes(steps, element))
+    return seconds + copies * (2 if gradient else 1)
 
 
 # -- lower bounds --------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ whole tensor ``S``, AlltoAll ``(n - 1) / n`` of the slice.
 
 The backward pass holds the gradient of every operator that the parallel pass inserted: an AllReduce
 for an AllReduce, a ReduceScatter for an AllGather and the other way round, an AlltoAll for an
-AlltoAll (gradients of these primitives as validate dumps show them).  Splits and slices cost none.
+AlltoAll (gradients of these primitives as validate dumps show them).  Splits and slices cost what
+they read and write.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ GRADIENT_OF: Mapping[str, str] = {
     "NeighborExchangeV2": "NeighborExchangeV2",
 }
 """Collectives of the backward pass by those of the forward pass; others have no gradient."""
+
+_NO_COPY = ("Reshape", "TupleGetItem", "MakeTuple")
+"""Operators of a redistribution that only name what is there."""
 
 BACKWARD_WORK = 2
 """Arithmetic of an operator's gradient over that of the operator: two products for one."""
@@ -154,13 +158,31 @@ def chain_communications(
     return found
 
 
-def moved_bytes(steps: Iterable[RedistributionStep], element: int) -> int:
-    """Bytes that local operators of a redistribution write: slices, splits, joins."""
-    return sum(
-        prod(step.output_shape) * (step.count or 1 if step.op == "Split" else 1) * element
-        for step in steps
-        if not step.is_collective and step.op != "Reshape"
-    )
+def copy_seconds(size: int, machine: Machine) -> float:
+    """Seconds of an operator that reads and writes so many bytes and computes nothing."""
+    if not machine.memory_bandwidth:
+        return LAUNCH_SECONDS
+    return max(LAUNCH_SECONDS, 2 * size / machine.memory_bandwidth)
+
+
+def copied_bytes(steps: Iterable[RedistributionStep], element: int) -> list[int]:
+    """Bytes that each local operator of a redistribution writes: slices, splits, joins.
+
+    What an AlltoAll exchanges must lie in one piece for each device, and so does what it receives:
+    MindSpore's backend puts an operator before it, and one after it, that copy the slice into
+    another order (its pass ``all_to_all_unify_mindir``: Transpose, or Split and Concat; the fewest
+    of its versions and modes are counted). Along the leading dimension the order is right already.
+    """
+    found: list[int] = []
+    for step in steps:
+        if step.concat_axis is not None:
+            ends = (step.input_shape, step.axis or 0), (step.output_shape, step.concat_axis)
+            inside = sum(prod(shape[:axis]) > 1 for shape, axis in ends)
+            found += [prod(step.input_shape) * element] * inside
+        elif not step.is_collective and step.op not in _NO_COPY:
+            parts = step.count or 1 if step.op == "Split" else 1
+            found.append(prod(step.output_shape) * parts * element)
+    return found
 
 
 def compute_seconds(
@@ -238,13 +260,14 @@ def gradient_communications(
 
 
 def update_seconds(size: int, states: int, machine: Machine) -> float:
-    """The optimizer's step of a parameter: it reads and writes weight and states.
+    """The optimizer's step of a parameter.
 
-    ``size``: bytes of the stored slice with its gradient; ``states``: bytes of its states.
+    It reads weight, gradient and states, and writes weight and states. ``size``: bytes of the
+    stored slice; ``states``: bytes of its states.
     """
     if not machine.memory_bandwidth:
         return LAUNCH_SECONDS
-    return max(LAUNCH_SECONDS, (2 * size + 2 * states) / machine.memory_bandwidth)
+    return max(LAUNCH_SECONDS, (3 * size + 2 * states) / machine.memory_bandwidth)
 
 
 def seconds_of(items: Iterable[Communication]) -> float:
