@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,18 +14,15 @@ from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.cost import read_begin
 from irtool.cli.memory_inputs import machine_of, size_of
 from irtool.cli.output import Output
-from irtool.cli.plan_algorithm import exact_only
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of, twins
-from irtool.cli.plan_forms import Asked, JobOptions, plan_itself
+from irtool.cli.plan_forms import JOB, Asked, JobOptions, plan_itself
+from irtool.cli.plan_options import not_weighed, refuse_ignored, way_of
+from irtool.cli.plan_request import Request, made
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.sharding.network.context import ParallelContext
-
-if TYPE_CHECKING:
-    from irtool.planning.elastic import ElasticPlan
-    from irtool.planning.stages import StagedPlan
 
 
 class Format(str, Enum):
@@ -119,8 +116,10 @@ def _plan(
                      help="Steps that pay off what is moved and compiled for other devices."),
     ] = None,
     keys: Annotated[
-        Keys, typer.Option(help="With --format strategy: which of MindSpore's files.")
-    ] = Keys.operators,
+        Keys | None,
+        typer.Option(help="With --format strategy: which of MindSpore's files.",
+                     show_default="operators"),
+    ] = None,
     names: Annotated[
         str | None,
         typer.Option(metavar="SAVED.json", help="A strategy file of MindSpore's to check keys by."),
@@ -131,14 +130,20 @@ def _plan(
                      help="Of recursive: MindSpore's rp_matmul_mem_coef."),
     ] = None,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="With --format msjob: what the job is called.")
-    ] = "mindspore-training",
+        str | None,
+        typer.Option(metavar="NAME", help="With --format msjob: what the job is called.",
+                     show_default=JOB.name),
+    ] = None,
     image: Annotated[
-        str, typer.Option(metavar="IMAGE", help="With --format msjob: the image of all pods.")
-    ] = "mindspore-image-name:tag",
+        str | None,
+        typer.Option(metavar="IMAGE", help="With --format msjob: the image of all pods.",
+                     show_default=JOB.image),
+    ] = None,
     command: Annotated[
-        str, typer.Option(metavar="SHELL", help="With --format msjob: what every role runs.")
-    ] = "python train.py",
+        str | None,
+        typer.Option(metavar="SHELL", help="With --format msjob: what every role runs.",
+                     show_default=JOB.command),
+    ] = None,
     servers: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", show_default="1 if parameters live on servers, else 0",
@@ -156,84 +161,45 @@ def _plan(
     Exit status: 0 the dump's strategies are as good; 1 there is something better, or the dump has
     no complete plan; 2 there is no plan. With --format ir, strategy, shard and msjob 0 or 2.
     """
-    if algorithm is not Algorithm.exact:
-        exact_only(
-            algorithm.value, memory=memory, region=region, onto=onto, lost=lost,
-            to_stages=to_stages, optimizer_parallel=optimizer_parallel, recompute=recompute,
-        )  # fmt: skip
-    from irtool.planning.elastic import HORIZON, replan
-    from irtool.planning.imitation import Settings, imitate
-    from irtool.planning.plan import CannotPlan, plan
-    from irtool.planning.stages import staged_plan
+    from irtool.planning.elastic import HORIZON
+    from irtool.planning.plan import CannotPlan
     from irtool.render.plan import PlanView, plan_document, plan_object
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
     dump = read_begin(file)
-    resolved = context_of(file, context, configuration)
-    chosen = machine_of(machine, context)
+    resolved = context_of(file, context, configuration).context
     pinned, outs = pins_of(dump, pin or [])
+    given: dict[str, object] = {
+        "--to": to, "--memory": memory, "--to-stages": to_stages, "--micro-batches": micro_batches,
+        "--optimizer-parallel": optimizer_parallel, "--recompute": recompute, "--pin": pinned,
+        "--pin … -> …": outs, "--keep-configured": keep_configured, "--region": region,
+        "--onto": onto, "--lost": lost, "--horizon": horizon, "--keys": keys and keys.value,
+        "--names": names, "--matmul-mem-coef": row_coefficient, "--name": name, "--image": image,
+        "--command": command, "--servers": servers, "--limit": limit,
+    }  # fmt: skip
+    way = way_of(algorithm.value, given, dump, resolved)
+    refuse_ignored(way, format.value, given)
+    if said := not_weighed(way, given, dump, resolved):
+        note(said)
     wanted = nodes_like(dump, "--region", region)
-    if names is not None and format is not Format.strategy:
-        raise Failure("goes with --format strategy alone", "--names")
     limits = None if memory is None else size_of(memory, "--memory")
-    ranks = ranks_of(lost, "--lost")
-    steps = horizon_of(horizon, HORIZON)
-    elastic: ElasticPlan | None = None
-    staged: StagedPlan | None = None
+    request = Request(
+        way, dump, resolved, machine_of(machine, context), to, limits, pinned, outs,
+        keep_configured, wanted, _old(onto, context, configuration),
+        optimizer_parallel is not None, recompute is not None, ranks_of(lost, "--lost"),
+        horizon_of(horizon, HORIZON), to_stages or 1, micro_batches, row_coefficient,
+    )  # fmt: skip
     try:
-        if algorithm is not Algorithm.exact:
-            found = imitate(
-                dump, resolved.context, chosen, algorithm.value, devices=to, pinned=pinned,
-                keep_configured=keep_configured, settings=Settings.given(row_coefficient),
-            )  # fmt: skip
-        elif to_stages is not None:
-            _alone(
-                "--to-stages",
-                [lost, wanted, onto, keep_configured or None, pinned or None, optimizer_parallel,
-                 recompute],
-            )  # fmt: skip
-            staged = staged_plan(
-                dump, resolved.context, chosen, to_stages, devices=to,
-                micro_batches=micro_batches, memory_limit=limits,
-            )  # fmt: skip
-            found = staged.inner
-        elif _is_elastic(
-            dump,
-            resolved.context,
-            ranks,
-            to,
-            [wanted, onto, keep_configured or None, optimizer_parallel, recompute],
-        ):
-            given = {node: (rows, outs.get(node)) for node, rows in pinned.items()}
-            elastic = replan(
-                dump, resolved.context, chosen, lost=ranks, to=to, horizon=steps,
-                memory_limit=limits, pinned=given,
-            )  # fmt: skip
-            found = next(iter(elastic.plans.values()))
-        else:
-            found = plan(
-                dump,
-                resolved.context,
-                chosen,
-                devices=to,
-                pinned=pinned,
-                pinned_outputs=outs,
-                keep_configured=keep_configured,
-                region=wanted,
-                onto=_old(onto, context, configuration),
-                memory_limit=limits,
-                decide_optimizer=optimizer_parallel is not None,
-                decide_recompute=recompute is not None,
-            )
+        found, elastic, staged = made(request)
     except CannotPlan as error:
         raise Failure(str(error), path) from None
     for text in found.notes:
         note(text)
     region_nodes = twins(dump, found.dump, wanted)
-    job = JobOptions(name, image, command, servers)
-    asked = Asked(keys.value, names, region_nodes, job, staged)
+    job = JobOptions(name or JOB.name, image or JOB.image, command or JOB.command, servers)
+    asked = Asked((keys or Keys.operators).value, names, region_nodes, job, staged)
     output = Output(output_file)
     view = PlanView(found, file.path, limit, elastic, staged)
     if format is Format.json:
@@ -258,36 +224,6 @@ def _plan(
 
 
 command = context_command("plan", _plan)
-
-
-def _alone(option: str, others: list[object]) -> None:
-    """Refuse an option together with others."""
-    if any(other is not None for other in others):
-        raise Failure(
-            "goes with none of --lost, --region, --onto, --keep-configured, --pin, "
-            "--optimizer-parallel, --recompute",
-            option,
-        )
-
-
-def _is_elastic(
-    dump: Dump,
-    context: ParallelContext,
-    lost: tuple[int, ...],
-    to: int | None,
-    others: list[object],
-) -> bool:
-    """Whether a run goes on with other devices, so that what it holds counts."""
-    if lost and any(other is not None for other in others):
-        raise Failure(
-            "goes with no --region, --onto, --keep-configured, --optimizer-parallel, --recompute",
-            "--lost",
-        )
-    if lost:
-        return True
-    if to is None or to == context.devices or any(other is not None for other in others):
-        return False
-    return context.is_parallel and any(node.in_strategy is not None for node in dump.nodes())
 
 
 def _old(

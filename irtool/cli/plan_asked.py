@@ -73,7 +73,9 @@ def _strategy(text: str) -> Strategy:
     if rows is None or not all(
         isinstance(n, int) and not isinstance(n, bool) and n > 0 for row in rows for n in row
     ):
-        raise Failure(f"{text} is no strategy", "--pin", hint="a tuple of tuples: ((8, 1), (1, 1))")
+        raise Failure(
+            f"{text.strip()} is no strategy", "--pin", hint="a tuple of tuples: ((8, 1), (1, 1))"
+        )
     return rows
 
 

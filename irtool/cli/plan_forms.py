@@ -29,6 +29,10 @@ class JobOptions:
     servers: int | None
 
 
+JOB = JobOptions("mindspore-training", "mindspore-image-name:tag", "python train.py", None)
+"""Of a job that nobody says anything of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the command line says of a form; ``region``: nodes of the plan's dump."""

@@ -57,7 +57,9 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
     Raises:
         CannotPlan: nothing in it takes a strategy.
     """
-    foreign = foreign_nodes(network_of(dump), target.stage) if target.stages > 1 else frozenset()
+    foreign: Set[Node] = frozenset()
+    if target.stages > 1:
+        foreign = foreign_nodes(network_of(dump), target.stage)
     plain = plain_dump(dump, foreign)
     twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
     structure = structure_of(plain, target)

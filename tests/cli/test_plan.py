@@ -79,12 +79,13 @@ def test_names_of_another_network_are_declined(
         (("--algorithm", "recursive", "--memory", "1GiB"), "knows nothing like it"),
         (("--algorithm", "recursive", "--to-stages", "2"), "knows nothing like it"),
         (("--algorithm", "propagation", "--recompute", "auto"), "knows nothing like it"),
-        (("--to-stages", "2", "--optimizer-parallel", "auto"), "goes with none of"),
+        (("--to-stages", "2", "--optimizer-parallel", "auto"), "does not go with --to-stages"),
         (("--to", "10000"), "from 1 to 4096"),
         (("--algorithm", "recursive", "--to", "24"), "16 or 32 would do"),
         (("--pin", "op == 1 2=((1,),)"), "--pin"),
         (("--pin", 'op == "MatMul"'), "no strategy"),
         (("--pin", 'op == "MatMul"=((0, 1),)'), "is no strategy"),
+        (("--pin", 'op == "MatMul"=((8, 1), (1, 1)) -> x'), " x is no strategy"),
         (("--memory", "lots"), "is no size"),
         (("--memory", "1KiB"), "at least"),
         (("--to", "12"), "would do"),
@@ -161,13 +162,57 @@ def test_a_region_says_what_its_border_costs(
     assert border["step_seconds"] > 0
 
 
-def test_lost_ranks_and_a_region_are_refused_together(
+def test_what_is_not_weighed_is_said(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, _, err = run(capsys, samples / LOOP, "--to", 16, "--keep-configured")
+    assert status == 1
+    assert "with --keep-configured it is not weighed what has to be moved for 16 devices" in err
+
+
+# -- options that would be ignored -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "says"),
+    [
+        ("--horizon 5", "--horizon", "--lost, or --to"),
+        ("--horizon 5 --to 8", "--horizon", "--lost, or --to"),
+        ("--horizon 5 --to 16 --keep-configured", "--horizon", "without --keep-configured"),
+        ("--micro-batches 4", "--micro-batches", "--to-stages"),
+        ("--matmul-mem-coef 2", "--matmul-mem-coef", "--algorithm recursive"),
+        ("--matmul-mem-coef 2 --algorithm propagation", "--matmul-mem-coef", "does not go with"),
+        ("--lost 3 --algorithm recursive", "--lost", "knows nothing like it"),
+        ("--lost 3 --region line==63", "--region", "does not go with --lost"),
+        ("--lost 3 --recompute auto", "--recompute", "does not go with --lost"),
+        ("--to-stages 2 --keep-configured", "--keep-configured", "does not go with --to-stages"),
+        ("--to-stages 2 --lost 3", "--lost", "does not go with --to-stages"),
+        ("--keys parameters", "--keys", "--format strategy"),
+        ("--names saved.json", "--names", "--format strategy"),
+        ("--names x.json --keys parameters -f strategy", "--names", "--keys operators"),
+        ("--name job", "--name", "--format msjob"),
+        ("--image lab:1", "--image", "--format msjob"),
+        ("--command ls -f shard", "--command", "--format msjob"),
+        ("--servers 0 -f json", "--servers", "--format msjob"),
+        ("--limit 3 -f ir", "--limit", "--format table"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    capsys: pytest.CaptureFixture[str], samples: Path, arguments: str, option: str, says: str
+) -> None:
+    status, out, err = run(capsys, samples / LOOP, *arguments.split())
+    assert status == 2
+    assert not out
+    assert err.startswith(f"{option}: error")
+    assert says in err
+
+
+def test_an_output_strategy_is_nothing_that_mindspores_searches_know(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
-    arguments = ("--lost", "3", "--region", 'op == "ReLU"')
-    status, _, err = run(capsys, samples / LOOP, *arguments)
+    pin = ("--pin", 'op == "MatMul"=((1, 8), (1, 8)) -> ((8, 1),)', "--algorithm", "recursive")
+    status, out, err = run(capsys, samples / LOOP, *pin)
     assert status == 2
-    assert "--region" in err
+    assert not out
+    assert "MindSpore's recursive search knows nothing like it" in err
 
 
 # -- Python and Kubernetes -------------------------------------------------------------------------
@@ -197,11 +242,3 @@ def test_a_job_must_have_a_name_that_kubernetes_takes(
     assert status == 2
     assert not out
     assert "--name" in err
-
-
-def test_names_without_a_strategy_file_are_refused(
-    capsys: pytest.CaptureFixture[str], samples: Path
-) -> None:
-    status, _, err = run(capsys, samples / LOOP, "--names", "saved.json")
-    assert status == 2
-    assert "--format strategy" in err
