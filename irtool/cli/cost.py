@@ -63,6 +63,9 @@ def _cost(
     from irtool.planning.plan_structure import structure_of
     from irtool.render.cost import CostView, cost_document, cost_object
 
+    if limit is not None and format is not Format.table:
+        message = f"goes with --format table, not with {format.value}"
+        raise Failure(message, "--limit", hint="--format table")
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
@@ -76,8 +79,8 @@ def _cost(
     found = step_cost(structure_of(dump, resolved.context), report, chosen)
     view = CostView(found, report, file.path, limit)
     if resolved.context.stages > 1 and os.path.isdir(path):
-        view = _slowest(path, resolved.context, chosen, graph, view)
-        found = view.cost
+        view, dump = _slowest(path, resolved.context, chosen, graph, (view, dump))
+        found, report = view.cost, view.report
     output = Output(output_file)
     if format is Format.json:
         output.write(json_text(cost_object(view)) + "\n")
@@ -97,27 +100,33 @@ command = context_command("cost", _cost)
 
 
 def _slowest(
-    path: str, context: ParallelContext, machine: Machine, graph: int | None, view: CostView
-) -> CostView:
-    """The slowest stage of those that left a begin dump, with all of them."""
+    path: str,
+    context: ParallelContext,
+    machine: Machine,
+    graph: int | None,
+    read: tuple[CostView, Dump],
+) -> tuple[CostView, Dump]:
+    """The slowest stage of those that left a begin dump, with all of them, and its dump.
+
+    ``read``: what was read first, for a folder with one stage.
+    """
     from irtool.cli.recover_inputs import begins_of
     from irtool.planning.cost_report import step_cost
     from irtool.planning.plan_structure import structure_of
     from irtool.render.cost import CostView
 
-    made: list[tuple[float, int, CostView]] = []
+    made: list[tuple[float, int, CostView, Dump]] = []
     for stage, dump in begins_of(path, context, graph).items():
         own = replace(context, rank=stage * context.stage_size)
         report = check(dump, own)
         if report.operators:
             cost = step_cost(structure_of(dump, own), report, machine)
-            title = f"{path}, stage {stage}"
-            made.append((cost.seconds, stage, CostView(cost, report, title, view.limit)))
+            made.append((cost.seconds, stage, CostView(cost, report, path, read[0].limit), dump))
     made.sort(key=lambda each: (-each[0], each[1]))
     if len(made) < 2:
-        return view
-    stages = tuple((stage, each.cost) for _, stage, each in made)
-    return replace(made[0][2], stages=stages)
+        return read
+    stages = tuple((stage, each.cost) for _, stage, each, _ in made)
+    return replace(made[0][2], stages=stages), made[0][3]
 
 
 def read_begin(file: InputFile) -> Dump:

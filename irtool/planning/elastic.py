@@ -25,7 +25,14 @@ from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.cost_tables import CannotPlan, Given
 from irtool.planning.device_counts import device_count_problem, legal_counts
-from irtool.planning.elastic_target import Choices, Point, Target, fetch_bandwidth, target_of
+from irtool.planning.elastic_target import (
+    Choices,
+    Point,
+    Target,
+    best_over,
+    fetch_bandwidth,
+    target_of,
+)
 from irtool.planning.holdings import StageDumps, holdings, stages_of
 from irtool.planning.plan import Plan
 from irtool.planning.problem import planned_context
@@ -71,6 +78,18 @@ class ElasticPlan(Shown):
     def point(self) -> Point:
         """The chosen one."""
         return self.points[self.chosen]
+
+    @property
+    def best_over(self) -> tuple[tuple[float, float] | None, ...]:
+        """By point for which horizons it is the cheapest; None: for none."""
+        return best_over(self.points, self.bandwidth)
+
+    @property
+    def best_with_more(self) -> Point | None:
+        """The cheapest one over the horizon with more devices than the chosen one."""
+        more = [point for point in self.points if point.devices > self.point.devices]
+        seconds = {point: point.seconds_over(self.horizon, self.bandwidth) for point in more}
+        return min(more, key=seconds.__getitem__, default=None)
 
 
 def replan(

@@ -68,6 +68,24 @@ class Point:
         return close and mine != theirs
 
 
+def best_over(points: Sequence[Point], bandwidth: float) -> tuple[tuple[float, float] | None, ...]:
+    """For which horizons, from 1 to endless, each point is the cheapest; None: for none."""
+    ways = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
+    found: list[tuple[float, float] | None] = []
+    for at, (step, before) in enumerate(ways):
+        least, most = 1.0, inf
+        for other, (its_step, its_before) in enumerate(ways):
+            if its_step == step:
+                beaten = (its_before, other) < (before, at)
+                most = 0.0 if beaten else most
+            elif its_step > step:
+                least = max(least, (before - its_before) / (its_step - step))
+            else:
+                most = min(most, (its_before - before) / (step - its_step))
+        found.append((least, most) if least < most else None)
+    return tuple(found)
+
+
 @dataclass(frozen=True, eq=False)
 class Stage:
     """What one stage is searched with; ``fitted``: the old strategies, for these devices."""

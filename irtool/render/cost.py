@@ -46,6 +46,11 @@ class CostView:
     limit: int | None = None
     stages: tuple[tuple[int, StepCost], ...] = ()
 
+    @property
+    def stage(self) -> int | None:
+        """Whose cost it is, where it is that of one of several stages."""
+        return self.stages[0][0] if self.stages else None
+
 
 def seconds_text(seconds: float) -> str:
     """``1.25 ms``."""
@@ -80,7 +85,8 @@ def lever_of(item: CostItem) -> str:
 def cost_document(view: CostView) -> Document:
     """The answer, shares, and the dearest parts."""
     cost = view.cost
-    document = Document([Heading(f"{view.path}: {answer_text(view)}"), Facts(_facts(view))])
+    title = view.path if view.stage is None else f"{view.path}, stage {view.stage}"
+    document = Document([Heading(f"{title}: {answer_text(view)}"), Facts(_facts(view))])
     if view.stages:
         document.add(stages_table(view))
     document.add(shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
@@ -122,7 +128,7 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
     ]
     if cost.operations:
         facts.append(("arithmetic", f"{count_text(cost.operations)}FLOP a device and step"))
-    communicated = sum(seconds for cause, seconds in cost.shares.items() if cause in EXPOSED)
+    communicated = sum(cost.by_link.values())
     if communicated:
         exposed = f"{seconds_text(communicated)} if nothing is hidden"
         if hidden:
@@ -151,14 +157,10 @@ def pipeline_text(stages: int) -> str:
 
 def count_text(number: float) -> str:
     """``1.25 T``."""
-    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
+    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= scale:
             return f"{number / scale:.3g} {unit}"
     return f"{number:.0f} "
-
-
-EXPOSED = ("operator collectives", "redistribution", "gradients", "optimizer parallel")
-"""Causes that communicate."""
 
 
 def shares_table(cost: StepCost) -> Table:
@@ -260,6 +262,7 @@ def cost_object(view: CostView) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "path": view.path,
+        "stage": view.stage,
         "algorithm": None,
         "devices": view.report.devices,
         "accepted": view.report.accepted,

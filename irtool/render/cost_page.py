@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
@@ -25,7 +26,7 @@ def cost_page(view: CostView, dump: Dump) -> Page:
         dump: the dump of that report.
     """
     tone: Tone = "bad" if view.report.accepted is False else "plain"
-    document = cost_document(CostView(view.cost, view.report, view.path, 0))
+    document = cost_document(replace(view, limit=0))
     sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
     marks = _marks(view.cost)
     sections = with_node_links(sections, list(marks))
@@ -36,7 +37,8 @@ def cost_page(view: CostView, dump: Dump) -> Page:
         PictureSection("A step", bars(causes, "seconds"), "Time of a step by cause"),
         GraphSection("Cost in the graph", graph_data(dump, view.report, [overlay])),
     ]
-    return Page(f"cost: {view.path}", Answer(answer_text(view), tone), sections)
+    title = view.path if view.stage is None else f"{view.path}, stage {view.stage}"
+    return Page(f"cost: {title}", Answer(answer_text(view), tone), sections)
 
 
 def _marks(cost: StepCost) -> dict[Node, Mark]:

@@ -58,12 +58,12 @@ class PlanView:
 def plan_document(view: PlanView) -> Document:
     """The answer, cost by cause, what changes."""
     plan = view.plan
-    document = Document([Heading(f"{view.path}: {_answer(view)}"), Facts(_facts(view))])
+    document = Document([Heading(f"{view.path}: {view_text(view)}"), Facts(_facts(view))])
     if view.elastic is not None:
         document.add(points_table(view.elastic))
     if view.staged is not None:
         document.add(stages_table(view.staged))
-    document.add(costs_table(plan), changes_table(view))
+    document.add(costs_table(view), changes_table(view))
     if plan.onto is not None and (table := not_kept_table(plan.onto, view.limit)) is not None:
         document.add(table)
     if plan.border is not None:
@@ -73,14 +73,25 @@ def plan_document(view: PlanView) -> Document:
     return document
 
 
-def _answer(view: PlanView) -> str:
+def view_text(view: PlanView) -> str:
+    """The answer in one line."""
     staged = view.staged
+    if view.elastic is not None:
+        return _elastic_text(view.plan)
     if staged is None:
         return answer_text(view.plan)
     inside = "inside of a stage the optimum of the model"
     if staged.replanned:
         inside = f"{len(staged.replanned)} of them planned anew to fit into the memory"
     return f"{seconds_text(staged.seconds)} a step in {len(staged.stages)} stages; {inside}"
+
+
+def _elastic_text(plan: Plan) -> str:
+    """What ran before ran on other devices: its strategies, fitted to these, are what to beat."""
+    text = f"{seconds_text(plan.after.seconds)} a step on {plan.context.devices} devices"
+    if plan.before is not None:
+        text += f", with the old strategies fitted to them {seconds_text(plan.before.seconds)}"
+    return text
 
 
 def answer_text(plan: Plan) -> str:
@@ -148,9 +159,9 @@ def _devices(view: PlanView) -> list[tuple[str, str]]:
     return [("devices", str(view.plan.context.devices))]
 
 
-def costs_table(plan: Plan) -> Table:
+def costs_table(view: PlanView) -> Table:
     """Seconds by cause, before and after; and bytes."""
-    before, after = plan.before, plan.after
+    before, after = view.plan.before, view.plan.after
     rows: list[list[str | int | None]] = [
         [
             cause,
@@ -177,7 +188,8 @@ def costs_table(plan: Plan) -> Table:
             bytes_text(after.memory.total),
         ]
     )
-    columns = [text_column("cost"), number_column("before"), number_column("after")]
+    name = "before" if view.elastic is None else "old ones, fitted"
+    columns = [text_column("cost"), number_column(name), number_column("after")]
     return Table("Cost by cause", columns, rows)
 
 

@@ -7,6 +7,7 @@ from math import isinf
 from irtool.planning.border import Border, Share
 from irtool.planning.decisions import Decisions
 from irtool.planning.elastic import ElasticPlan
+from irtool.planning.elastic_target import Point
 from irtool.planning.elastic_way import COMPILE_SECONDS
 from irtool.planning.onto import Onto
 from irtool.render.cost import place_text, seconds_text
@@ -23,6 +24,9 @@ def elastic_facts(found: ElasticPlan) -> list[tuple[str, str]]:
         facts.append(("lost ranks", ranks_text(found.lost)))
     point = found.point
     facts.append(("devices", f"{point.devices}: {found.why}"))
+    more = found.best_with_more
+    if more is not None:
+        facts.append(("not more", _against(found, more)))
     near = ", ".join(map(str, found.legal[:6])) + (", …" if len(found.legal) > 6 else "")
     facts.append(("legal", near))
     paid = f"bytes at {found.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
@@ -30,10 +34,29 @@ def elastic_facts(found: ElasticPlan) -> list[tuple[str, str]]:
     return facts
 
 
+def _against(found: ElasticPlan, other: Point) -> str:
+    """Why a plan with more devices was not chosen."""
+    if isinf(found.horizon):
+        mine, theirs = found.point.seconds, other.seconds
+        return f"a step takes {seconds_text(mine)}; with {other.devices} {seconds_text(theirs)}"
+    mine, theirs = (_all_seconds(found, each) for each in (found.point, other))
+    return (
+        f"{horizon_text(found.horizon)} and the way there take {seconds_text(mine)}; with "
+        f"{other.devices} devices {seconds_text(theirs)}"
+    )
+
+
+def _all_seconds(found: ElasticPlan, point: Point) -> float:
+    """Of the horizon's steps, and until they begin."""
+    return point.seconds_over(found.horizon, found.bandwidth) * found.horizon
+
+
 def points_table(found: ElasticPlan) -> Table:
     """What there was to choose from."""
+    endless = isinf(found.horizon)
     rows: list[list[str | int | None]] = []
-    for at, point in enumerate(found.points):
+    for at, (point, best) in enumerate(zip(found.points, found.best_over, strict=True)):
+        whole = [] if endless else [seconds_text(_all_seconds(found, point))]
         rows.append(
             [
                 "chosen" if at == found.chosen else "",
@@ -43,21 +66,38 @@ def points_table(found: ElasticPlan) -> Table:
                 bytes_text(point.fetched_bytes),
                 point.recompiled,
                 point.changed,
-                horizon_text(point.horizon),
+                seconds_text(point.seconds_before(found.bandwidth)),
+                *whole,
+                _range_text(best),
             ]
         )
     columns = [
         text_column(""), number_column("devices"), number_column("a step"),
         number_column("fetched by a device"), number_column("by all"),
-        number_column("slices change"), number_column("strategies change"),
-        text_column("best over"),
+        number_column("slices change"), number_column("forms change"),
+        number_column("until it runs"),
+        *([] if endless else [number_column(f"with {horizon_text(found.horizon)}")]),
+        text_column("cheapest for"),
     ]  # fmt: skip
-    return Table("A faster step against bytes to move and operators to compile", columns, rows)
+    title = "A faster step against bytes to move and operators (whose slices change) to compile"
+    return Table(title, columns, rows)
+
+
+def _range_text(horizons: tuple[float, float] | None) -> str:
+    """``120 to 3,400 steps``."""
+    if horizons is None:
+        return "no number of steps"
+    least, most = horizons
+    if isinf(most):
+        return f"{least:,.0f} steps and more" if least > 1 else "any number of steps"
+    return f"{least:,.0f} to {most:,.0f} steps"
 
 
 def horizon_text(horizon: float) -> str:
     """``10,000 steps``."""
-    return "endless steps" if isinf(horizon) else f"{horizon:,.0f} steps"
+    if isinf(horizon):
+        return "endless steps"
+    return f"{horizon:,.0f} step{'s' if horizon != 1 else ''}"
 
 
 def elastic_object(found: ElasticPlan) -> dict[str, object]:
@@ -79,11 +119,17 @@ def elastic_object(found: ElasticPlan) -> dict[str, object]:
                 "fetched_bytes": point.fetched_bytes,
                 "slices_changed": point.recompiled,
                 "strategies_changed": point.changed,
+                "seconds_before": point.seconds_before(found.bandwidth),
                 "horizon": None if isinf(point.horizon) else point.horizon,
+                "cheapest_for": None if best is None else [best[0], _finite(best[1])],
             }
-            for point in found.points
+            for point, best in zip(found.points, found.best_over, strict=True)
         ],
     }
+
+
+def _finite(number: float) -> float | None:
+    return None if isinf(number) else number
 
 
 # -- decisions beside strategies -----------------------------------------------------------------

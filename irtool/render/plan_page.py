@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from irtool.planning.costs import CAUSES
 from irtool.planning.plan import Plan
 from irtool.render.page.charts import bars
@@ -9,7 +11,7 @@ from irtool.render.page.document import document_sections, with_node_links
 from irtool.render.page.graph_data import graph_data
 from irtool.render.page.page import Answer, GraphSection, Page, PictureSection, Section, Tone
 from irtool.render.picture.overlay import Mark, Overlay
-from irtool.render.plan import PlanView, answer_text, plan_document, strategy_text
+from irtool.render.plan import PlanView, plan_document, strategy_text, view_text
 from irtool.render.tables import Document
 from irtool.render.text import shortened
 
@@ -20,16 +22,18 @@ def plan_page(view: PlanView) -> Page:
     """An html page with everything."""
     plan = view.plan
     tone: Tone = "good" if plan.report.accepted else "unknown"
-    document = plan_document(PlanView(plan, view.path, 0, view.elastic))
+    document = plan_document(replace(view, limit=0))
     sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
     sections = with_node_links(sections, [item.node for item in plan.operators])
-    sections += [_costs(plan), _graph(plan)]
-    return Page(f"plan: {view.path}", Answer(answer_text(plan), tone, list(plan.notes)), sections)
+    sections += [_costs(view), _graph(plan)]
+    return Page(f"plan: {view.path}", Answer(view_text(view), tone, list(plan.notes)), sections)
 
 
-def _costs(plan: Plan) -> PictureSection:
+def _costs(view: PlanView) -> PictureSection:
     """A step before and after, by cause."""
-    sides = [("before", plan.before), ("after", plan.after)]
+    plan = view.plan
+    before = "before" if view.elastic is None else "old, fitted"
+    sides = [(before, plan.before), ("after", plan.after)]
     rows = [
         (name, [cost.shares.get(cause, 0.0) for cause in CAUSES])
         for name, cost in sides

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from irtool.cli.main import main
+from irtool.ir.dump import Dump
+from irtool.render.cost import CostView, seconds_text
+from irtool.render.cost_page import cost_page
+from irtool.render.page.page import Page
 
 BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
 
@@ -55,6 +59,43 @@ def test_of_a_pipeline_the_slowest_stage_is_shown(
     assert len(seconds) == 2
     assert seconds == sorted(seconds, reverse=True)
     assert found["cost"]["before"] == seconds[0]
+    assert found["stage"] == found["stages"][0]["stage"]
+    assert found["path"] == str(samples / "pipeline_run")
+
+
+def test_the_page_of_a_pipeline_shows_the_graph_of_the_slowest_stage(
+    capsys: pytest.CaptureFixture[str], samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[CostView, Dump]] = []
+
+    def spy(view: CostView, dump: Dump) -> Page:
+        shown.append((view, dump))
+        return cost_page(view, dump)
+
+    monkeypatch.setattr("irtool.render.cost_page.cost_page", spy)
+    _, page, _ = run(capsys, samples / "pipeline_run", "-f", "html")
+    assert "pipeline_run, stage 1" in page
+    ((view, dump),) = shown
+    assert {item.node for item in view.cost.items if item.node is not None} <= set(dump.nodes())
+
+
+def test_communication_is_what_the_links_carry(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    """Slices that a redistribution cuts from what is there are none of it."""
+    _, text, _ = run(capsys, samples / BEGIN, "--devices", 8)
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "-f", "json")
+    seconds = sum(json.loads(out)["links"].values())
+    assert f"communication  {seconds_text(seconds)} if nothing is hidden" in text
+
+
+def test_a_limit_of_rows_goes_with_tables(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, out, err = run(capsys, samples / BEGIN, "--devices", 8, "-f", "json", "--limit", 3)
+    assert status == 2
+    assert not out
+    assert err.startswith("--limit: error")
 
 
 def test_a_refused_network_is_priced_and_said_to_be(

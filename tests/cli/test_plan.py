@@ -124,6 +124,25 @@ def test_lost_ranks_lead_to_a_list_of_plans(
     assert "of 6 devices that are left, 4 can be used" in out
     assert "chosen" in out
     assert "fetched by a device" in out
+    assert "with 10,000 steps" in out
+    assert "with the old strategies fitted to them" in out
+
+
+def test_fewer_devices_than_there_are_left_are_justified(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "--lost", "3", "-f", "json")
+    elastic = json.loads(out)["elastic"]
+    chosen = elastic["points"][elastic["chosen"]]
+    total = {
+        at: 10_000 * point["seconds"] + point["seconds_before"]
+        for at, point in enumerate(elastic["points"])
+    }
+    assert min(total, key=total.__getitem__) == elastic["chosen"]
+    assert chosen["cheapest_for"][0] <= 10_000
+    assert chosen["cheapest_for"][1] is None or chosen["cheapest_for"][1] >= 10_000
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8, "--lost", "3")
+    assert ("not more" in out) == (chosen["devices"] < max(elastic["legal"]))
 
 
 def test_a_rank_that_does_not_exist_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -49,6 +50,23 @@ def test_survivors_keep_their_order(halved: ElasticPlan) -> None:
 def test_no_plan_of_the_list_beats_another_one(halved: ElasticPlan) -> None:
     finite = [point for point in halved.points if point.horizon < inf]
     assert not any(other.beats(point) for point in finite for other in halved.points)
+
+
+@pytest.mark.parametrize("horizon", [1.0, 50.0, 3e3, 1e4, 2e5, 1e9])
+def test_the_cheapest_over_a_horizon_is_the_one_whose_range_holds_it(
+    halved: ElasticPlan, horizon: float
+) -> None:
+    costs = [point.seconds_over(horizon, halved.bandwidth) for point in halved.points]
+    inside = [best is not None and best[0] <= horizon <= best[1] for best in halved.best_over]
+    assert inside[costs.index(min(costs))]
+    assert sum(inside) <= 2  # two where one range ends and the next begins
+
+
+def test_ranges_of_horizons_cover_all_of_them_once(halved: ElasticPlan) -> None:
+    ranges = sorted(best for best in halved.best_over if best is not None)
+    assert ranges[0][0] == 1
+    assert ranges[-1][1] == inf
+    assert all(one[1] == pytest.approx(two[0]) for one, two in pairwise(ranges))
 
 
 def test_an_endless_horizon_gives_the_optimum(begin: Dump) -> None:
