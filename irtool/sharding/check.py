@@ -23,6 +23,7 @@ from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.noted_sizes import check_noted_sizes
 from irtool.sharding.network.propagated import propagate_layouts
 from irtool.sharding.network.report import (
     CheckFinding,
@@ -67,6 +68,7 @@ def check(dump: Dump, context: ParallelContext) -> Report:
     check_users(analysis)
     parameters = weights(analysis)
     redistributions = redistribute(analysis)
+    check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
     return Report(
         accepted=_accepted(analysis),

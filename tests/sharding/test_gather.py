@@ -171,3 +171,62 @@ def test_an_index_along_the_first_dimension_is_whole_by_default() -> None:
     assert judged(along, None).strategy == ((1, 1), (1, 1))
     across = call("GatherD", [16, 32], 1, [16, 32], out=[16, 32])
     assert judged(across, None).strategy == ((8, 1), (8, 1))
+
+
+# what MindSpore 2.7.0 lists in its refusals, for every mode
+@pytest.mark.parametrize(
+    ("axis", "batch", "strategy", "allowed"),
+    [
+        (0, 0, ((8, 1), (1, 1)), {(1, 1, 1), (8, 1, 1)}),
+        (0, 0, ((2, 4), (1, 1)), {(1, 1, 4), (2, 1, 4)}),
+        (0, 0, ((4, 1), (2, 1)), {(2, 1, 1), (8, 1, 1)}),
+        (0, 0, ((2, 1), (2, 2)), {(2, 2, 1), (4, 2, 1)}),
+        (0, 0, ((1, 4), (2, 1)), {(2, 1, 4)}),
+        (1, 0, ((8, 1), (1, 1)), {(1, 1, 1)}),  # the table's columns only, whatever the axis
+        (1, 0, ((2, 1), (2, 2)), {(2, 2, 1)}),
+        (1, 0, ((1, 8), (1, 1)), {(1, 1, 8)}),
+    ],
+)
+def test_an_output_strategy_is_one_of_two(
+    axis: int, batch: int, strategy: Strategy, allowed: set[tuple[int, ...]]
+) -> None:
+    what = call("Gather", [64, 64], [64, 64], axis, batch, out=[64, 64, 64])
+    tried = [(a, b, c) for a in (1, 2, 4, 8) for b in (1, 2) for c in (1, 4, 8)]
+    legal = {out for out in tried if judged(what, strategy, out_strategy=(out,)).verdict == "legal"}
+    assert legal == allowed
+
+
+def test_an_output_strategy_goes_with_batch_dimensions_along_axis_0_only() -> None:
+    what = call("Gather", [8, 16, 8], [8, 4], 1, 1, out=[8, 4, 8])
+    illegal = judged(what, ((2, 1, 2), (2, 2)), out_strategy=((2, 2, 2),))
+    assert reason(illegal) == ("out-strategy", "gather_info.cc:CheckOutputStrategy")
+
+
+def test_rows_scattered_behind_two_split_dimensions_of_indices() -> None:
+    scattered = judged(ROWS, ((2, 1), (2, 2)), out_strategy=((4, 2, 1),))
+    assert collectives(scattered) == [("ReduceScatter", "sum", (0, 1))]
+    assert scattered.output_layouts[0].device_matrix == (4, 2)
+    assert scattered.output_slices == ((16, 32, 64),)
+
+
+def test_a_table_split_both_ways_goes_with_one_dimension_of_indices() -> None:
+    what = call("Gather", [64, 32], [16], 0, 0, out=[16, 32])
+    legal = judged(what, ((2, 2), (2,)))
+    assert (legal.device_matrix, legal.output_maps) == ((2, 2, 2), ((2, 0),))
+    assert collectives(legal) == [("AllReduce", "sum", (0, 2))]
+    scattered = judged(what, ((2, 2), (2,)), out_strategy=((4, 2),))
+    assert collectives(scattered) == [("ReduceScatter", "sum", (0, 2))]
+    assert scattered.output_slices == ((4, 16),)
+    # along the other axis MindSpore adds up what does not belong together
+    columns = call("Gather", [64, 32], [16], 1, 0, out=[64, 16])
+    assert judged(columns, ((2, 2), (2,))).verdict == "unknown"
+
+
+def test_what_is_held_is_told_apart_from_what_mindspore_notes() -> None:
+    scattered = judged(ROWS, ((4, 1), (2, 1)), out_strategy=((8, 1, 1),))
+    assert scattered.output_slices == ((8, 64, 64),)
+    assert scattered.output_layouts[0].slice_shape == (16, 64, 64)
+    whole = judged(COLUMNS, ((1, 8), (1, 1)), out_strategy=((1, 1, 8),))
+    assert collectives(whole) == [("AllReduce", "sum", tuple(range(8)))]
+    assert whole.output_slices == ((64, 64, 64),)
+    assert whole.output_layouts[0].slice_shape == (8, 64, 64)

@@ -201,3 +201,31 @@ def test_an_output_strategy_of_a_batched_product_follows_its_inputs(
     what = call("BatchMatMul", [8, 16, 32], [8, 32, 16], False, False, out=[8, 16, 16])
     refused = judged(what, ((2, 2, 2), (2, 2, 1)), out_strategy=(output,))
     assert reason(refused) == ("out-strategy", f"matmul_info.cc:{check}")
+
+
+@pytest.mark.parametrize(
+    ("op", "check", "inputs"),
+    [
+        ("QuantBatchMatmul", "quant_batch_matmul_info.cc", (None,) * 3),
+        ("WeightQuantBatchMatmul", "weight_quant_batch_matmul_info.cc", (None,) * 4),
+    ],
+)
+def test_products_of_quantised_matrices_scatter_likewise(
+    op: str, check: str, inputs: tuple[None, ...]
+) -> None:
+    what = call(op, [64, 32], [32, 16], [16], *inputs, False, False, 0, out=[64, 16])
+    strategy = ((2, 2), (2, 2), (2,))
+    scattered = judged(what, strategy, out_strategy=((4, 2),))
+    assert collectives(scattered) == [("ReduceScatter", "sum", (0, 2))]
+    assert scattered.output_slices == ((16, 8),)
+    assert collectives(judged(what, strategy, out_strategy=((2, 2),)))[0][0] == "AllReduce"
+    refused = judged(what, strategy, out_strategy=((8, 2),))
+    assert reason(refused) == ("out-strategy", f"{check}:CheckOutputStrategy")
+
+
+def test_statistics_of_quantisation_only_compare_the_rows_of_an_output_strategy() -> None:
+    what = call("DynamicQuantExt", [16, 8], None, out=([16, 8], [16]))
+    assert judged(what, ((4, 1),), out_strategy=((2, 1), (2,))).verdict == "legal"
+    for out in (((4, 1),), ((4, 1), (2,)), ((4, 1), (4, 1))):
+        refused = judged(what, ((4, 1),), out_strategy=out)
+        assert reason(refused) == ("out-strategy", "dynamic_quant_ext_info.cc:CheckOutputStrategy")

@@ -2,6 +2,10 @@
 
 How a table is split decides the mode: whole axis (no communication), batch dimensions, one piece
 of the axis a device (partial results are added up), or uneven pieces (``manual_split``).
+
+An ``out_strategy`` says whether partial results are added up everywhere or scattered over the first
+dimension; in every mode it must be one of the two that MindSpore makes of the strategies of indices
+and table. Source: refusals and dumps of MindSpore 2.7.0.
 """
 
 from __future__ import annotations
@@ -14,12 +18,21 @@ from typing import cast
 from irtool.sharding.case import Case
 from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.common import axis_map
+from irtool.sharding.irregular.gather_output import (
+    ROWS,
+    check_output,
+    is_scattered,
+    is_whole,
+    local_shape,
+    output_strategies,
+    scattered,
+)
 from irtool.sharding.judgement import Reduction, Sharding, Unsure
-from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, Shape, TensorMap, identity_map
+from irtool.sharding.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
 GET_ATTRS = "gather_info.cc:GetAttrs"
+MASKED = "a masked local Gather and the collective"
 
 
 @irregular("gather", out_strategy=True)
@@ -76,13 +89,14 @@ def embedding(case: Case, base: Base) -> Sharding:
 
 def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     """Choose the mode, in MindSpore's order."""
-    table, indices = case.strategy[:2]
+    table = case.strategy[0]
     manual = next(
         (n for n in ("manual_split", "manual_split_with_offset") if n in case.call.attributes), ""
     )
     if manual and axis != 0:
         message = f"the axis must be 0 with {manual}, not {axis}"
         case.refuse("attribute", message, GET_ATTRS)
+    scatters = False
     if batch > 0:
         sharding = _batch_mode(case, axis, batch)
     elif manual and table[axis] != 1:
@@ -90,17 +104,18 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     elif table[axis] == 1:
         sharding = _plain_mode(case, axis)
     elif _shards_batch_and_rest(case, axis):
-        sharding = _both_mode(case, 2)
+        sharding, scatters = _batch_and_rest_mode(case), True
     elif _shards_batch_and_axis(case, axis):
-        sharding = _both_mode(case, 1)
+        sharding, scatters = _batch_and_axis_mode(case), True
+    elif _shards_indices_and_table(case):
+        sharding, scatters = _indices_and_table_mode(case, axis), True
     elif axis in (0, 1):
+        scatters = axis == 0 and DYNAMIC not in case.shape(1)
         sharding = _axis_mode(case, axis)
     else:
         case.refuse("gather-mode", f"axis {axis} can not be split")
-    if case.out_strategy is not None and axis != 0 and batch != 0:
-        message = "an output strategy needs axis 0 and no batch dimensions"
-        case.refuse("out-strategy", message, "gather_info.cc:CheckOutputStrategy")
-    del indices
+    if case.out_strategy is not None:
+        check_output(case, axis, batch, scatters=scatters)
     return replace(sharding, mirrored=(True, *(False for _ in case.tensors[1:])))
 
 
@@ -113,7 +128,6 @@ def _batch_mode(case: Case, axis: int, batch: int) -> Sharding:
             f"the batch dimensions of table and indices are split differently: {case.strategy}"
         )
         case.refuse("axis-mismatch", message)
-    _only_plain_output(case, indices[:axis] + indices[axis:])
     matrix = indices + table[batch:]
     last = len(matrix) - 1
     indices_map = tuple(last - place for place in range(len(indices)))
@@ -132,24 +146,7 @@ def _plain_mode(case: Case, axis: int) -> Sharding:
     plain = identity_map(len(matrix))
     indices_map, table_map = plain[: len(indices)], plain[len(indices) :]
     out = (*table_map[:axis], *indices_map, *table_map[axis + 1 :])
-    sharding = Sharding(matrix, (table_map, indices_map), (out,))
-    if case.out_strategy is not None and axis == 0:
-        _only_plain_output(case, indices + table[1:])
-    return sharding
-
-
-def _only_plain_output(case: Case, wanted: Shape) -> None:
-    if case.out_strategy is not None and case.out_strategy[0] != wanted:
-        _check_output(case, wanted, wanted)
-
-
-def _check_output(case: Case, *wanted: Shape) -> None:
-    """The output strategy has the right form, and is one of those that can be made."""
-    assert case.out_strategy is not None
-    check_strategy(case.out_strategy, (case.call.results[0].divisible_shape,), case.context)
-    if case.out_strategy[0] not in wanted:
-        message = f"the output strategy {case.out_strategy[0]} must be one of {sorted(set(wanted))}"
-        case.refuse("out-strategy", message, "gather_info.cc:CheckOutputStrategy")
+    return Sharding(matrix, (table_map, indices_map), (out,))
 
 
 def _manual_mode(case: Case, name: str) -> Sharding:
@@ -217,49 +214,78 @@ def _shards_batch_and_axis(case: Case, axis: int) -> bool:
     table, indices = case.strategy[:2]
     return (
         axis == 0
-        and len(table) == 2
-        and len(indices) in (1, 2)
-        and table[1] == prod(indices[1:]) == 1
+        and len(table) == len(indices) == 2
+        and table[1] == indices[1] == 1
         and table[0] * indices[0] == case.devices
         and case.devices not in (table[0], indices[0])
     )
 
 
-def _both_mode(case: Case, dimensions: int) -> Sharding:
-    """Table rows and indices are split over different axes; partial results are added up."""
+def _shards_indices_and_table(case: Case) -> bool:
+    """One dimension of indices, and a table split any way, over all devices together."""
     table, indices = case.strategy[:2]
-    matrix = (*indices[:dimensions], table[0])
-    split = (0, None) if dimensions == 1 else (0, 1)
-    indices_map = axis_map(matrix, *split[: len(indices)])
-    out = (*indices_map, WHOLE)
-    why = "rows of the table are split"
-    over = (dimensions,)
-    plain = (*indices, table[1])
-    scattered = (plain[0] * table[0], *plain[1:])
+    return (
+        len(table) == 2
+        and len(indices) == 1
+        and indices[0] > 1
+        and prod(table) * indices[0] == case.devices
+    )
+
+
+def _batch_and_rest_mode(case: Case) -> Sharding:
+    """Rows of the table, and both dimensions of indices; partial results are added up."""
+    table, indices = case.strategy[:2]
+    matrix = (*indices, table[0])
     sharding = Sharding(
-        matrix, ((0, WHOLE), indices_map), (out,), (Reduction("AllReduce", over, "sum", why),)
+        matrix,
+        ((0, WHOLE), (2, 1)),
+        ((2, 1, WHOLE),),
+        (Reduction("AllReduce", (2,), "sum", ROWS),),
+        replaced=MASKED,
     )
-    sharding = replace(sharding, replaced="a masked local Gather and the collective")
-    if case.out_strategy is None:
+    if not is_scattered(case):
         return sharding
-    _check_output(case, plain, scattered)
-    if case.out_strategy[0] == plain or dimensions == 2:
-        return sharding
-    local = _local(case.result(0), (matrix[0], *(1 for _ in indices)))
-    # Of two-dimensional indices MindSpore notes the scattered rows along the table's axis alone.
-    return replace(
-        sharding,
-        output_matrix=(prod(matrix),) if len(indices) == 1 else None,
-        output_maps=((0, *(WHOLE for _ in indices)),),
-        reductions=(Reduction("ReduceScatter", over, "sum", why, 0, local),),
-    )
+    rows = (indices[0] * table[0], indices[1])
+    return scattered(case, sharding, 2, rows, (1, 0, WHOLE), (*indices, 1))
 
 
-def _local(shape: Shape, splits: Shape) -> Shape:
-    return tuple(
-        size if size == DYNAMIC else size // split
-        for size, split in zip(shape, splits, strict=True)
+def _batch_and_axis_mode(case: Case) -> Sharding:
+    """Rows of the table, and the first dimension of indices; partial results are added up."""
+    table, indices = case.strategy[:2]
+    sharding = Sharding(
+        (indices[0], table[0]),
+        ((0, WHOLE), (1, WHOLE)),
+        ((1, WHOLE, WHOLE),),
+        (Reduction("AllReduce", (1,), "sum", ROWS),),
+        replaced=MASKED,
     )
+    if not is_scattered(case):
+        return sharding
+    made = scattered(case, sharding, 1, None, (0, WHOLE, WHOLE), (*indices, 1))
+    # What MindSpore notes of the result is rows that are split along the table's axis alone.
+    held = local_shape(case.result(0), output_strategies(case)[1])
+    return replace(made, output_slices=((0, held),), loss_divisor=1)
+
+
+def _indices_and_table_mode(case: Case, axis: int) -> Sharding:
+    """Both dimensions of the table, and the one of indices; partial results are added up."""
+    table, indices = case.strategy[:2]
+    if axis != 0:
+        raise Unsure(
+            f"MindSpore compiles a table that is split along axis {axis} together with its "
+            "indices, but adds up over the devices of another axis"
+        )
+    sharding = Sharding(
+        (*indices, *table),
+        ((1, 0), (2,)),
+        ((2, 0),),
+        (Reduction("AllReduce", (1,), "sum", ROWS),),
+        replaced=MASKED,
+    )
+    if not is_scattered(case):
+        return sharding
+    rows = (indices[0] * table[0], table[1])
+    return scattered(case, sharding, 1, rows, (1, 0), (*indices, table[1]))
 
 
 def _axis_mode(case: Case, axis: int) -> Sharding:
@@ -289,7 +315,7 @@ def _axis_mode(case: Case, axis: int) -> Sharding:
         input_maps=(plain, indices_map),
         output_maps=((),),
         repeat_right=product in (1, case.devices),
-        replaced="a masked local Gather and the collective",
+        replaced=MASKED,
     )
     return _axis_output(case, axis, sharding)
 
@@ -301,18 +327,14 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
     host = case.call.attributes.get("primitive_target") == "CPU"
     indivisible = axis == 0 and case.sizes(1)[0] % table[0] != 0
     all_reduce = indivisible or (dynamic and not host)
-    if axis == 0 and case.out_strategy is not None:
-        plain = indices + table[1:]
-        scattered = (plain[0] * table[0], *plain[1:])
-        _check_output(case, plain, scattered)
-        all_reduce = all_reduce or case.out_strategy[0] == plain
+    all_reduce = all_reduce or (axis == 0 and is_whole(case))
     why = "the axis of the table is split"
     columns: TensorMap = tuple(len(table) - 1 - place for place in range(1, len(table)))
     others: list[MapEntry] = [WHOLE] * (len(indices) - 1)
     if axis == 0:
         rows: MapEntry = WHOLE if all_reduce else len(table) - 1
         out: TensorMap = (rows, *others, *columns)
-        whole = _local(case.result(0), (1, *(1 for _ in others), *table[1:]))
+        whole = local_shape(case.result(0), (1, *(1 for _ in others), *table[1:]))
         kind = "AllReduce" if all_reduce else "ReduceScatter"
         return replace(
             sharding,
@@ -321,10 +343,15 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
         )
     if dynamic:
         raise Unsure("a split column axis with dynamic indices")
-    whole = _local(case.result(0), (table[0], *(1 for _ in indices)))
-    return replace(
+    whole = local_shape(case.result(0), (table[0], *(1 for _ in indices)))
+    over_rows = replace(
         sharding,
         output_matrix=(1, table[0] * table[1]),
         output_maps=((0, *(WHOLE for _ in indices)),),
         reductions=(Reduction("ReduceScatter", (1,), "sum", why, 0, whole),),
     )
+    if not is_whole(case):
+        return over_rows
+    # MindSpore adds up everywhere then, but notes a result that is scattered.
+    everywhere = (Reduction("AllReduce", (1,), "sum", why, 0, whole),)
+    return replace(over_rows, reductions=everywhere, output_slices=((0, whole),))

@@ -27,6 +27,7 @@ from irtool.sharding.layout import (
 
 Base = Callable[[], Sharding]
 OUT = "matmul_info.cc:CheckOutputStrategy"
+OUT_LAYOUT = "matmul_info.cc:CheckOutputLayout"
 BATCH = "matmul_info.cc:CheckBatchDimensions"
 LAYOUT = "matmul_info.cc:log_func_mm"
 
@@ -45,7 +46,9 @@ def matmul(case: Case, base: Base) -> Sharding:
     sharding = _mapped(case, base())
     if case.out_strategy is None:
         return sharding
-    return _with_out_strategy(case, sharding)
+    if len(case.result(0)) > 2:
+        return _with_batched_output(case, sharding)
+    return with_split_sum(case, sharding, OUT if case.call.op == "MatMul" else OUT_LAYOUT)
 
 
 def _axes(case: Case) -> tuple[int, int, int, int]:
@@ -109,21 +112,22 @@ def _gathered(case: Case) -> Sharding:
     )
 
 
-def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
-    """AllReduce, or a ReduceScatter that splits the rows of the result further."""
+def with_split_sum(case: Case, sharding: Sharding, check: str) -> Sharding:
+    """AllReduce, or a ReduceScatter that splits the rows of the result further.
+
+    ``sharding``: without an ``out_strategy``; ``check``: the log source of refusals.
+    """
     given = case.out_strategy
     assert given is not None
     check_strategy(given, (case.call.results[0].divisible_shape,), case.context)
-    if len(case.result(0)) > 2:
-        return _with_batched_output(case, sharding, given[0])
     m, k, n = sharding.device_matrix
     rows, columns = given[0]
     if columns != n:
         message = f"the second value of the output strategy must be {n}, not {columns}"
-        case.refuse("out-strategy", message, OUT)
+        case.refuse("out-strategy", message, check)
     if rows not in (m, m * k):
         message = f"the first value of the output strategy must be {m} or {m * k}, not {rows}"
-        case.refuse("out-strategy", message, OUT)
+        case.refuse("out-strategy", message, check)
     if rows == m or k == 1:
         return sharding
     result = case.result(0)
@@ -132,8 +136,11 @@ def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
     return replace(sharding, reductions=(scatter,), output_matrix=(m * k, n), output_maps=((1, 0),))
 
 
-def _with_batched_output(case: Case, sharding: Sharding, given: Shape) -> Sharding:
+def _with_batched_output(case: Case, sharding: Sharding) -> Sharding:
     """The same with batch dimensions: MindSpore turns the strategies into layouts."""
+    assert case.out_strategy is not None
+    check_strategy(case.out_strategy, (case.call.results[0].divisible_shape,), case.context)
+    given = case.out_strategy[0]
     if len(case.shape(0)) < len(given):
         message = "an output strategy needs a first input with all dimensions of the result"
         case.refuse("out-strategy", message, "matmul_info.cc:InferOutputTensorInfo")
@@ -147,7 +154,7 @@ def _with_batched_output(case: Case, sharding: Sharding, given: Shape) -> Shardi
     if given[-2:] not in ((m, n), (m * k, n)):
         wanted = f"{(*first, m, n)} or {(*first, m * k, n)}"
         message = f"the output strategy must be {wanted}, not {given}"
-        case.refuse("out-strategy", message, "matmul_info.cc:CheckOutputLayout")
+        case.refuse("out-strategy", message, OUT_LAYOUT)
     if k == 1 or given[-2] == m:
         return sharding
     (plain,) = sharding.output_maps

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from irtool.sharding.case import Case
 from irtool.sharding.irregular import irregular
+from irtool.sharding.irregular.product import with_split_sum
 from irtool.sharding.judgement import Reduction, Refused, Sharding, Unsure
 from irtool.sharding.layout import WHOLE, MapEntry, Shape, TensorMap, identity_map
 from irtool.sharding.operator import constant
@@ -18,7 +19,7 @@ PER_TOKEN = 5
 """Position of the scale of each row among the inputs of QuantBatchMatmul."""
 
 
-@irregular("quantised_matmul")
+@irregular("quantised_matmul", out_strategy=True)
 def quantised_matmul(case: Case, base: Base) -> Sharding:
     """A product, and scales that lie along it whatever their own strategies say."""
     _check_batches(case)
@@ -38,7 +39,15 @@ def quantised_matmul(case: Case, base: Base) -> Sharding:
     maps_of_all = (*sharding.input_maps[:2], *maps)
     if len(maps_of_all) != len(case.tensors):
         raise Unsure("lists of tensors among the scales")
-    return replace(sharding, input_maps=maps_of_all, mirrored=None)
+    sharding = replace(sharding, input_maps=maps_of_all, mirrored=None)
+    return sharding if case.out_strategy is None else _with_out_strategy(case, sharding)
+
+
+def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:
+    check = case.rule.check.partition(":")[0] + ":CheckOutputStrategy"
+    if len(case.shape(0)) != 2 or len(case.shape(1)) != 2:
+        case.refuse("out-strategy", "an output strategy needs matrices of two dimensions", check)
+    return with_split_sum(case, sharding, check)
 
 
 def _check_batches(case: Case) -> None:

@@ -13,6 +13,7 @@ from irtool.sharding.irregular import irregular
 from irtool.sharding.irregular.common import whole_map
 from irtool.sharding.judgement import Sharding, Unsure
 from irtool.sharding.layout import DYNAMIC, WHOLE, identity_map
+from irtool.sharding.operator import Strategy
 
 Base = Callable[[], Sharding]
 
@@ -166,12 +167,26 @@ def finalize_routing(case: Case, base: Base) -> Sharding:
     return replace(sharding, device_matrix=(1, 1, 1), input_maps=maps, output_maps=((2, 0),))
 
 
-@irregular("dynamic_quant")
+@irregular("dynamic_quant", out_strategy=True)
 def dynamic_quant(case: Case, base: Base) -> Sharding:
-    """X, and a scale that lies along its last dimension whatever its own strategy says."""
+    """X, and a scale that lies along its last dimension whatever its own strategy says.
+
+    An output strategy has no effect; MindSpore only looks whether its two rows fit each other.
+    """
+    if case.out_strategy is not None:
+        _check_quantised_output(case, case.out_strategy)
     if len(case.tensors) > 2:
         raise Unsure("DynamicQuantExt with more than two inputs")
     first = case.strategy[0]
     plain = identity_map(len(first))
     maps = (plain, (0,)) if len(case.tensors) > 1 else (plain,)
     return Sharding(first, maps, (plain, plain[:-1]))
+
+
+def _check_quantised_output(case: Case, given: Strategy) -> None:
+    check = "dynamic_quant_ext_info.cc:CheckOutputStrategy"
+    if len(given) != 2:
+        case.refuse("out-strategy", f"the output strategy has {len(given)} rows, not 2", check)
+    if given[1] != given[0][:-1]:
+        message = f"the output strategy's second row must be {given[0][:-1]}, not {given[1]}"
+        case.refuse("out-strategy", message, check)
