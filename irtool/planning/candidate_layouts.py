@@ -13,6 +13,7 @@ from irtool.planning.candidates import Candidates
 from irtool.planning.cost_bounds import Moved, least_between
 from irtool.planning.cost_chains import Want
 from irtool.planning.layout_bits import (
+    LEVELS,
     Bits,
     Bools,
     Floats,
@@ -87,15 +88,23 @@ class Layouts:
         return self.shape, self.place.tobytes(), self.cuts.tobytes(), self.known.tobytes()
 
     @cached_property
-    def pieces(self) -> tuple[Ints, tuple[int, ...]]:
-        """By candidate which pieces devices hold, as a number; by number a layout with these."""
-        number: dict[object, int] = {}
-        first: list[int] = []
-        for at, key in enumerate(self.keys):
-            if number.setdefault(key, len(number)) == len(first):
-                first.append(at)
-        own = np.array([number[key] for key in self.keys], dtype=np.int64)
-        return own[self.which], tuple(first)
+    def kinds(self) -> tuple[Ints, tuple[int, ...]]:
+        """By candidate a number that says what a weight costs; by number a layout like that.
+
+        That depends on who holds the same pieces, and on how long the first dimension is on each.
+        """
+        if self.place is None or not self.known.all():
+            number: dict[object, int] = {}
+            numbers = [number.setdefault(key, len(number)) for key in self.keys]
+            first = tuple(numbers.index(each) for each in number.values())
+            return np.array(numbers, dtype=np.int64)[self.which], first
+        bits = 1 << np.arange(self.place.shape[1], dtype=np.int64)
+        alone = np.where(self.place < 0, bits[None, :], 0).sum(axis=1)
+        leading = np.count_nonzero((self.place >= 0) & (self.place < LEVELS), axis=1)
+        _, rows, own = np.unique(
+            np.column_stack([alone, leading]), axis=0, return_index=True, return_inverse=True
+        )
+        return np.ravel(own)[self.which], tuple(int(row) for row in rows)
 
     def bits(self, shape: Shape) -> tuple[Bits, Bools]:
         """All of them in places of a refinement of the shape; and which have such a form."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
+from irtool.planning.alike import alike
 from irtool.planning.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
 from irtool.planning.candidates import Candidate, Candidates
 from irtool.planning.cost_chains import Chains
@@ -241,22 +242,37 @@ class _Builder:
         key = (id(candidates), gradient, back, shown)
         found = self.columns.get(key)
         if found is None:
-            call = self.structure.calls[node].call.call
-            seconds = np.zeros(len(candidates))
-            held = np.zeros(len(candidates))
-            for at, judgement in enumerate(candidates.sketches()):
-                seconds[at] = compute_seconds(call, judgement, self.machine, gradient=gradient)
-                seconds[at] += seconds_of(
-                    operator_communications(call, judgement, self.machine, gradient=back)
-                )
-                if gradient:
-                    held[at] = kept_bytes(self.structure.calls[node], judgement)
+            seconds, held = self._own(node, candidates, gradient=gradient, back=back)
             for parameter in parameters:
                 more, bytes_ = self._weight(parameter, candidates)
-                seconds += more
-                held += bytes_
+                seconds, held = seconds + more, held + bytes_
             found = self.columns[key] = (seconds, held)
         return found
+
+    def _own(
+        self, node: Node, candidates: Candidates, *, gradient: bool, back: bool
+    ) -> tuple[Floats, Floats]:
+        """Arithmetic, collectives and kept bytes of an operator, by candidate."""
+        judged = self.structure.calls[node]
+        call = judged.call.call
+
+        def numbers(judgement: Judgement) -> tuple[float, float]:
+            communications = operator_communications(call, judgement, self.machine, gradient=back)
+            seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
+            seconds += seconds_of(communications)
+            return seconds, kept_bytes(judged, judgement) if gradient else 0.0
+
+        rows: list[Floats] = []
+        for family in candidates.families:
+            first, which = alike(family.form, family.values)
+            few = [numbers(sketch) for sketch in family.form.sketches(family.values[first])]
+            rows.append(np.array(few)[which])
+        told = sum(len(row) for row in rows)
+        rest = [numbers(item.judgement) for item in candidates.items[told:]]
+        if rest:
+            rows.append(np.array(rest))
+        table = np.concatenate(rows)
+        return np.array(table[:, 0]), np.array(table[:, 1])
 
     def _weight(self, parameter: Parameter, candidates: Candidates) -> tuple[Floats, Floats]:
         """What a weight costs under each candidate of the operator that decides how it lies."""
@@ -267,7 +283,7 @@ class _Builder:
         if candidates.families and owner.side == "input" and not elsewhere:
             # The operator's judgement is not needed: how the weight lies says everything.
             form = candidates.families[0].form
-            which, first = layouts.pieces
+            which, first = layouts.kinds
             prices: list[tuple[float, float]] = []
             for at in first:
                 layout = layouts.layout(at)

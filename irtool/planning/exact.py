@@ -90,7 +90,7 @@ class Memo:
         """The least over a variable of the sum of some tables; ``values`` by slot."""
         tables = [values[slot] for slot in part.slots]
         pattern = self.patterns.setdefault(part.pattern, len(self.patterns))
-        ids: list[object] = [id(each) for each in tables]
+        ids: Sequence[object] = [id(each) for each in tables]
         if part.alike:
             ids = sorted(zip(part.pattern[2], ids, strict=True))
         key = (pattern, *ids)
@@ -193,7 +193,7 @@ def _decoded(
     at = len(results)
     for step in reversed(steps):
         at -= len(step.parts)
-        if len(step.parts) > 1:
+        if len(step.parts) != 1:
             chosen[step.variable] = _best(step, values, chosen)
             continue
         best = results[at].best  # of equal eliminations: beside equal choices the same is best
@@ -207,13 +207,14 @@ def _decoded(
 
 def _best(step: Step, values: Sequence[Floats], chosen: Sequence[int]) -> int:
     """The best choice of a variable beside those that are chosen already."""
-    total: Floats | float = 0.0
+    axis = step.parts[0].pattern[0]
+    total = np.zeros(step.parts[0].pattern[1][axis])
     for part in step.parts:
         axis = part.pattern[0]
         names = [*part.beside[:axis], step.variable, *part.beside[axis:]]
         for slot, axes in zip(part.slots, part.pattern[2], strict=True):
-            place = tuple(slice(None) if at == axis else chosen[names[at]] for at in axes)
-            total = total + values[slot][place]
+            place = [slice(None) if at == axis else chosen[names[at]] for at in axes]
+            total += values[slot][tuple(place)]
     return int(np.argmin(total))
 
 

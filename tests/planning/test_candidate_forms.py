@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
 import irtool.planning.candidates as module
+from irtool.cluster.machine import default_machine
+from irtool.planning.alike import alike
 from irtool.planning.candidates import Candidates, candidates_of
-from irtool.sharding.judgement import Context
+from irtool.planning.costs import compute_seconds, operator_communications, seconds_of
+from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.operator import Operand, OperatorCall, constant, tensor
 
 DEVICES = Context(tuple(range(32)), 32, soc="Ascend910B")
@@ -62,6 +67,22 @@ def test_a_form_says_what_the_rule_says(name: str) -> None:
         values = [tuple(row) for row in family.values.tolist()]
         assert family.form.agrees(values, [item.judgement for item in items])
         at += len(family.values)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_strategies_that_are_said_to_cost_alike_do(name: str) -> None:
+    def cost(judgement: Judgement) -> tuple[float, float, list[int]]:
+        of, machine = CALLS[name], default_machine()
+        moved = operator_communications(of, judgement, machine, gradient=True)
+        slices = [prod(shape) for shape in judgement.output_slices]
+        return compute_seconds(of, judgement, machine, gradient=True), seconds_of(moved), slices
+
+    found = candidates_of(CALLS[name], DEVICES)
+    for family in found.families:
+        first, which = alike(family.form, family.values)
+        costs = [cost(sketch) for sketch in family.form.sketches(family.values)]
+        assert costs == [costs[first[at]] for at in which]
+        assert len(first) < len(costs) or name in ("product", "batched product", "mean")
 
 
 def test_an_operator_whose_axes_are_not_alike_has_no_form() -> None:
