@@ -14,7 +14,7 @@ from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.inputs import read_statements
-from irtool.cli.memory_inputs import machine_of
+from irtool.cli.memory_inputs import machine_of, sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
 from irtool.ir.dump import Dump
@@ -47,6 +47,7 @@ def _cost(
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
     machine: options.MachineName = None,
+    bind: options.Bind = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
@@ -69,7 +70,7 @@ def _cost(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
-    dump = read_begin(file)
+    dump = sized(read_begin(file), file.path, sizes_of(bind or ()))
     resolved = context_of(file, context, configuration)
     chosen = machine_of(machine, context)
     report = check(dump, resolved.context)

@@ -225,19 +225,28 @@ def with_sizes(one: RankDump, sizes: Mapping[str, int]) -> RankDump:
     Raises:
         Failure: a name or size makes no sense here.
     """
+    return replace(one, dump=sized(one.dump, one.path, sizes))
+
+
+def sized(dump: Dump, path: str, sizes: Mapping[str, int]) -> Dump:
+    """A dump with numbers for its unknown dimensions; says what is still wanted.
+
+    Raises:
+        Failure: a name or size makes no sense here.
+    """
     if sizes:
         try:
-            return replace(one, dump=bound(one.dump, sizes))
+            return bound(dump, sizes)
         except BindingError as error:
             raise Failure(str(error), "--bind") from None
-    wanted = demanded(one.dump)
+    wanted = demanded(dump)
     if wanted:
         example = " ".join(f"--bind {symbol.name}={_example(symbol.divisor)}" for symbol in wanted)
         where = ", ".join(f"{symbol.name} ({', '.join(symbol.places)})" for symbol in wanted)
-        note(f"{one.path}: sizes are not known: {where}; say them: {example}")
-    elif symbols(one.dump):
-        note(f"{one.path}: some sizes inside the network are not known")
-    return one
+        note(f"{path}: sizes are not known: {where}; say them: {example}")
+    elif symbols(dump):
+        note(f"{path}: some sizes inside the network are not known")
+    return dump
 
 
 def _example(divisor: int) -> int:

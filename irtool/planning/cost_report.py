@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -26,6 +26,7 @@ from irtool.planning.costs import (
 )
 from irtool.planning.link_tables import brought
 from irtool.planning.plan_structure import Parameter, Structure
+from irtool.sharding.layout import Shape
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
     OperatorReport,
@@ -180,10 +181,17 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
     kept = sum(
         kept_bytes(structure.calls[node], item.judgement)
         for node, item in report.by_node.items()
-        if node in structure.with_gradient and node in structure.calls
+        if node in structure.with_gradient
+        and node in structure.calls
+        and has_sizes(item.judgement.raw_outputs)
     )
     memory = MemoryCost(weights, gradients, states, int(kept))
     return StepCost(machine, tuple(items), memory, tuple(unknown), structure.differentiates)
+
+
+def has_sizes(shapes: Iterable[Shape]) -> bool:
+    """Whether every dimension has a size."""
+    return all(size >= 0 for shape in shapes for size in shape)
 
 
 def _operators(
@@ -194,6 +202,9 @@ def _operators(
             continue
         if item.verdict != "legal":
             unknown.append(f"{item.node.id} {item.op}: its strategy is {item.verdict}")
+            continue
+        if not has_sizes((*item.judgement.raw_inputs, *item.judgement.raw_outputs)):
+            unknown.append(f"{item.node.id} {item.op}: its sizes are not known")
             continue
         yield _operator(structure, item, machine)
 
@@ -234,6 +245,11 @@ def _edges(
             unknown.append(f"{item.producer.id} to {item.consumer.id}: {item.why}")
             continue
         if not item.operators:
+            continue
+        if not has_sizes(
+            shape for step in item.operators for shape in (step.input_shape, step.output_shape)
+        ):
+            unknown.append(f"{item.producer.id} to {item.consumer.id}: its sizes are not known")
             continue
         element = _element(item)
         # What several users want of one result alike, MindSpore's later passes make once.

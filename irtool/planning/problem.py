@@ -65,6 +65,7 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
     structure = structure_of(plain, target)
     if not structure.calls:
         raise CannotPlan("no operator here takes a strategy")
+    _refuse_unknown_sizes(structure)
     report = check(dump, context) if context.is_parallel else None
     beside = _beside(report, twins, structure)
     if beside:
@@ -73,6 +74,26 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
         structure = structure_of(plain, target)
     current = _current(report, twins, structure)
     return Problem(dump, context, report, structure, twins, current)
+
+
+def _refuse_unknown_sizes(structure: Structure) -> None:
+    """Nobody can price what has no size.
+
+    Raises:
+        CannotPlan: an operator has a tensor with an unknown dimension.
+    """
+    unknown = [
+        node
+        for node, judged in structure.calls.items()
+        for tensor in (*judged.call.call.tensors, *judged.call.call.results)
+        if any(size < 0 for size in tensor.shape or ())
+    ]
+    if unknown:
+        first = unknown[0]
+        raise CannotPlan(
+            f"sizes of {len(dict.fromkeys(unknown))} operators are not known, the first in line "
+            f"{first.line}: {first.op}; a plan would be a guess"
+        )
 
 
 def _beside(

@@ -89,7 +89,8 @@ def cost_document(view: CostView) -> Document:
     document = Document([Heading(f"{title}: {answer_text(view)}"), Facts(_facts(view))])
     if view.stages:
         document.add(stages_table(view))
-    document.add(shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
+    tables = (shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
+    document.add(*(table for table in tables if table.rows))
     document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:5]))
     document.add(*(Note(f"assumed: {text}") for text in (*ASSUMPTIONS, *_of_machine(cost))))
     return document
@@ -107,7 +108,10 @@ def answer_text(view: CostView) -> str:
     named = ", ".join(
         f"{share_text(seconds, cost.seconds)} {cause}" for cause, seconds in shares[:3] if seconds
     )
-    text = f"{what} of {seconds_text(cost.seconds)}: {named}"
+    least = "at least " if cost.unknown else ""
+    text = f"{what} of {least}{seconds_text(cost.seconds)}: {named}"
+    if not cost.seconds:
+        text = "nothing here can be priced"
     if view.report.accepted is False:
         return f"MindSpore would refuse these strategies; {text}"
     return text

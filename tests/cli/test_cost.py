@@ -122,3 +122,33 @@ def test_an_unknown_machine(capsys: pytest.CaptureFixture[str], samples: Path) -
     status, _, err = run(capsys, samples / BEGIN, "--devices", 8, "--machine", "abacus")
     assert status == 2
     assert "ascend_910b" in err
+
+
+DYNAMIC = "verdicts/test_meanext.test_mean_ext_shard_dynamic_dim_None.1"
+"""A network whose input has two unknown dimensions."""
+
+
+def test_what_has_no_size_is_not_priced(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
+    status, out, err = run(capsys, corpus / DYNAMIC, "-f", "json")
+    found = json.loads(out)
+    assert status == 1
+    assert "say them: --bind s19=32 --bind s20=32" in err
+    assert any("its sizes are not known" in text for text in found["unknown"])
+    assert all(item["received_bytes"] >= 0 for item in found["communication"])
+    assert found["cost"]["before"] == 0
+
+
+def test_sizes_that_are_given_price_it(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
+    sizes = ("--bind", "s19=32", "--bind", "input_data[1]=64")
+    status, out, _ = run(capsys, corpus / DYNAMIC, "-f", "json", *sizes)
+    found = json.loads(out)
+    assert status == 0
+    assert found["unknown"] == []
+    assert found["cost"]["before"] > 0
+
+
+def test_a_size_of_nothing(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
+    status, out, err = run(capsys, corpus / DYNAMIC, "--bind", "batch=32")
+    assert status == 2
+    assert not out
+    assert "there are: s19, s20" in err
