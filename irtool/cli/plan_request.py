@@ -122,6 +122,8 @@ def _in_stages(asked: Request) -> StagedPlan:
         devices=asked.to,
         micro_batches=asked.micro_batches,
         memory_limit=asked.memory,
+        decide_optimizer=asked.optimizer,
+        decide_recompute=asked.recompute,
     )
 
 

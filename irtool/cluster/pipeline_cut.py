@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -31,7 +31,12 @@ class Cut:
         return self.slowest / mean - 1 if mean else 0.0
 
 
-def best_cut(layers: Sequence[Layer], stages: int, static_limit: int | None = None) -> Cut | None:
+def best_cut(
+    layers: Sequence[Layer],
+    stages: int,
+    static_limit: int | None = None,
+    fits: Callable[[int, int, int], bool] | None = None,
+) -> Cut | None:
     """The cut into runs of layers whose slowest stage is fastest; exact, by dynamic programming.
 
     Among those, the one whose other stages are most even (least sum of squares).  Every stage gets
@@ -41,6 +46,7 @@ def best_cut(layers: Sequence[Layer], stages: int, static_limit: int | None = No
         layers: in order.
         stages: how many runs.
         static_limit: bytes that may stay on a device; None for any number.
+        fits: whether a stage (its number) can hold the layers from one up to before another.
 
     Returns:
         None where there are fewer layers than stages, or no cut stays below the limit.
@@ -51,8 +57,10 @@ def best_cut(layers: Sequence[Layer], stages: int, static_limit: int | None = No
     costs = [0.0, *accumulate(layer.cost for layer in layers)]
     sizes = [0, *accumulate(layer.static for layer in layers)]
 
-    def allowed(first: int, last: int) -> bool:
-        return static_limit is None or sizes[last] - sizes[first] <= static_limit
+    def allowed(stage: int, first: int, last: int) -> bool:
+        if static_limit is not None and sizes[last] - sizes[first] > static_limit:
+            return False
+        return fits is None or fits(stage, first, last)
 
     # best[j]: (slowest, squares) of the first j layers in the stages so far, and where the last
     # stage begins.
@@ -60,12 +68,12 @@ def best_cut(layers: Sequence[Layer], stages: int, static_limit: int | None = No
     best: list[tuple[float, float]] = [worst] * (count + 1)
     best[0] = (0.0, 0.0)
     begins: list[list[int]] = []
-    for _ in range(stages):
+    for stage in range(stages):
         following = [worst] * (count + 1)
         begin = [0] * (count + 1)
         for last in range(1, count + 1):
             for first in range(last - 1, -1, -1):
-                if best[first] == worst or not allowed(first, last):
+                if best[first] == worst or not allowed(stage, first, last):
                     continue
                 cost = costs[last] - costs[first]
                 if cost > following[last][0]:

@@ -24,6 +24,7 @@ class WeightCost:
     """A weight's part of a step.
 
     ``weights``, ``gradients`` and ``states`` are bytes that one device holds of it.
+    ``micro_batches``: over how many the gradient is summed; ``seconds`` are for one of them.
     """
 
     mirrors: tuple[Communication, ...]
@@ -32,11 +33,13 @@ class WeightCost:
     weights: int
     gradients: int
     states: int
+    micro_batches: int = 1
 
     @property
     def seconds(self) -> float:
         """All of it, one after the other."""
-        return self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
+        whole = self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
+        return whole / self.micro_batches
 
     @property
     def stored_bytes(self) -> int:
@@ -74,7 +77,7 @@ def weight_cost(
         if at is not None and judgement is not None and at.node is not None:
             same = owner is not None and at.node is owner.node and at.index < len(judgement.mirrors)
             mirror = judgement.mirrors[at.index] if same else mirror
-    return priced_weight(
+    found = priced_weight(
         prod(base) * parameter.element,
         prod(held.slice or ()) * parameter.element,
         prod(held.slice or ()) * parameter.states,
@@ -83,6 +86,7 @@ def weight_cost(
         machine,
         trained=parameter.trained,
     )
+    return replace(found, micro_batches=structure.micro_batches)
 
 
 def priced_weight(

@@ -14,7 +14,7 @@ further ways to run, each with its own seconds and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -60,10 +60,22 @@ class DecidedWays:
         model: its context has optimizer parallel off, if that is to be decided.
         optimizer: whether to decide optimizer parallel.
         recompute: whether to decide recomputation.
+        inside: of a pipeline stage, its operators: all others have one way.
+        in_flight: micro-batches whose results are held at once.
     """
 
-    def __init__(self, model: Model, *, optimizer: bool, recompute: bool) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        optimizer: bool,
+        recompute: bool,
+        inside: Set[Node] | None = None,
+        in_flight: int = 1,
+    ) -> None:
         self.model = model
+        self._inside = inside
+        self._in_flight = in_flight
         self.optimizer = optimizer
         self.recompute = recompute
         structure = model.structure
@@ -133,6 +145,8 @@ class DecidedWays:
 
     def _of(self, at: int) -> Ways:
         model, node = self.model, self.model.nodes[at]
+        if self._inside is not None and node not in self._inside:
+            return self._plain(at)
         owned = [item for item in self._owned.get(node, ()) if item.trained]
         again = self.recompute and self._may_run_again(node)
         shown = tuple(
@@ -152,10 +166,18 @@ class DecidedWays:
         if self.recompute:
             more = self._again(at) if again else (np.full(len(model.unary[at]), inf), np.zeros(1))
             seconds += [each + more[0] for each in list(seconds)]
-            saved = more[1] * (1 - self.share(at))
+            saved = more[1] * (self._in_flight - self.share(at))
             held += [each - saved for each in list(held)]
         found = self._known[key] = Ways(tuple(seconds), tuple(held))
         return found
+
+    def _plain(self, at: int) -> Ways:
+        """The one way of an operator of which nothing is decided."""
+        seconds, held = self.model.unary[at], self.model.memory[at]
+        key = (id(seconds), id(held))
+        if key not in self._known:
+            self._known[key] = Ways((seconds,), (held,))
+        return self._known[key]
 
     def _sharded(self, at: int, owned: Sequence[Parameter]) -> tuple[Floats, Floats]:
         """Seconds and bytes that optimizer parallel adds."""
@@ -186,6 +208,8 @@ class DecidedWays:
     def _may_run_again(self, node: Node) -> bool:
         structure = self.model.structure
         if node not in structure.with_gradient or primitive(node) in FIXED:
+            return False
+        if self._inside is not None and node not in self._inside:
             return False
         layer = layer_of_scope(node.scope)
         if layer == NETWORK:

@@ -205,7 +205,7 @@ def _made(
     pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
     after = decided.priced(made.after, choice, dict(pairs))
     if decisions.sharded:
-        _accepted(check(made.dump, replace(made.context, parallel_optimizer=True)))
+        refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
     bound = min(choice.bound, after.seconds)
     return replace(made, after=after, decisions=decisions, lower_bound=bound)
 
@@ -253,7 +253,7 @@ def told(
     planned = with_strategies(structure.dump, strategies, outs)
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
     report = check(planned, structure.context)
-    _accepted(report)
+    refuse_illegal(report)
     own = structure_of(planned, structure.context)
     after = step_cost(own, report, model.machine)
     operators = tuple(
@@ -276,7 +276,7 @@ def told(
     )
 
 
-def _accepted(report: Report) -> None:
+def refuse_illegal(report: Report) -> None:
     """Refuse to give out what MindSpore would refuse."""
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")

@@ -1,33 +1,51 @@
 """A pipeline of a network that has none: balanced stages, and a plan inside of each.
 
-The network is planned on the devices of one stage; since costs add up operator by operator, and an
-edge belongs to the operator that reads it, this plan is the best one inside of every stage, however
-the network is cut.  Then its layers, in the order of the dump, are cut into runs so that the
-slowest stage is as fast as can be (exact, by dynamic programming).  Under the 1F1B schedule stage
-``i`` of ``S`` holds results of ``min(S - i, M)`` of ``M`` micro-batches.
+The network is cut into micro-batches (``micro_batch``) and planned on the devices of one stage.
+Since costs add up operator by operator, and an edge belongs to the operator that reads it, this
+plan is the best one inside of every stage, however the network is cut.  Then its cells, in the
+order in which they run, are cut so that the slowest stage is as fast as can be (exact, by dynamic
+programming).  Under the 1F1B schedule stage ``i`` of ``S`` holds results of ``min(S - i, M)`` of
+``M`` micro-batches.  Under a memory limit stages that do not fit are planned anew, and the cut is
+made again with what that costs; cuts that need no new plan, and those that are even in memory, are
+tried beside, and the fastest step wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.cluster.pipeline_cut import Layer, best_cut
-from irtool.cluster.schedule import ideal_bubble
+from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.planning.cost_tables import CannotPlan, kept_bytes
-from irtool.planning.costs import item_bytes
-from irtool.planning.plan import Plan, plan
+from irtool.planning.cost_report import MemoryCost, StepCost, step_cost
+from irtool.planning.cost_tables import CannotPlan
+from irtool.planning.micro_batch import default_micro_batches, micro_batch
+from irtool.planning.plan import Plan
 from irtool.planning.plan_structure import structure_of
+from irtool.planning.problem import plain_dump, planned_context, problem_of
+from irtool.planning.stage_cells import StageCells, stage_cells
+from irtool.planning.stage_figures import (
+    CellFigures,
+    cell_figures,
+    of_micro_batches,
+    sent_by_flow,
+)
+from irtool.planning.stage_search import Chosen, StageSearch
+from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 
-_TRIES = 4
-"""How often the memory of a stage that has to fit is halved in on."""
+_CUTS = 3
+"""How often a cut is made anew after stages were planned to fit."""
+_HALVINGS = 24
+"""How often the bytes of the fullest stage are halved in on, for the cut that is even in memory."""
+
+Parts = tuple[tuple[int, ...], ...]
+"""Cells by stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +57,10 @@ class PlannedStage:
         seconds: of all micro-batches, nothing idle.
         static_bytes: weights, gradients and states on a device.
         activation_bytes: results of the micro-batches that it holds at once.
-        sent_bytes: that a device hands to the next stage in a step, forward.
+        sent_bytes: that a device hands to later stages in a step, forward; gradients come back.
         scopes: of the operators, each once.
+        nodes: the operators, as they stand in the plan's dump.
+        in_flight: micro-batches whose results it holds at once.
     """
 
     layers: tuple[str, ...]
@@ -49,6 +69,8 @@ class PlannedStage:
     activation_bytes: int
     sent_bytes: int
     scopes: tuple[str, ...]
+    nodes: frozenset[Node]
+    in_flight: int
 
     @property
     def bytes(self) -> int:
@@ -56,17 +78,42 @@ class PlannedStage:
         return self.static_bytes + self.activation_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a device of one stage hands to one of another in a step.
+
+    Attributes:
+        source: number of the stage, ``target`` likewise.
+        what: the operator, or the weight.
+        size: bytes of one message.
+        count: messages forward.
+        returned: whether as many gradients come back.
+    """
+
+    source: int
+    target: int
+    what: str
+    size: int
+    count: int
+    returned: bool
+
+
 @dataclass(frozen=True, eq=False)
 class StagedPlan(Shown):
     """A pipeline.
 
     Attributes:
-        inner: the plan of the network on the devices of one stage.
+        inner: the plan of one micro-batch on the devices of one stage; its cost is the work of a
+            step on one device of every stage, its memory that of the fullest stage.
         devices: of all stages.
         stages: first to last.
         micro_batches: in a step.
         bubble: part of a step that a stage is idle for, if all take as long.
-        seconds: of a step: the slowest stage, its bubble, and what the stages hand on.
+        seconds: of a step under 1F1B: stages as fast as they are, and what they hand on.
+        transfers: between stages.
+        unstaged: seconds of a step as the dump is, without stages; None: it has no plan for these
+            devices.
+        memory_limit: bytes of a device, if there is a limit.
         replanned: numbers of stages that were planned anew to fit into the memory.
     """
 
@@ -76,25 +123,21 @@ class StagedPlan(Shown):
     micro_batches: int
     bubble: float
     seconds: float
+    transfers: tuple[Transfer, ...] = ()
+    unstaged: float | None = None
+    memory_limit: int | None = None
     replanned: tuple[int, ...] = ()
+
+    @property
+    def is_better(self) -> bool:
+        """Whether a step is shorter than that of the dump as it is."""
+        return self.unstaged is None or self.seconds < self.unstaged * (1 - 1e-9)
 
     @property
     def imbalance(self) -> float:
         """How much slower the slowest stage is than the mean."""
         times = [stage.seconds for stage in self.stages]
         return max(times) * len(times) / sum(times) - 1 if sum(times) else 0.0
-
-
-@dataclass(eq=False, slots=True)
-class _Run:
-    """Operators in a row that belong to one layer."""
-
-    name: str
-    nodes: list[Node]
-    seconds: float = 0.0
-    static: int = 0
-    kept: int = 0
-    out: int = 0
 
 
 def staged_plan(
@@ -106,201 +149,365 @@ def staged_plan(
     devices: int | None = None,
     micro_batches: int | None = None,
     memory_limit: int | None = None,
+    decide_optimizer: bool = False,
+    decide_recompute: bool = False,
 ) -> StagedPlan:
     """Cut a network into stages, and plan inside of each.
 
     Args:
-        dump: a begin dump of the whole network, one stage.
+        dump: a begin dump of the whole network and the whole batch, one stage.
         context: what it was compiled under.
         machine: what things cost.
         stages: how many.
         devices: of all stages; None: those of the context.
-        micro_batches: in a step; None: four for each stage.
+        micro_batches: in a step; None: four for each stage, or fewer where the batch asks for it.
         memory_limit: bytes of one device; a stage that needs more is planned anew under it.
+        decide_optimizer: whether optimizer parallel is decided weight by weight.
+        decide_recompute: whether recomputation is decided operator by operator.
 
     Raises:
         CannotPlan: it can't be cut like this; the message says what would have to change.
     """
     total = devices or context.devices
-    if context.stages > 1:
-        raise CannotPlan("this dump is of a pipeline already: give the dump of the whole network")
-    if total % stages:
-        raise CannotPlan(f"{total} devices cannot be divided among {stages} stages")
-    micro = micro_batches or 4 * stages
-    inner = plan(dump, context, machine, devices=total // stages)
-    runs = list(_runs(inner))
-    cut = best_cut([Layer(str(at), run.seconds) for at, run in enumerate(runs)], stages)
-    if cut is None:
-        names = ", ".join(run.name for run in runs)
-        raise CannotPlan(f"{stages} stages need as many layers, and there are {len(runs)}: {names}")
-    parts = [[int(at) for at in places] for places in cut.stages]
-    found = _stages(runs, parts, micro)
-    replanned: list[int] = []
-    for number in range(stages) if memory_limit is not None else ():
-        if found[number].bytes > (memory_limit or 0):
-            anew = _fitted(inner, machine, parts, number, micro, memory_limit or 0)
-            inner = _as_of(inner, anew)
-            found = _stages(list(_runs(inner)), parts, micro)
-            replanned.append(number)
-    size = total // stages
-    sent = sum(
-        2 * machine.seconds("Send", stage.sent_bytes, (size * at, size * (at + 1)))
-        for at, stage in enumerate(found[:-1])
-    )
-    bubble = ideal_bubble(stages, micro)
-    slowest = max(stage.seconds for stage in found)
-    # A step is as long as the slowest stage takes, and as often again as the pipeline fills.
-    seconds = slowest * (micro + stages - 1) / micro + sent / micro
-    return StagedPlan(inner, total, found, micro, bubble, seconds, tuple(replanned))
-
-
-def _stages(
-    runs: Sequence[_Run], parts: Sequence[Sequence[int]], micro: int
-) -> tuple[PlannedStage, ...]:
-    """What each part of the runs takes as a stage."""
-    found: list[PlannedStage] = []
-    for number, places in enumerate(parts):
-        part = [runs[at] for at in places]
-        held = min(len(parts) - number, micro)
-        found.append(
-            PlannedStage(
-                tuple(run.name for run in part),
-                sum(run.seconds for run in part),
-                sum(run.static for run in part),
-                sum(run.kept for run in part) * held // micro,
-                part[-1].out if number < len(parts) - 1 else 0,
-                tuple(dict.fromkeys(node.scope or "" for run in part for node in run.nodes)),
-            )
+    _check_whole(dump, context)
+    if stages > 1 and total % stages:
+        legal = [count for count in range(1, total + 1) if total % count == 0]
+        raise CannotPlan(
+            f"{total} devices cannot be divided among {stages} stages: "
+            f"{', '.join(map(str, legal))} would do"
         )
-    return tuple(found)
+    micro = micro_batches or (default_micro_batches(dump, stages) if stages > 1 else 1)
+    if micro < stages:
+        raise CannotPlan(
+            f"MindSpore refuses fewer micro-batches than stages: {micro} for {stages} stages"
+        )
+    try:
+        target = planned_context(context, total // stages)
+    except CannotPlan as error:
+        raise CannotPlan(f"{stages} stages of {total // stages} devices each: {error}") from None
+    if decide_optimizer:
+        target = replace(target, parallel_optimizer=False)
+    whole = plain_dump(dump)
+    problem = problem_of(micro_batch(whole, micro), context, target)
+    search = StageSearch.of(
+        problem, machine, micro, optimizer=decide_optimizer, recompute=decide_recompute
+    )
+    maker = _Maker(search, machine, stages, micro, total)
+    made = maker.best(memory_limit)
+    return replace(
+        made,
+        unstaged=_unstaged(dump, context, machine, total),
+        memory_limit=memory_limit,
+        inner=replace(
+            made.inner,
+            before=None,
+            memory_limit=memory_limit,
+            notes=(*made.inner.notes, *maker.notes()),
+        ),
+    )
 
 
-def _fitted(
-    inner: Plan,
-    machine: Machine,
-    parts: Sequence[Sequence[int]],
-    number: int,
-    micro: int,
-    limit: int,
-) -> Plan:
-    """A plan whose stage of some number fits, all other stages as they are.
-
-    The search counts results of a whole step, and a stage holds those of some micro-batches: how
-    much the search may use is halved in on.
+def _check_whole(dump: Dump, context: ParallelContext) -> None:
+    """Refuse what is a part of a pipeline.
 
     Raises:
-        CannotPlan: the stage does not fit.
+        CannotPlan: it is.
     """
-    runs = list(_runs(inner))
-    part = [runs[at] for at in parts[number]]
-    nodes = frozenset(node for run in part for node in run.nodes)
-    now = sum(run.static + run.kept for run in part)
-    others = inner.after.memory.total - now
-    low, high = min(limit, now), now
-    best: Plan | None = None
-    for room in (low, *[0] * _TRIES):
-        room = room or (low + high) // 2
-        try:
-            tried = plan(
-                inner.dump, inner.context, machine, region=nodes, memory_limit=int(others + room)
+    advice = "give the begin dump of the whole network, compiled without stages and PipelineCell"
+    if context.stages > 1:
+        raise CannotPlan(f"this dump is of a pipeline of {context.stages} stages already: {advice}")
+    for node in dump.nodes():
+        if node.op in ("Send", "Receive"):
+            one = f"this dump is of one stage of several (it holds {node.op})"
+            raise CannotPlan(f"{one}: {advice}")
+        if "-PipelineCell" in (node.scope or ""):
+            raise CannotPlan(f"this network is cut into micro-batches already: {advice}")
+
+
+def _unstaged(dump: Dump, context: ParallelContext, machine: Machine, devices: int) -> float | None:
+    """Seconds of a step as the dump is; None where it has no complete plan for these devices."""
+    if context.devices != devices or not context.is_parallel:
+        return None
+    report = check(dump, context)
+    if report.accepted is not True:
+        return None
+    cost: StepCost = step_cost(structure_of(dump, context), report, machine)
+    return None if cost.unknown else cost.seconds
+
+
+@dataclass(eq=False, slots=True)
+class _Made:
+    """Strategies of all operators, with what cells take under them."""
+
+    chosen: Chosen
+    plan: Plan
+    figures: list[CellFigures]
+    sent: list[int]
+
+
+@dataclass(eq=False)
+class _Maker:
+    """Makes pipelines of one network."""
+
+    search: StageSearch
+    machine: Machine
+    stages: int
+    micro: int
+    devices: int
+
+    def __post_init__(self) -> None:
+        self.structure = self.search.problem.structure
+        self.cells: StageCells = stage_cells(self.structure)
+        trained: set[int] = set()
+        for parameter in self.structure.parameters:
+            users = [ref.node for ref in parameter.users if ref.node in self.cells.place]
+            if parameter.trained and users:
+                trained |= {self.cells.place[node] for node in users if node is not None}
+        self.trained = trained
+        count = len(self.cells.cells)
+        if self.stages > max(count, 1):
+            names = ", ".join(" + ".join(cell.names) for cell in self.cells.cells)
+            raise CannotPlan(
+                f"{self.stages} stages need as many layers, cells of their own whose "
+                f"pipeline_stage can be set, and there are {count}: {names}"
             )
-        except CannotPlan:
-            low = room
-            continue
-        if _stages(list(_runs(tried)), parts, micro)[number].bytes > limit:
-            high = room
-            continue
-        low = room
-        if best is None or tried.after.seconds < best.after.seconds:
-            best = tried
-    if best is None:
-        needed = _stages(runs, parts, micro)[number].bytes
-        raise CannotPlan(
-            f"stage {number} needs {needed:,} bytes a device, {limit:,} are allowed, and no other "
-            "strategies of it that fit were found: more stages, more micro-batches, or more "
-            "devices would be needed"
+
+    # -- cuts ----------------------------------------------------------------------------------
+
+    def best(self, limit: int | None) -> StagedPlan:
+        """The fastest pipeline that fits.
+
+        Raises:
+            CannotPlan: none does.
+        """
+        free = self.free = self._made(self.search.free())
+        parts = self._cut(free, None)
+        if parts is None:
+            raise CannotPlan(
+                f"there are no {self.stages} stages each of which has a weight that is trained: "
+                "MindSpore refuses others"
+            )
+        if limit is None or self._fits(free, parts, limit):
+            return self._pipeline(free, parts)
+        found: list[StagedPlan] = []
+        as_it_is = self._cut(free, limit)
+        if as_it_is is not None:
+            found.append(self._pipeline(free, as_it_is))
+        problem: CannotPlan | None = None
+        tried: set[Parts] = set()
+        todo = [parts, self._even(free)]
+        while todo and len(tried) < _CUTS:
+            parts = todo.pop(0)
+            if parts in tried:
+                continue
+            tried.add(parts)
+            try:
+                made = self._fitted(free, parts, limit)
+            except CannotPlan as error:
+                problem = error
+                continue
+            found.append(self._pipeline(made, parts))
+            again = self._cut(made, limit)
+            if again is not None and again not in tried:
+                found.append(self._pipeline(made, again))
+                todo.insert(0, again)
+        if not found:
+            assert problem is not None
+            raise problem
+        return min(found, key=lambda each: each.seconds)
+
+    def _cut(self, made: _Made, limit: int | None) -> Parts | None:
+        """The most even cut in time; with a limit, of those whose stages fit as they are."""
+        layers = [Layer(str(at), each.seconds(self.micro)) for at, each in enumerate(made.figures)]
+
+        def fits(stage: int, first: int, last: int) -> bool:
+            places = tuple(range(first, last))
+            if self.stages > 1 and not self.trained.intersection(places):
+                return False
+            return limit is None or self._bytes(made, stage, places) <= limit
+
+        cut = best_cut(layers, self.stages, fits=fits)
+        return None if cut is None else tuple(tuple(map(int, part)) for part in cut.stages)
+
+    def _even(self, made: _Made) -> Parts:
+        """The cut whose fullest stage has the fewest bytes, about."""
+        low, high = 0, sum(self._bytes(made, 0, (at,)) for at in range(len(made.figures)))
+        best = self._cut(made, None)
+        assert best is not None
+        for _ in range(_HALVINGS):
+            middle = (low + high) // 2
+            found = self._cut(made, middle)
+            if found is None:
+                low = middle
+            else:
+                best, high = found, middle
+        return best
+
+    def _fits(self, made: _Made, parts: Parts, limit: int) -> bool:
+        return all(self._bytes(made, at, part) <= limit for at, part in enumerate(parts))
+
+    def _in_flight(self, stage: int) -> int:
+        return min(self.stages - stage, self.micro)
+
+    def _bytes(self, made: _Made, stage: int, places: Sequence[int]) -> int:
+        static, results = self._both(made, stage, places)
+        return static + results
+
+    def _both(self, made: _Made, stage: int, places: Sequence[int]) -> tuple[int, int]:
+        """Bytes that a stage holds all the time, and of results."""
+        own = [made.figures[at] for at in places]
+        results = self._in_flight(stage) * sum(each.kept for each in own)
+        results += max((each.again for each in own), default=0)
+        return sum(each.static for each in own), results
+
+    # -- plans ---------------------------------------------------------------------------------
+
+    def _made(self, chosen: Chosen) -> _Made:
+        plan = self.search.told(chosen)
+        figures = cell_figures(self.structure, self.cells, plan, self.search.sharded(chosen))
+        return _Made(chosen, plan, figures, sent_by_flow(plan, self.structure, self.cells))
+
+    def _fitted(self, free: _Made, parts: Parts, limit: int) -> _Made:
+        """Stages that do not fit planned anew.
+
+        Raises:
+            CannotPlan: one can't be made to fit.
+        """
+        chosen = free.chosen
+        for number, part in enumerate(parts):
+            if self._bytes(free, number, part) <= limit:
+                continue
+            inside = {node for at in part for node in self.cells.cells[at].nodes}
+            try:
+                chosen = self.search.fitted(chosen, inside, self._in_flight(number), limit)
+            except CannotPlan as error:
+                names = ", ".join(name for at in part for name in self.cells.cells[at].names)
+                raise CannotPlan(
+                    f"stage {number} ({names}) holds results of {self._in_flight(number)} "
+                    f"micro-batches: {error}; so would more stages, or more micro-batches"
+                ) from None
+        return self._made(chosen)
+
+    def _anew(self, made: _Made, parts: Parts) -> tuple[int, ...]:
+        """Numbers of stages that are not as they would be without a limit."""
+        free, own = self.free.chosen, made.chosen
+        same = zip(free.choices, own.choices, free.ways, own.ways, strict=True)
+        others = {
+            self.cells.place.get(node)
+            for node, (a, b, c, d) in zip(self.search.model.nodes, same, strict=True)
+            if a != b or c != d
+        }
+        return tuple(at for at, part in enumerate(parts) if others.intersection(part))
+
+    # -- the answer ----------------------------------------------------------------------------
+
+    def _pipeline(self, made: _Made, parts: Parts) -> StagedPlan:
+        transfers = self._transfers(made, parts)
+        pairs = zip(self.structure.dump.nodes(), made.plan.dump.nodes(), strict=True)
+        twins = dict(pairs)
+        found: list[PlannedStage] = []
+        times: list[StageTimes] = []
+        once: list[float] = []
+        size = self.devices // self.stages
+        for number, part in enumerate(parts):
+            own = [made.figures[at] for at in part]
+            cells = [self.cells.cells[at] for at in part]
+            static, results = self._both(made, number, part)
+            outgoing = [item for item in transfers if item.source == number]
+            found.append(
+                PlannedStage(
+                    tuple(name for cell in cells for name in cell.names),
+                    sum(each.seconds(self.micro) for each in own),
+                    static,
+                    results,
+                    sum(item.size * item.count for item in outgoing),
+                    tuple(dict.fromkeys(node.scope or "" for cell in cells for node in cell.nodes)),
+                    frozenset(twins[node] for cell in cells for node in cell.nodes),
+                    self._in_flight(number),
+                )
+            )
+            ends = (size * number, size * (number + 1))
+            send = [item.size for item in outgoing if item.count == self.micro]
+            times.append(
+                StageTimes(
+                    sum(each.forward for each in own),
+                    sum(each.backward for each in own),
+                    sum(self.machine.seconds("Send", each, ends) for each in send),
+                )
+            )
+            once.append(sum(each.once for each in own))
+        after = of_micro_batches(made.plan.after, self.micro, self._fullest(made, parts))
+        inner = replace(
+            made.plan,
+            after=after,
+            lower_bound=min(self.micro * made.chosen.bound, after.seconds),
+            seconds=self.search.seconds,
+            rounds=self.search.rounds,
         )
-    return best
+        return StagedPlan(
+            inner,
+            self.devices,
+            tuple(found),
+            self.micro,
+            ideal_bubble(self.stages, self.micro),
+            _step(times, once, self.micro),
+            transfers,
+            replanned=self._anew(made, parts),
+        )
+
+    def _fullest(self, made: _Made, parts: Parts) -> MemoryCost:
+        """What a device of the fullest stage holds."""
+        number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
+        own = [made.figures[at] for at in part]
+        return MemoryCost(
+            sum(each.weights for each in own),
+            sum(each.gradients for each in own),
+            sum(each.states for each in own),
+            self._both(made, number, part)[1],
+        )
+
+    def _transfers(self, made: _Made, parts: Parts) -> tuple[Transfer, ...]:
+        """What goes from stage to stage: results once a micro-batch, shared weights once."""
+        stage = {cell: number for number, part in enumerate(parts) for cell in part}
+        found: list[Transfer] = []
+        for flow, size in zip(self.cells.flows, made.sent, strict=True):
+            source = stage[flow.source]
+            found += (
+                Transfer(source, target, flow.node.op, size, self.micro, flow.gradient)
+                for target in sorted({stage[cell] for cell in flow.users})
+                if target > source and size
+            )
+        slices = {item.name: item for item in made.plan.report.parameters}
+        for parameter, users in self.cells.shared:
+            numbers = sorted({stage[cell] for cell in users})
+            piece = slices.get(parameter.name)
+            size = prod((piece.slice if piece is not None else None) or ()) * parameter.element
+            what = f"weight {parameter.name}"
+            found += (
+                Transfer(numbers[0], target, what, size, 1, parameter.trained)
+                for target in numbers[1:]
+            )
+        return tuple(found)
+
+    def notes(self) -> list[str]:
+        """What the reader should know."""
+        found = [
+            f"weight {parameter.name} is used in several layers: MindSpore sends it from stage to "
+            "stage where these are apart"
+            for parameter, _ in self.cells.shared
+            if parameter.trained
+        ]
+        if self.structure.context.interleave:
+            found.append("planned for the 1F1B schedule: interleaved stages are not planned")
+        return found
 
 
-def _as_of(first: Plan, anew: Plan) -> Plan:
-    """A plan made from another one, told from where that one began.
-
-    Its bound is that without a limit: a stage planned anew beside others that stay as they are
-    need not be the best one.
-    """
-    operators = tuple(
-        replace(new, before=old.before, out_before=old.out_before, pinned=old.pinned)
-        for old, new in zip(first.operators, anew.operators, strict=True)
+def _step(times: Sequence[StageTimes], once: Sequence[float], micro: int) -> float:
+    """Seconds of a step: 1F1B against a clock, then what every stage does once."""
+    count = len(times)
+    schedules = [one_forward_one_backward(stage, count, micro) for stage in range(count)]
+    played = play(schedules, times)
+    return max(
+        (stage[-1].end if stage else 0.0) + own
+        for stage, own in zip(played.stages, once, strict=True)
     )
-    return replace(
-        anew,
-        operators=operators,
-        before=first.before,
-        lower_bound=first.lower_bound,
-        memory_limit=None,
-        seconds=first.seconds + anew.seconds,
-        rounds=first.rounds + anew.rounds,
-        notes=first.notes,
-        border=None,
-    )
-
-
-def _runs(inner: Plan) -> Iterator[_Run]:
-    """Operators by layer, in the order of the dump; what is between layers goes with the next."""
-    structure = structure_of(inner.dump, inner.context)
-    seconds: dict[Node, float] = {}
-    static: dict[Node, int] = {}
-    for item in inner.after.items:
-        if item.node is not None:
-            seconds[item.node] = seconds.get(item.node, 0.0) + item.total
-    known = {parameter.name: parameter for parameter in structure.parameters}
-    for item in inner.report.parameters:
-        parameter = known.get(item.name)
-        if parameter is None or item.user is None or item.slice is None:
-            continue
-        each = parameter.element * (2 if parameter.trained else 1) + parameter.states
-        static[item.user] = static.get(item.user, 0) + prod(item.slice) * each
-    runs: list[_Run] = []
-    for node in inner.dump.nodes():
-        report = inner.report.by_node.get(node)
-        if report is None:
-            continue
-        name = layer_of_scope(node.scope)
-        if not runs or runs[-1].name != name:
-            runs.append(_Run(name, []))
-        run = runs[-1]
-        run.nodes.append(node)
-        run.seconds += seconds.get(node, 0.0)
-        run.static += static.get(node, 0)
-        if node in structure.with_gradient and node in structure.calls:
-            run.kept += int(kept_bytes(structure.calls[node], report.judgement))
-        if report.judgement.output_slices:
-            results = report.call.call.results
-            dtype = results[0].dtype if results else None
-            run.out = prod(report.judgement.output_slices[0]) * item_bytes(dtype)
-    yield from _joined(runs)
-
-
-def _joined(runs: list[_Run]) -> list[_Run]:
-    """Layers that the dump interleaves are one; numbered parts outside of layers get names."""
-    found: list[_Run] = []
-    for run in runs:
-        again = next((at for at, each in enumerate(found) if each.name == run.name), None)
-        if again is None or run.name == NETWORK:
-            found.append(run)
-            continue
-        # What stands between two parts of a layer belongs to it.
-        first = found[again]
-        for each in (*found[again + 1 :], run):
-            first.nodes += each.nodes
-            first.seconds += each.seconds
-            first.static += each.static
-            first.kept += each.kept
-            first.out = each.out
-        del found[again + 1 :]
-    for at, run in enumerate(found):
-        if run.name == NETWORK:
-            run.name = "before the layers" if at == 0 else "behind the layers"
-            run.name = run.name if at in (0, len(found) - 1) else "between layers"
-    return found

@@ -27,7 +27,12 @@ from irtool.render.plan_elastic import (
     onto_object,
     points_table,
 )
-from irtool.render.plan_stages import stage_facts, stages_object, stages_table
+from irtool.render.plan_stages import (
+    stage_assumptions,
+    stage_facts,
+    stages_object,
+    stages_table,
+)
 from irtool.render.tables import (
     Document,
     Facts,
@@ -69,7 +74,8 @@ def plan_document(view: PlanView) -> Document:
     if plan.border is not None:
         document.add(border_table(plan.border), Note(border_text(plan.border)))
     document.add(*(Note(f"note: {text}") for text in plan.notes))
-    document.add(*(Note(f"assumed: {text}") for text in ASSUMPTIONS))
+    assumptions = ASSUMPTIONS if view.staged is None else stage_assumptions()
+    document.add(*(Note(f"assumed: {text}") for text in assumptions))
     return document
 
 
@@ -80,7 +86,7 @@ def view_text(view: PlanView) -> str:
         return _elastic_text(view.plan)
     if staged is None:
         return answer_text(view.plan)
-    inside = "inside of a stage the optimum of the model"
+    inside = f"inside of a stage {gap_text(view.plan)}"
     if staged.replanned:
         inside = f"{len(staged.replanned)} of them planned anew to fit into the memory"
     return f"{seconds_text(staged.seconds)} a step in {len(staged.stages)} stages; {inside}"
@@ -124,13 +130,14 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
     accepted = {True: "accepted", False: "refused", None: "not known in all parts"}
     memory = plan.after.memory
     limit = f" (limit {bytes_text(plan.memory_limit)})" if plan.memory_limit is not None else ""
+    of = " of the fullest stage" if view.staged is not None else ""
     changed = sum(item.changes for item in plan.operators)
     facts = [
         *_devices(view),
         ("machine", f"{plan.after.machine.name}; only ratios of times mean something"),
         ("check", accepted[plan.report.accepted]),
-        *_bound(plan),
-        ("memory", f"{bytes_text(memory.total)} a device{limit}"),
+        *_bound(view),
+        ("memory", f"{bytes_text(memory.total)} a device{of}{limit}"),
         ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
         ("search", f"{plan.seconds:.2f} s CPU, {plural(plan.rounds, 'round')}"),
     ]
@@ -145,10 +152,14 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
     return facts
 
 
-def _bound(plan: Plan) -> list[tuple[str, str]]:
+def _bound(view: PlanView) -> list[tuple[str, str]]:
+    plan = view.plan
     if plan.lower_bound is None:
         return [("lower bound", f"not known to MindSpore's {plan.algorithm} search")]
-    return [("lower bound", seconds_text(plan.lower_bound))]
+    text = seconds_text(plan.lower_bound)
+    if view.staged is not None:
+        text = f"{text} of work in all stages ({seconds_text(plan.after.seconds)} are planned)"
+    return [("lower bound", text)]
 
 
 def _devices(view: PlanView) -> list[tuple[str, str]]:
@@ -190,7 +201,10 @@ def costs_table(view: PlanView) -> Table:
     )
     name = "before" if view.elastic is None else "old ones, fitted"
     columns = [text_column("cost"), number_column(name), number_column("after")]
-    return Table("Cost by cause", columns, rows)
+    title = "Cost by cause"
+    if view.staged is not None:
+        title += " (one device of every stage, together)"
+    return Table(title, columns, rows)
 
 
 def changes_table(view: PlanView) -> Table:
@@ -291,5 +305,5 @@ def plan_object(view: PlanView) -> dict[str, object]:
         "border": border_object(plan.border) if plan.border is not None else None,
         "decisions": decisions_object(plan.decisions) if plan.decisions is not None else None,
         "notes": list(plan.notes),
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": list(ASSUMPTIONS if view.staged is None else stage_assumptions()),
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.planning.costs import ASSUMPTIONS
 from irtool.planning.shard_lines import cell_path
+from irtool.planning.stage_files import staged_cells, unsaid_scopes
 from irtool.planning.stages import StagedPlan
 from irtool.render.cost import seconds_text
 from irtool.render.tables import Table, number_column, text_column
@@ -18,6 +20,10 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
     facts = [
         ("devices", f"{found.devices}: {stages} stages of {found.devices // stages}"),
         ("pipeline", step),
+    ]
+    if found.unstaged is not None:
+        facts.append(("without stages", f"{seconds_text(found.unstaged)} a step, as the dump is"))
+    facts += [
         ("bubble", f"{100 * found.bubble:.1f} % of the work, if all stages take as long"),
         ("balance", f"the slowest stage takes {100 * found.imbalance:.1f} % more than the mean"),
     ]
@@ -25,6 +31,12 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
         numbers = ", ".join(str(number) for number in found.replanned)
         facts.append(("fitted", f"planned anew, so that they fit into the memory: {numbers}"))
     return facts
+
+
+def stage_assumptions() -> list[str]:
+    """What the model takes for granted of a pipeline."""
+    own = "stages run one forward, one backward (1F1B); what they hand on is not hidden"
+    return [own if text.startswith("one micro-batch") else text for text in ASSUMPTIONS]
 
 
 def stages_table(found: StagedPlan) -> Table:
@@ -39,6 +51,7 @@ def stages_table(found: StagedPlan) -> Table:
                 text,
                 seconds_text(stage.seconds),
                 bytes_text(stage.static_bytes),
+                stage.in_flight,
                 bytes_text(stage.activation_bytes),
                 bytes_text(stage.bytes),
                 bytes_text(stage.sent_bytes) if stage.sent_bytes else "",
@@ -46,8 +59,8 @@ def stages_table(found: StagedPlan) -> Table:
         )
     columns = [
         number_column("stage"), text_column("layers"), number_column("works"),
-        number_column("weights and states"), number_column("results"), number_column("all"),
-        number_column("sends"),
+        number_column("weights and states"), number_column("in flight"),
+        number_column("results"), number_column("all"), number_column("sends"),
     ]  # fmt: skip
     return Table("Stages (one device of each)", columns, rows)
 
@@ -58,6 +71,7 @@ def stages_object(found: StagedPlan) -> dict[str, object]:
         "devices": found.devices,
         "micro_batches": found.micro_batches,
         "seconds": found.seconds,
+        "unstaged_seconds": found.unstaged,
         "bubble": found.bubble,
         "imbalance": found.imbalance,
         "replanned": list(found.replanned),
@@ -67,29 +81,35 @@ def stages_object(found: StagedPlan) -> dict[str, object]:
                 "seconds": stage.seconds,
                 "static_bytes": stage.static_bytes,
                 "activation_bytes": stage.activation_bytes,
+                "in_flight": stage.in_flight,
                 "sent_bytes": stage.sent_bytes,
                 "scopes": list(stage.scopes),
             }
             for stage in found.stages
+        ],
+        "transfers": [
+            {
+                "from": item.source,
+                "to": item.target,
+                "what": item.what,
+                "bytes": item.size,
+                "count": item.count,
+                "returned": item.returned,
+            }
+            for item in found.transfers
         ],
     }
 
 
 def stage_lines(found: StagedPlan) -> Iterator[str]:
     """``pipeline_stage`` of each cell whose operators are all of one stage, the outermost only."""
-    owner: dict[str, set[int]] = {}
-    for number, stage in enumerate(found.stages):
-        for scope in stage.scopes:
-            parts = scope.split("/")
-            for count in range(2, len(parts) + 1):
-                owner.setdefault("/".join(parts[:count]), set()).add(number)
+    cells = staged_cells(found)
+    if not cells:
+        return
     yield f"# set_auto_parallel_context(pipeline_stages={len(found.stages)}), and the network in"
-    yield f"# PipelineCell(net, {found.micro_batches})"
-    done: list[str] = []
-    for scope, numbers in owner.items():
-        path = cell_path(scope)
-        if len(numbers) > 1 or not path or any(scope.startswith(f"{each}/") for each in done):
-            continue
-        done.append(scope)
-        yield f"{path}.pipeline_stage = {min(numbers)}"
+    yield f"# PipelineCell(net.network, {found.micro_batches}): it is called with one micro-batch"
+    for scope, number in cells.items():
+        yield f"{cell_path(scope)}.pipeline_stage = {number}"
+    for scope in unsaid_scopes(found):
+        yield f"# {scope}: operators here go with the stage of what they compute from"
     yield ""
