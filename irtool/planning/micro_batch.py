@@ -26,6 +26,7 @@ from irtool.sharding.judge import judge
 from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import NOT_SHARDED, TIES, primitive
+from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import outer_parameter
 from irtool.sharding.network.graphs import Network, network_of
 
@@ -51,9 +52,23 @@ Parts: TypeAlias = "Part | tuple[Parts, ...] | None"
 """Of a value; None: it is the same for every micro-batch."""
 
 
-def default_micro_batches(dump: Dump, stages: int) -> int:
-    """Four a stage, or the next fewer that the batch can be cut into (but one a stage)."""
-    batch = batch_of(dump)
+def dataset_splits(context: ParallelContext) -> int:
+    """Into how many parts the dataset cuts a batch over the devices of a stage."""
+    if isinstance(context.dataset, tuple):
+        rows = [row if isinstance(row, tuple) else row.strategy for row in context.dataset]
+        return max((row[0] for row in rows if row), default=1)
+    return 1 if context.full_batch or context.dataset is not None else context.stage_size
+
+
+def default_micro_batches(dump: Dump, stages: int, splits: int = 1) -> int:
+    """Four a stage, or the next fewer that the batch can be cut into (but one a stage).
+
+    Args:
+        dump: of the whole batch.
+        stages: of the pipeline.
+        splits: parts that the dataset cuts every micro-batch into.
+    """
+    batch = batch_of(dump) // splits
     wanted = 4 * stages
     found = [count for count in range(stages, wanted + 1) if batch % count == 0]
     return found[-1] if batch and found else wanted

@@ -24,7 +24,12 @@ from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.cost_report import MemoryCost, StepCost, step_cost
 from irtool.planning.cost_tables import CannotPlan
-from irtool.planning.micro_batch import default_micro_batches, micro_batch
+from irtool.planning.micro_batch import (
+    batch_of,
+    dataset_splits,
+    default_micro_batches,
+    micro_batch,
+)
 from irtool.planning.plan import Plan
 from irtool.planning.plan_structure import structure_of
 from irtool.planning.problem import plain_dump, planned_context, problem_of
@@ -176,15 +181,12 @@ def staged_plan(
             f"{total} devices cannot be divided among {stages} stages: "
             f"{', '.join(map(str, legal))} would do"
         )
-    micro = micro_batches or (default_micro_batches(dump, stages) if stages > 1 else 1)
-    if micro < stages:
-        raise CannotPlan(
-            f"MindSpore refuses fewer micro-batches than stages: {micro} for {stages} stages"
-        )
     try:
         target = planned_context(context, total // stages)
     except CannotPlan as error:
         raise CannotPlan(f"{stages} stages of {total // stages} devices each: {error}") from None
+    micro = micro_batches or _default(dump, target, stages)
+    _check_micro_batches(dump, target, stages, micro)
     if decide_optimizer:
         target = replace(target, parallel_optimizer=False)
     whole = plain_dump(dump)
@@ -205,6 +207,33 @@ def staged_plan(
             notes=(*made.inner.notes, *maker.notes()),
         ),
     )
+
+
+def _default(dump: Dump, target: ParallelContext, stages: int) -> int:
+    if stages == 1:
+        return 1
+    return default_micro_batches(dump, stages, dataset_splits(target))
+
+
+def _check_micro_batches(dump: Dump, target: ParallelContext, stages: int, micro: int) -> None:
+    """Refuse numbers of micro-batches that MindSpore would refuse.
+
+    Raises:
+        CannotPlan: it is one.
+    """
+    if micro < stages:
+        raise CannotPlan(
+            f"MindSpore refuses fewer micro-batches than stages: {micro} for {stages} stages"
+        )
+    splits, batch = dataset_splits(target), batch_of(dump)
+    if micro > 1 and batch % micro == 0 and batch // micro % splits:
+        most = batch // splits
+        advice = f"at most {most} micro-batches, " if most >= stages else ""
+        raise CannotPlan(
+            f"the dataset is split over the {splits} devices of a stage, and one of {micro} "
+            f"micro-batches has {batch // micro} rows: {advice}a larger batch, or full_batch "
+            "would do"
+        )
 
 
 def _check_whole(dump: Dump, context: ParallelContext) -> None:
@@ -265,11 +294,16 @@ class _Maker:
                 trained |= {self.cells.place[node] for node in users if node is not None}
         self.trained = trained
         count = len(self.cells.cells)
+        if self.stages > 1 and not any(cell.is_cell for cell in self.cells.cells):
+            raise CannotPlan(
+                f"{self.stages} stages need as many layers that are cells of their own, whose "
+                "pipeline_stage can be set, and this network has none: put its layers into cells"
+            )
         if self.stages > max(count, 1):
             names = ", ".join(" + ".join(cell.names) for cell in self.cells.cells)
             raise CannotPlan(
-                f"{self.stages} stages need as many layers, cells of their own whose "
-                f"pipeline_stage can be set, and there are {count}: {names}"
+                f"{self.stages} stages need as many layers that are cells of their own, whose "
+                f"pipeline_stage can be set; here they can be at most {count}: {names}"
             )
 
     # -- cuts ----------------------------------------------------------------------------------
@@ -381,10 +415,12 @@ class _Maker:
             try:
                 chosen = self.search.fitted(chosen, inside, self._in_flight(number), limit)
             except CannotPlan as error:
-                names = ", ".join(name for at in part for name in self.cells.cells[at].names)
+                names = [name for at in part for name in self.cells.cells[at].names]
+                which = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
                 raise CannotPlan(
-                    f"stage {number} ({names}) holds results of {self._in_flight(number)} "
-                    f"micro-batches: {error}; so would more stages, or more micro-batches"
+                    f"in stage {number} ({which}), which holds results of "
+                    f"{self._in_flight(number)} of {self.micro} micro-batches, {error} (it also "
+                    "takes less with more stages, or with more micro-batches)"
                 ) from None
         return self._made(chosen)
 
@@ -497,6 +533,11 @@ class _Maker:
             for parameter, _ in self.cells.shared
             if parameter.trained
         ]
+        if self.micro > 1:
+            found.append(
+                f"strategies are for one of {self.micro} micro-batches, and so is the dump that "
+                "--format ir writes"
+            )
         if self.structure.context.interleave:
             found.append("planned for the 1F1B schedule: interleaved stages are not planned")
         return found

@@ -89,7 +89,9 @@ def view_text(view: PlanView) -> str:
     inside = f"inside of a stage {gap_text(view.plan)}"
     if staged.replanned:
         inside = f"{len(staged.replanned)} of them planned anew to fit into the memory"
-    return f"{seconds_text(staged.seconds)} a step in {len(staged.stages)} stages; {inside}"
+    return (
+        f"{seconds_text(staged.seconds)} a step in {plural(len(staged.stages), 'stage')}; {inside}"
+    )
 
 
 def _elastic_text(plan: Plan) -> str:

@@ -10,15 +10,17 @@ from irtool.planning.stage_files import staged_cells, unsaid_scopes
 from irtool.planning.stages import StagedPlan
 from irtool.render.cost import seconds_text
 from irtool.render.tables import Table, number_column, text_column
-from irtool.render.text import bytes_text
+from irtool.render.text import bytes_text, plural
 
 
 def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
     """Devices, the step, what is idle."""
     stages = len(found.stages)
-    step = f"{seconds_text(found.seconds)} a step of {found.micro_batches} micro-batches"
+    count = found.micro_batches
+    parts = "1 micro-batch" if count == 1 else f"{count:,} micro-batches"
+    step = f"{seconds_text(found.seconds)} a step of {parts}"
     facts = [
-        ("devices", f"{found.devices}: {stages} stages of {found.devices // stages}"),
+        ("devices", f"{found.devices}: {plural(stages, 'stage')} of {found.devices // stages}"),
         ("pipeline", step),
     ]
     if found.unstaged is not None:

@@ -144,7 +144,7 @@ def test_results_and_shared_weights_go_from_stage_to_stage(gpt_halves: StagedPla
 
 
 def test_a_stage_that_does_not_fit_is_named(begin: Dump) -> None:
-    with pytest.raises(CannotPlan, match=r"stage \d \("):
+    with pytest.raises(CannotPlan, match=r"in stage \d \("):
         staged_plan(begin, CONTEXT, MACHINE, 2, memory_limit=1)
 
 
@@ -196,6 +196,14 @@ def test_stages_that_the_devices_do_not_divide_into_are_refused(begin: Dump) -> 
 def test_fewer_micro_batches_than_stages_are_refused(begin: Dump) -> None:
     with pytest.raises(CannotPlan, match="fewer micro-batches"):
         staged_plan(begin, CONTEXT, MACHINE, 2, micro_batches=1)
+
+
+def test_a_micro_batch_is_split_as_the_dataset_is(gpt: Dump) -> None:
+    """8 rows over 4 devices leave 2 micro-batches."""
+    context = replace(CONTEXT, full_batch=False)
+    assert staged_plan(gpt, context, MACHINE, 2).micro_batches == 2
+    with pytest.raises(CannotPlan, match="at most 2 micro-batches"):
+        staged_plan(gpt, context, MACHINE, 2, micro_batches=4)
 
 
 def test_a_dump_with_stages_is_refused() -> None:
