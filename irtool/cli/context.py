@@ -358,12 +358,29 @@ def _bad_value(message: str, merged: Mapping[str, object], origins: Mapping[str,
     return Failure(message, place, hint=_hint(key, message, merged), code="CTX002")
 
 
+def _near_counts(merged: Mapping[str, object]) -> str:
+    """The legal numbers of devices around one that is none."""
+    from irtool.planning.device_counts import near_counts
+
+    count, stages = (str(merged.get(key, 1)) for key in ("device_num", "pipeline_stages"))
+    if not count.isdecimal() or not stages.isdecimal():
+        return ""
+    try:
+        context = ParallelContext(devices=8 * int(stages), stages=int(stages))
+    except ValueError:  # there is no such number of stages
+        return ""
+    near = near_counts(int(count), context)
+    return f"{' or '.join(map(str, near))} would do" if near else ""
+
+
 def _hint(key: str, message: str, merged: Mapping[str, object]) -> str:
     devices = merged.get("device_num")
     if "divisible by pipeline_stages" in message and str(devices).isdigit():
         count = int(str(devices))
         fitting = [str(stages) for stages in range(1, min(count, 64) + 1) if count % stages == 0]
         return f"{count} devices allow {', '.join(fitting)} stages"
+    if key == "device_num":
+        return _near_counts(merged)
     if key == "global_rank":
         return "ranks count from 0, over all stages"
     if key in ("parallel_mode", "search_mode"):

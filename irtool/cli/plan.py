@@ -12,7 +12,7 @@ from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.cost import read_begin
-from irtool.cli.memory_inputs import machine_of, size_of
+from irtool.cli.memory_inputs import machine_of, size_of, sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of, twins
 from irtool.cli.plan_forms import JOB, Asked, JobOptions, plan_itself
@@ -107,6 +107,7 @@ def _plan(
         str | None,
         typer.Option(metavar="OLD", help="A begin dump whose plan stays where nothing changed."),
     ] = None,
+    bind: options.Bind = None,
     lost: Annotated[
         str | None, typer.Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
     ] = None,
@@ -168,7 +169,8 @@ def _plan(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
-    dump = read_begin(file)
+    read = read_begin(file)
+    dump = sized(read, file.path, sizes_of(bind or ()))
     resolved = context_of(file, context, configuration).context
     pinned, outs = pins_of(dump, pin or [])
     given: dict[str, object] = {
@@ -199,7 +201,7 @@ def _plan(
         note(text)
     region_nodes = twins(dump, found.dump, wanted)
     job = JobOptions(name or JOB.name, image or JOB.image, command or JOB.command, servers)
-    asked = Asked((keys or Keys.operators).value, names, region_nodes, job, staged)
+    asked = Asked((keys or Keys.operators).value, names, region_nodes, job, staged, read)
     output = Output(output_file)
     view = PlanView(found, file.path, limit, elastic, staged)
     if format is Format.json:
@@ -216,6 +218,8 @@ def _plan(
         output.close()
         return 0
     output.close()
+    if staged is not None:
+        return 1 if staged.is_better else 0
     tight = limits is not None and found.before is not None
     if tight and found.before is not None and found.before.memory.total > (limits or 0):
         return 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.plan_asked import json_file
 from irtool.cli.report import Failure, note
+from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.syntax.printer import dumps
 
@@ -35,13 +36,17 @@ JOB = JobOptions("mindspore-training", "mindspore-image-name:tag", "python train
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line says of a form; ``region``: nodes of the plan's dump."""
+    """What the command line says of a form.
+
+    ``region``: nodes of the plan's dump. ``read``: the dump before unknown sizes were bound.
+    """
 
     keys: str
     names: str | None
     region: frozenset[Node] | None
     job: JobOptions
     staged: StagedPlan | None = None
+    read: Dump | None = None
 
 
 def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
@@ -51,7 +56,7 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
         Failure: the form can't say what the plan says.
     """
     if format == "ir":
-        return [dumps(found.dump)]
+        return [dumps(_as_read(found, asked.read))]
     if format == "shard":
         return [f"{line}\n" for line in _lines(found, asked)]
     if format == "msjob":
@@ -60,6 +65,11 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     from irtool.planning.strategy_files import NotExpressible, operator_file, parameter_file
 
     try:
+        if asked.keys == "operators" and asked.staged is not None and len(asked.staged.stages) > 1:
+            from irtool.planning.stage_files import staged_operator_file
+
+            file = staged_operator_file(asked.staged, json_file(asked.names))
+            return [json.dumps(file, sort_keys=True) + "\n"]
         if asked.keys == "operators":
             file = operator_file(found, json_file(asked.names))
             return [json.dumps(file, sort_keys=True) + "\n"]
@@ -70,6 +80,34 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     if left:
         note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
     return [json.dumps(file, sort_keys=True) + "\n"]
+
+
+def _as_read(found: Plan, read: Dump | None) -> Dump:
+    """The plan in the dump as it was read, with unknown sizes where it has them.
+
+    Raises:
+        Failure: of unknown sizes MindSpore takes less.
+    """
+    from irtool.planning.annotate import with_strategies
+    from irtool.sharding.check import check
+
+    if read is None or not any(size < 0 for node in read.nodes() for size in _sizes(node)):
+        return found.dump
+    twins = dict(zip(found.dump.nodes(), read.nodes(), strict=True))
+    planned = {twins[item.node]: item.after for item in found.operators if item.after is not None}
+    outs = {twins[item.node]: item.out_after for item in found.operators if item.out_after}
+    dump = with_strategies(read, planned, outs)
+    report = check(dump, found.context)
+    if report.accepted is False:
+        first = next(item for item in report.findings if item.severity == "error")
+        message = f"with unknown sizes MindSpore would refuse this: {first.op}: {first.message}"
+        raise Failure(message, f"line {first.line}")
+    return dump
+
+
+def _sizes(node: Node) -> tuple[int, ...]:
+    type = node.output_type
+    return () if type is None else tuple(size for _, shape in type.tensors for size in shape)
 
 
 def _lines(found: Plan, asked: Asked) -> list[str]:

@@ -10,14 +10,14 @@ from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 def device_count_problem(count: int, context: ParallelContext) -> str:
     """Why MindSpore refuses a number of devices; empty if it does not.
 
-    On Ascend the number must be 1, 2, 4 or a multiple of 8 (servers hold 8), each stage must get
-    as many as the next, and the double recursive search takes powers of two only (refusals of
-    MindSpore 2.7).
+    The number must be 1, 2, 4 or a multiple of 8 (servers hold 8; of GPUs it is asked, too), each
+    stage must get as many as the next, and the double recursive search takes powers of two only
+    (refusals of MindSpore 2.7).
     """
     if count < 1:
         return "there are no devices"
-    if context.target == "Ascend" and count not in (1, 2, 4) and count % 8:
-        return "on Ascend the number of devices is 1, 2, 4 or a multiple of 8"
+    if count not in (1, 2, 4) and count % 8:
+        return "the number of devices is 1, 2, 4 or a multiple of 8"
     if count % context.stages:
         return f"{count} devices cannot be divided among {context.stages} stages"
     searches = context.mode == "auto_parallel" and context.search == "recursive_programming"
@@ -40,10 +40,15 @@ def nearest_legal(count: int, context: ParallelContext) -> str:
     problem = device_count_problem(count, context)
     if not problem:
         return ""
+    near = " or ".join(map(str, near_counts(count, context)))
+    return f"{count} devices: {problem}; {near} would do" if near else f"{count} devices: {problem}"
+
+
+def near_counts(count: int, context: ParallelContext) -> tuple[int, ...]:
+    """The legal numbers of devices below and above one that is none."""
     less = next(legal_counts(min(count, LARGEST_WORLD), context), None)
     most = min(2 * count + 8, LARGEST_WORLD)
     more = next(
         (n for n in range(count + 1, most + 1) if not device_count_problem(n, context)), None
     )
-    near = " or ".join(str(n) for n in (less, more) if n is not None)
-    return f"{count} devices: {problem}; {near} would do" if near else f"{count} devices: {problem}"
+    return tuple(n for n in (less, more) if n is not None)

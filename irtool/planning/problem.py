@@ -9,7 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.items import Item
 from irtool.ir.node import Node
-from irtool.planning.device_counts import device_count_problem, legal_counts
+from irtool.planning.device_counts import nearest_legal
 from irtool.planning.operator_candidates import CannotPlan, Given
 from irtool.planning.plan_structure import FIXED, Structure, structure_of
 from irtool.sharding.check import check
@@ -117,15 +117,9 @@ def planned_context(context: ParallelContext, devices: int) -> ParallelContext:
         raise CannotPlan(f"{devices} devices: a number from 1 to {LARGEST_WORLD} would do")
     mode = context.mode if context.is_parallel else "semi_auto_parallel"
     base = replace(context, rank=0, mode=mode, search="sharding_propagation")
-    problem = device_count_problem(devices, base)
+    problem = nearest_legal(devices, base)
     if problem:
-        legal = list(legal_counts(devices, base))[:1]
-        more = next(
-            (n for n in range(devices + 1, 2 * devices + 9) if not device_count_problem(n, base)),
-            None,
-        )
-        near = " or ".join(str(n) for n in (*legal, *([more] if more else [])))
-        raise CannotPlan(f"{devices} devices: {problem}; {near} would do")
+        raise CannotPlan(problem)
     # A dump of a pipeline is one stage's: what other stages do is no part of it.
     return replace(base, devices=devices, rank=context.stage * (devices // context.stages))
 

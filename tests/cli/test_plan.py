@@ -79,7 +79,7 @@ def test_names_of_another_network_are_declined(
         (("--algorithm", "recursive", "--memory", "1GiB"), "knows nothing like it"),
         (("--algorithm", "recursive", "--to-stages", "2"), "knows nothing like it"),
         (("--algorithm", "propagation", "--recompute", "auto"), "knows nothing like it"),
-        (("--to-stages", "2", "--optimizer-parallel", "auto"), "does not go with --to-stages"),
+        (("--to-stages", "2", "--onto", "x.ir"), "does not go with --to-stages"),
         (("--to", "10000"), "from 1 to 4096"),
         (("--algorithm", "recursive", "--to", "24"), "16 or 32 would do"),
         (("--pin", "op == 1 2=((1,),)"), "--pin"),
@@ -261,3 +261,31 @@ def test_a_job_must_have_a_name_that_kubernetes_takes(
     assert status == 2
     assert not out
     assert "--name" in err
+
+
+# -- unknown sizes ---------------------------------------------------------------------------------
+
+
+DYNAMIC = "verdicts/test_meanext.test_mean_ext_shard_dynamic_dim_None.1"
+SIZES = ("--bind", "s19=32", "--bind", "s20=64")
+
+
+def test_what_has_no_size_is_not_planned(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
+    status, out, err = run(capsys, corpus / DYNAMIC)
+    assert status == 2
+    assert not out
+    assert "--bind s19=32 --bind s20=32" in err
+    assert "a plan would be a guess" in err
+
+
+def test_a_plan_for_given_sizes_stands_in_the_dump_as_it_was(
+    capsys: pytest.CaptureFixture[str], corpus: Path, tmp_path: Path
+) -> None:
+    planned = tmp_path / "step_parallel_begin_0577.ir"
+    status, _, _ = run(capsys, corpus / DYNAMIC, *SIZES, "-f", "ir", "-o", planned)
+    assert status == 0
+    (begin,) = (corpus / DYNAMIC).glob("*step_parallel_begin*")
+    old, new = (path.read_text(encoding="utf-8").splitlines() for path in (begin, planned))
+    changed = [one for one, two in zip(old, new, strict=True) if one != two]
+    assert changed
+    assert all("in_strategy" in line for line in changed)

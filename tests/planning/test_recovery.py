@@ -148,15 +148,14 @@ def test_groups_that_change(chain: Dump) -> None:
     ("count", "legal"),
     [(1, True), (2, True), (4, True), (6, False), (7, False), (8, True), (12, False), (24, True)],
 )
-def test_numbers_of_devices_on_ascend(count: int, legal: bool) -> None:
-    assert (device_count_problem(count, ParallelContext()) == "") == legal
+@pytest.mark.parametrize("target", ["Ascend", "GPU"])
+def test_numbers_of_devices(count: int, legal: bool, target: str) -> None:
+    assert (device_count_problem(count, ParallelContext(target=target)) == "") == legal
 
 
-def test_numbers_of_devices_for_a_search_and_on_gpus() -> None:
+def test_numbers_of_devices_for_a_search_and_for_stages() -> None:
     search = ParallelContext(mode="auto_parallel", search="recursive_programming")
     assert list(legal_counts(60, search)) == [32, 16, 8, 4, 2, 1]
-    gpus = ParallelContext(target="GPU")
-    assert next(legal_counts(7, gpus)) == 7
     stages = ParallelContext(devices=8, stages=4)
     assert next(legal_counts(60, stages)) == 56
 
