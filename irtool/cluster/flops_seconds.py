@@ -5,6 +5,8 @@ The usual roofline; a launch takes a while even if it does nothing.  Only ratios
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irtool.cluster.flops import flops
 from irtool.cluster.liveness import RENAMES
 from irtool.cluster.machine import Machine
@@ -12,6 +14,23 @@ from irtool.ir.node import Node
 
 LAUNCH_SECONDS = 2e-6
 """Least time of an operator, an assumption: about what accelerators need from launch to launch."""
+
+
+PICKS = frozenset(
+    {
+        "Embedding", "EmbeddingLookup", "Gather", "GatherD", "GatherNd", "IndexSelect", "Slice",
+        "SparseGatherV2", "StridedSlice",
+    }
+)  # fmt: skip
+"""Operators that read of their first tensor only what they put out."""
+
+
+def touched(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> int:
+    """Bytes that an operator reads and writes, of those of its tensors."""
+    written = sum(outputs)
+    if op in PICKS and inputs:
+        return min(inputs[0], written) + sum(inputs[1:]) + written
+    return sum(inputs) + written
 
 
 def operator_seconds(node: Node, machine: Machine) -> float:
@@ -23,6 +42,8 @@ def operator_seconds(node: Node, machine: Machine) -> float:
         return 0.0
     output = node.output_type
     arithmetic = (flops(node) or 0) / machine.rate(output.dtype if output else None)
-    sizes = [item.size or 0 for item in (*node.input_types, output) if item is not None]
-    traffic = sum(sizes) / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
+    sizes = [item.size or 0 for item in node.input_types if item is not None]
+    written = [output.size or 0] if output is not None else []
+    size = touched(node.op, sizes, written)
+    traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
     return max(arithmetic, traffic, LAUNCH_SECONDS)

@@ -19,12 +19,12 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import Tensors, flops_of
-from irtool.cluster.flops_seconds import LAUNCH_SECONDS
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS, PICKS, touched
 from irtool.cluster.machine import Machine
 from irtool.ir.types import BITS
 from irtool.sharding.judgement import Judgement
 from irtool.sharding.layout import Shape
-from irtool.sharding.operator import OperatorCall
+from irtool.sharding.operator import Operand, OperatorCall
 from irtool.sharding.redistribution import RedistributionStep
 
 Cause: TypeAlias = Literal[
@@ -51,6 +51,10 @@ GRADIENT_OF: Mapping[str, str] = {
 
 _NO_COPY = ("Reshape", "TupleGetItem", "MakeTuple")
 """Operators of a redistribution that only name what is there."""
+
+_MASKED = ("Gather", "SparseGatherV2", "IndexSelect")
+"""Operators that look rows up, and mask those of other devices."""
+_SUMS = ("AllReduce", "ReduceScatter")
 
 BACKWARD_WORK = 2
 """Arithmetic of an operator's gradient over that of the operator: two products for one."""
@@ -190,7 +194,8 @@ def compute_seconds(
 ) -> float:
     """An operator's arithmetic or memory traffic on slices, whichever is longer.
 
-    Operations that nobody knows count none, so that memory traffic decides.
+    Operations that nobody knows count none, so that memory traffic decides.  The gradient of what
+    an operator picks is as large as what it picks from.
     """
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
@@ -198,16 +203,38 @@ def compute_seconds(
     operations = operations_of(call, judgement)
     dtype = call.tensors[0].dtype if call.tensors else ""
     arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
-    touched = sum(
-        prod(shape) * item_bytes(operand.dtype)
-        for shape, operand in (
-            *zip(inputs, call.tensors, strict=False),
-            *zip(outputs, call.results, strict=False),
-        )
-    )
-    traffic = touched / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
+    read, written = _sizes(inputs, call.tensors), _sizes(outputs, call.results)
+    bandwidth = machine.memory_bandwidth
+    traffic = touched(call.op, read, written) / bandwidth if bandwidth else 0.0
     once = max(arithmetic, traffic, LAUNCH_SECONDS)
-    return once * (1 + BACKWARD_WORK if gradient else 1)
+    masks = _mask_seconds(call, judgement, machine, gradient=gradient)
+    if not gradient:
+        return once + masks
+    zeros = read[0] / bandwidth if bandwidth and call.op in PICKS and read else 0.0
+    return once * (1 + BACKWARD_WORK) + zeros + masks
+
+
+def _sizes(shapes: Sequence[Shape], operands: Sequence[Operand]) -> list[int]:
+    """Bytes of slices."""
+    pairs = zip(shapes, operands, strict=False)
+    return [prod(shape) * item_bytes(operand.dtype) for shape, operand in pairs]
+
+
+def _mask_seconds(
+    call: OperatorCall, judgement: Judgement, machine: Machine, *, gradient: bool
+) -> float:
+    """What a Gather takes besides where the rows of its table are split.
+
+    Each device looks up the rows that it has: indices less its first row (Sub), moved into its part
+    (ReLU, Minimum), compared with what they were (Equal, Cast); what it doesn't have becomes 0
+    (Mul, and a Mul of the gradient). Source: validate dumps of MindSpore 2.7.
+    """
+    if call.op not in _MASKED or not any(item.op in _SUMS for item in judgement.collectives):
+        return 0.0
+    indices = prod(judgement.raw_inputs[1]) * item_bytes(call.tensors[1].dtype)
+    looked_up = prod(judgement.raw_outputs[0]) * item_bytes(call.results[0].dtype)
+    products = 2 if gradient else 1
+    return 5 * copy_seconds(indices, machine) + products * copy_seconds(looked_up, machine)
 
 
 def operations_of(call: OperatorCall, judgement: Judgement) -> int:

@@ -9,8 +9,11 @@ import pytest
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS
 from irtool.cluster.machine import built_in
 from irtool.planning.cost_chains import chain_seconds
-from irtool.planning.costs import copied_bytes, copy_seconds, update_seconds
+from irtool.planning.costs import compute_seconds, copied_bytes, copy_seconds, update_seconds
+from irtool.sharding.judge import judge
+from irtool.sharding.judgement import Context
 from irtool.sharding.layout import TensorLayout
+from irtool.sharding.operator import OperatorCall, constant, tensor
 from irtool.sharding.redistribution import RedistributionStep, infer
 
 MACHINE = built_in("ascend_910b")
@@ -60,3 +63,27 @@ def test_a_slice_that_communicates_nothing_is_launched_forward_and_back() -> Non
 def test_the_optimizer_reads_weight_gradient_and_states_and_writes_all_but_the_gradient() -> None:
     size = 1 << 30
     assert update_seconds(size, 2 * size, MACHINE) == pytest.approx(7 * size / 1.6e12)
+
+
+def looked_up(table: tuple[int, int]) -> float:
+    """Seconds of looking 1024 rows of 512 numbers up, without communication."""
+    inputs = (tensor(65536, 512), tensor(1024, dtype="Int32"), constant(0))
+    call = OperatorCall("Gather", inputs, (tensor(1024, 512),))
+    found = judge(call, (table, (1,)), Context(RANKS))
+    assert found.verdict == "legal"
+    return compute_seconds(call, found, MACHINE, gradient=True)
+
+
+def test_rows_of_a_split_table_are_masked_forward_and_back() -> None:
+    rows, columns = looked_up((8, 1)), looked_up((1, 8))
+    whole = copy_seconds(4 * 1024 * 512, MACHINE)
+    # By columns, a device reads, writes and differentiates an eighth of what is looked up.
+    more = 3 * (whole - copy_seconds(4 * 1024 * 64, MACHINE))
+    masks = 5 * LAUNCH_SECONDS + 2 * whole
+    assert rows - columns == pytest.approx(more + masks, rel=0.01)
+
+
+def test_a_lookup_reads_the_rows_that_it_wants_and_its_gradient_writes_a_table() -> None:
+    found = looked_up((1, 1))
+    rows, table = 4 * 1024 * 512, 4 * 65536 * 512
+    assert found == pytest.approx((3 * 2 * rows + table) / 1.6e12, rel=0.01)
