@@ -55,6 +55,8 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     Raises:
         Failure: the form can't say what the plan says.
     """
+    for text in unsaid(found, format, asked.staged):
+        note(text)
     if format == "ir":
         return [dumps(_as_read(found, asked.read))]
     if format == "shard":
@@ -80,6 +82,23 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     if left:
         note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
     return [json.dumps(file, sort_keys=True) + "\n"]
+
+
+def unsaid(found: Plan, format: str, staged: StagedPlan | None) -> list[str]:
+    """What a form says nothing of; ``--format shard`` says all of it."""
+    if format == "shard":
+        return []
+    decided = found.decisions
+    parts = {
+        "strategies": format == "msjob",
+        "which weights optimizer parallel cuts": decided is not None and bool(decided.sharded),
+        "what runs again": decided is not None and bool(decided.recomputed),
+        "where the network is cut into stages": staged is not None,
+    }
+    missing = [part for part, is_missing in parts.items() if is_missing]
+    if not missing:
+        return []
+    return [f"--format {format} says nothing of {', '.join(missing)}: --format shard does"]
 
 
 def _as_read(found: Plan, read: Dump | None) -> Dump:
@@ -111,9 +130,16 @@ def _sizes(node: Node) -> tuple[int, ...]:
 
 
 def _lines(found: Plan, asked: Asked) -> list[str]:
-    from irtool.planning.shard_lines import function_lines, shard_lines, sharded_function
+    from irtool.planning.shard_lines import (
+        decision_lines,
+        function_lines,
+        shard_lines,
+        sharded_function,
+    )
 
     lines = list(shard_lines(found))
+    if found.decisions is not None:
+        lines += decision_lines(found.decisions)
     if asked.staged is not None:
         from irtool.render.plan_stages import stage_lines
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.planning.decisions import Decisions
 from irtool.planning.plan import Plan, PlannedOperator
 from irtool.sharding.network.care import primitive
 from irtool.sharding.operator import Strategy
@@ -47,6 +48,28 @@ def shard_lines(plan: Plan) -> Iterator[str]:
             for item in items:
                 yield f"# {_place(item.node)} {primitive(item.node)}(){_call(item)}  # {why}"
         yield ""
+
+
+def decision_lines(found: Decisions) -> Iterator[str]:
+    """Which weights optimizer parallel cuts, and which primitives run again, as Python."""
+    if found.sharded:
+        yield "# set_auto_parallel_context(enable_parallel_optimizer=True); what stays whole:"
+        yield f"whole = {sorted(found.whole)!r}"
+        yield f"for parameter in {ROOT}.get_parameters():"
+        yield "    parameter.parallel_optimizer = parameter.name not in whole"
+        yield ""
+    if found.recomputed:
+        yield "# what runs again instead of keeping its result, wherever the primitive is used"
+        yield from dict.fromkeys(_again(node) for node in found.recomputed)
+        yield ""
+
+
+def _again(node: Node) -> str:
+    path, name = cell_path(node.scope or ""), node.instance_name or ""
+    if path and name.isidentifier():
+        return f"{path}.{name}.recompute()"
+    why = "not held by an attribute: make it one in __init__"
+    return f"# {_place(node)} {primitive(node)}().recompute()  # {why}"
 
 
 def cell_path(scope: str) -> str:

@@ -263,6 +263,41 @@ def test_a_job_must_have_a_name_that_kubernetes_takes(
     assert "--name" in err
 
 
+@pytest.mark.parametrize(
+    ("form", "silent"),
+    [
+        ("ir", ("which weights optimizer parallel cuts",)),
+        ("strategy", ("which weights optimizer parallel cuts",)),
+        ("msjob", ("strategies", "which weights optimizer parallel cuts")),
+        ("shard", ()),
+    ],
+)
+def test_a_form_says_what_it_says_nothing_of(
+    capsys: pytest.CaptureFixture[str], samples: Path, form: str, silent: tuple[str, ...]
+) -> None:
+    status, out, err = run(capsys, samples / LOOP, "--optimizer-parallel", "auto", "-f", form)
+    assert status == 0
+    assert ("says nothing of " + ", ".join(silent) in err) == bool(silent)
+    assert ("parallel_optimizer = parameter.name not in whole" in out) == (form == "shard")
+
+
+def test_an_output_strategy_is_in_every_form_that_has_one(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    forms = {
+        "table": "((1, 8), (1, 8)) -> ((8, 1),)",
+        "json": '"out_after"',
+        "ir": "{in_strategy: ((1, 8), (1, 8)), out_strategy: ((8, 1))}",
+        "shard": ".shard(in_strategy=((1, 8), (1, 8)), out_strategy=((8, 1),))",
+        "strategy": 'MatMul-op1": {"parallel_strategy": [[8, 1]], "stage": 0}',
+    }
+    for form, text in forms.items():
+        _, out, _ = run(capsys, samples / LOOP, "-f", form)
+        assert text in out, form
+    _, _, err = run(capsys, samples / LOOP, "-f", "strategy", "--keys", "parameters")
+    assert "the first: out_strategy of MatMul" in err
+
+
 # -- unknown sizes ---------------------------------------------------------------------------------
 
 

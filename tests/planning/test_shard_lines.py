@@ -8,9 +8,11 @@ import pytest
 
 import irtool
 from irtool.cluster.machine import default_machine
+from irtool.planning.decisions import Decisions
 from irtool.planning.plan import Plan, plan
 from irtool.planning.shard_lines import (
     cell_path,
+    decision_lines,
     function_lines,
     shard_lines,
     sharded_function,
@@ -74,3 +76,41 @@ def test_a_region_is_a_function_of_what_comes_in(made: Plan) -> None:
     text = "\n".join(function_lines(found))
     assert "in_strategy=((8, 1),)" in text
     compile(text, "region", "exec")
+
+
+# -- what was decided beside strategies ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def decided() -> Decisions:
+    dump = irtool.load(str(SAMPLES / "mlp_loop" / "step_parallel_begin_0019.ir"))
+    again = tuple(node for node in dump.nodes() if node.op in ("ReLU", "Sub"))
+    return Decisions(("ws.0",), ("ws.1", "bs.0"), again)
+
+
+def test_weights_that_stay_whole_are_set_in_a_loop(decided: Decisions) -> None:
+    class Weight:
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.parallel_optimizer = True
+
+    class Net:
+        weights = tuple(map(Weight, ("ws.0", "ws.1", "bs.0")))
+
+        def get_parameters(self) -> tuple[Weight, ...]:
+            return self.weights
+
+    lines = list(decision_lines(decided))
+    exec("\n".join(lines[: lines.index("")]), {"net": Net()})
+    assert [weight.parallel_optimizer for weight in Net.weights] == [True, False, False]
+
+
+def test_a_primitive_runs_again_once_for_all_its_uses(decided: Decisions) -> None:
+    lines = list(decision_lines(decided))
+    assert lines.count("net.network._backbone.relu.recompute()") == 1
+    assert sum("Sub().recompute()" in line for line in lines) == 1
+    assert all(line.startswith("#") for line in lines if "Sub()" in line)
+
+
+def test_nothing_decided_is_nothing_said() -> None:
+    assert not list(decision_lines(Decisions((), (), ())))
