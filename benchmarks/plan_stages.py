@@ -12,8 +12,8 @@ CASE: gpt2_8_s2, …: network, devices, stages):
    and saves its strategies (for the keys of the file);
 4. irtool writes the strategy file with these names, and MindSpore compiles with it, once for each
    stage, up to the validate dump;
-5. the strategies in each stage's dumps are compared with the planned ones, and the collectives,
-   Sends and Receives of its validate dump with what was predicted.
+5. the strategies in each stage's dumps are compared with the planned ones; the collectives, Sends
+   and Receives of its validate dump, and its parameters, with what was predicted.
 
 What --out holds already is not made again; --again makes it all anew.
 """
@@ -83,9 +83,9 @@ CASES = {
     "gpt2_8_s2": Case("gpt", _GPT2, 8, 2, 4),
     "gpt2_64_s2": Case("gpt", _GPT2, 64, 2, 4),
     "gpt8_8_s2": Case("gpt", _GPT8, 8, 2, 8),
-    "gpt8_8_s4": Case("gpt", _GPT8, 8, 4, 8),
-    "gpt8_64_s2": Case("gpt", _GPT8, 64, 2, 8),
-    "gpt8_64_s4": Case("gpt", _GPT8, 64, 4, 8),
+    "gpt8_8_s4": Case("gpt", _GPT8, 8, 4, 4),
+    "gpt8_64_s2": Case("gpt", _GPT8, 64, 2, 4),
+    "gpt8_64_s4": Case("gpt", _GPT8, 64, 4, 4),
     "resnet_8_s2": Case("resnet", {"B": "1024"}, 8, 2, 4),
 }
 CLASSES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "Send", "Receive")
@@ -273,6 +273,13 @@ def _bytes(found: Outcome, plan: StagedPlan, validate: Dump, stage: int) -> None
             worst = max(worst, abs(off))
             parts.append(f"{op} {guess[op] / 1e6:.2f}/{truth[op] / 1e6:.2f} ({off:+.1f} %)")
     found.say(f"  predicted/compiled MB: {', '.join(parts)}", fails=worst > 5)
+    held = sum(each.size or 0 for each in validate.parameters if each.is_weight)
+    off = error(plan.stages[stage].static_bytes, held)
+    found.say(
+        f"  weights, gradients and states: {plan.stages[stage].static_bytes / 1e6:.1f}/"
+        f"{held / 1e6:.1f} MB ({off:+.1f} %)",
+        fails=abs(off) > 5,
+    )
 
 
 def _message(node: Node) -> int:

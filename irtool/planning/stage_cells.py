@@ -69,12 +69,16 @@ class StageCells:
         place: the cell of every node of ``cells``.
         flows: results that cells hand to others.
         shared: weights that several cells use, with the cells.
+        loose: trained weights that only operators outside of cells use, with the first place where
+            one does. MindSpore does not know their stage, and keeps them whole in every stage: with
+            a gradient, states, and an update by zero.
     """
 
     cells: tuple[StageCell, ...]
     place: Mapping[Node, int]
     flows: tuple[Flow, ...]
     shared: tuple[tuple[Parameter, tuple[int, ...]], ...]
+    loose: tuple[tuple[Parameter, int], ...]
 
 
 def stage_cells(structure: Structure) -> StageCells:
@@ -85,13 +89,16 @@ def stage_cells(structure: Structure) -> StageCells:
     place = {node: at for at, cell in enumerate(cells) for node in cell.nodes}
     everywhere = _everywhere(order, cells, place)
     shared: list[tuple[Parameter, tuple[int, ...]]] = []
+    loose: list[tuple[Parameter, int]] = []
     for parameter in structure.parameters:
         users = {place[ref.node] for ref in parameter.users if ref.node in place}
         if len(users) > 1:
             shared.append((parameter, tuple(sorted(users))))
-    return StageCells(
-        cells, place, tuple(_flows(network, structure, order, everywhere)), tuple(shared)
-    )
+        scopes = {layer_of_scope(ref.node.scope) for ref in parameter.users if ref.node in place}
+        if parameter.trained and scopes == {NETWORK}:
+            loose.append((parameter, min(users)))
+    flows = tuple(_flows(network, structure, order, everywhere))
+    return StageCells(cells, place, flows, tuple(shared), tuple(loose))
 
 
 def _order(network: Network) -> Iterator[Node]:

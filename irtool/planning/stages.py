@@ -31,7 +31,7 @@ from irtool.planning.micro_batch import (
     micro_batch,
 )
 from irtool.planning.plan import Plan
-from irtool.planning.plan_structure import structure_of
+from irtool.planning.plan_structure import Parameter, structure_of
 from irtool.planning.problem import plain_dump, planned_context, problem_of
 from irtool.planning.stage_cells import StageCells, stage_cells
 from irtool.planning.stage_figures import (
@@ -66,6 +66,7 @@ class PlannedStage:
         scopes: of the operators, each once.
         nodes: the operators, as they stand in the plan's dump.
         in_flight: micro-batches whose results it holds at once.
+        loose_bytes: of the static ones, those of weights that other stages use, and no cell holds.
     """
 
     layers: tuple[str, ...]
@@ -76,6 +77,7 @@ class PlannedStage:
     scopes: tuple[str, ...]
     nodes: frozenset[Node]
     in_flight: int
+    loose_bytes: int = 0
 
     @property
     def bytes(self) -> int:
@@ -293,6 +295,9 @@ class _Maker:
             if parameter.trained and users:
                 trained |= {self.cells.place[node] for node in users if node is not None}
         self.trained = trained
+        self.loose = [
+            (cell, _whole(parameter)) for parameter, cell in self.cells.loose if self.stages > 1
+        ]
         count = len(self.cells.cells)
         if self.stages > 1 and not any(cell.is_cell for cell in self.cells.cells):
             raise CannotPlan(
@@ -392,7 +397,12 @@ class _Maker:
         own = [made.figures[at] for at in places]
         results = self._in_flight(stage) * sum(each.kept for each in own)
         results += max((each.again for each in own), default=0)
-        return sum(each.static for each in own), results
+        static = sum(each.static for each in (*own, *self._loose(places)))
+        return static, results
+
+    def _loose(self, places: Sequence[int]) -> list[CellFigures]:
+        """Weights of other stages that a stage has to keep."""
+        return [each for cell, each in self.loose if cell not in places]
 
     # -- plans ---------------------------------------------------------------------------------
 
@@ -413,7 +423,13 @@ class _Maker:
                 continue
             inside = {node for at in part for node in self.cells.cells[at].nodes}
             try:
-                chosen = self.search.fitted(chosen, inside, self._in_flight(number), limit)
+                room = limit - sum(each.static for each in self._loose(part))
+                if room <= 0:
+                    raise CannotPlan(
+                        f"{limit:,} bytes a device are less than weights take that are used "
+                        f"outside of cells, which every stage keeps whole: {limit - room:,} bytes"
+                    )
+                chosen = self.search.fitted(chosen, inside, self._in_flight(number), room)
             except CannotPlan as error:
                 names = [name for at in part for name in self.cells.cells[at].names]
                 which = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
@@ -460,6 +476,7 @@ class _Maker:
                     tuple(dict.fromkeys(node.scope or "" for cell in cells for node in cell.nodes)),
                     frozenset(twins[node] for cell in cells for node in cell.nodes),
                     self._in_flight(number),
+                    sum(each.static for each in self._loose(part)),
                 )
             )
             ends = (size * number, size * (number + 1))
@@ -494,7 +511,7 @@ class _Maker:
     def _fullest(self, made: _Made, parts: Parts) -> MemoryCost:
         """What a device of the fullest stage holds."""
         number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
-        own = [made.figures[at] for at in part]
+        own = [*(made.figures[at] for at in part), *self._loose(part)]
         return MemoryCost(
             sum(each.weights for each in own),
             sum(each.gradients for each in own),
@@ -533,6 +550,12 @@ class _Maker:
             for parameter, _ in self.cells.shared
             if parameter.trained
         ]
+        if self.loose:
+            names = ", ".join(parameter.name for parameter, _ in self.cells.loose)
+            found.append(
+                f"{names}: used outside of cells, so that MindSpore keeps them whole in every "
+                "stage; in cells of their own, with a pipeline_stage, they would be in one"
+            )
         if self.micro > 1:
             found.append(
                 f"strategies are for one of {self.micro} micro-batches, and so is the dump that "
@@ -541,6 +564,13 @@ class _Maker:
         if self.structure.context.interleave:
             found.append("planned for the 1F1B schedule: interleaved stages are not planned")
         return found
+
+
+def _whole(parameter: Parameter) -> CellFigures:
+    """A weight that is not cut, with gradient and states."""
+    count = prod(parameter.weight.shape)
+    size = count * parameter.element
+    return CellFigures(weights=size, gradients=size, states=count * parameter.states)
 
 
 def _step(times: Sequence[StageTimes], once: Sequence[float], micro: int) -> float:

@@ -84,6 +84,7 @@ def stages_object(found: StagedPlan) -> dict[str, object]:
                 "static_bytes": stage.static_bytes,
                 "activation_bytes": stage.activation_bytes,
                 "in_flight": stage.in_flight,
+                "loose_bytes": stage.loose_bytes,
                 "sent_bytes": stage.sent_bytes,
                 "scopes": list(stage.scopes),
             }

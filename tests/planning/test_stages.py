@@ -131,6 +131,19 @@ def test_memory_is_that_of_the_fullest_stage(halves: StagedPlan) -> None:
     assert halves.inner.after.memory.total == max(stage.bytes for stage in halves.stages)
 
 
+def test_weights_outside_of_cells_are_in_every_stage(
+    halves: StagedPlan, gpt_halves: StagedPlan
+) -> None:
+    """The embedding is a parameter of this GPT itself, all other weights are in cells."""
+    assert [stage.loose_bytes for stage in halves.stages] == [0, 0]
+    parameters = gpt_halves.inner.dump.parameters
+    held = sum(each.size or 0 for each in parameters if each.name.endswith("embedding"))
+    (table,) = (each.size or 0 for each in parameters if each.name == "embedding")
+    assert held == 2 * table  # with its optimizer state; a gradient beside
+    assert [stage.loose_bytes for stage in gpt_halves.stages] == [0, 3 * table]
+    assert any("embedding: used outside of cells" in note for note in gpt_halves.inner.notes)
+
+
 def test_results_and_shared_weights_go_from_stage_to_stage(gpt_halves: StagedPlan) -> None:
     results = [item for item in gpt_halves.transfers if not item.what.startswith("weight")]
     assert [(item.source, item.target, item.count, item.returned) for item in results] == [
