@@ -124,6 +124,15 @@ class Model:
             for node, candidates, choice in zip(self.nodes, self.candidates, choices, strict=True)
         }
 
+    @property
+    def own(self) -> tuple[int, ...] | None:
+        """The choices that the dump has now; None: it has not all of them."""
+        found = [
+            at if at is not None else (0 if len(candidates) == 1 else None)
+            for at, candidates in zip(self.current, self.candidates, strict=True)
+        ]
+        return tuple(at for at in found if at is not None) if None not in found else None
+
     def memory_of(self, choices: Sequence[int]) -> float:
         """Bytes of a device under some choices."""
         own = sum(float(each[choice]) for each, choice in zip(self.memory, choices, strict=True))

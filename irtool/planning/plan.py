@@ -17,6 +17,7 @@ from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.planning.annotate import with_strategies
+from irtool.planning.as_it_was import as_it_was, keeps
 from irtool.planning.border import Border, Share, share_of
 from irtool.planning.compatible import compatible
 from irtool.planning.cost_report import StepCost, step_cost
@@ -26,6 +27,13 @@ from irtool.planning.onto import Onto, taken_over
 from irtool.planning.plan_memory import Limited, search
 from irtool.planning.plan_search import Found, Search
 from irtool.planning.plan_structure import FIXED, structure_of
+from irtool.planning.plan_ties import (
+    Priced,
+    communication_of,
+    is_tie,
+    no_dearer,
+    with_slower_links,
+)
 from irtool.planning.problem import (
     Problem,
     configured,
@@ -76,8 +84,9 @@ class Plan(Shown):
         operators: every operator that has a strategy, in MindSpore's order.
         before: cost of what the dump had; None: it had no complete plan for these devices.
         after: cost of the plan.
-        lower_bound: seconds that no plan under the same constraints can be below; None: the
-            search was MindSpore's, which knows none.
+        lower_bound: seconds that no plan under the same constraints can be below (where plans
+            nearly tie, one of them is to communicate no dearer than the dump: ``plan_ties``);
+            None: the search was MindSpore's, which knows none.
         memory_limit: bytes, if there is a limit.
         seconds: CPU time of tables and search.
         rounds: how often the search was run.
@@ -171,6 +180,10 @@ def plan(
             model, problem, memory_limit, started,
             optimizer=decide_optimizer, recompute=decide_recompute,
         )  # fmt: skip
+        if made.decisions is None:
+            made = _untied(made, model, problem, fixed, started)
+        if keeps(made, problem, fixed):
+            made = as_it_was(made, problem)
     elapsed = made.seconds
     border = None
     if region is not None:
@@ -208,6 +221,36 @@ def _made(
         refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
     bound = min(choice.bound, after.seconds)
     return replace(made, after=after, decisions=decisions, lower_bound=bound)
+
+
+def _untied(
+    made: Plan, model: Model, problem: Problem, fixed: Mapping[Node, Given], started: float
+) -> Plan:
+    """The plan, or if the dump's strategies nearly tie, one that communicates no dearer."""
+    before, limit, own = made.before, made.memory_limit, model.own
+    if before is None or own is None or not is_tie(before, made.after):
+        return made
+    if limit is not None and model.memory_of(own) > limit:
+        return made
+
+    def tell(found: Found) -> Plan:
+        return told(model, found, problem.current, limit, time.process_time() - started)
+
+    def at_price(price: float) -> Priced:
+        slower = with_slower_links(model.machine, price)
+        found = search(model_of(model.structure, slower, problem.current, fixed), limit)
+        return Priced(found, tell(found).after)
+
+    fastest = Priced(Found((), made.lower_bound or 0.0, made.rounds), made.after)
+    best, bound = no_dearer(fastest, Priced(Found(own, 0.0, made.rounds), before), at_price)
+    found = tell(replace(best.found, bound=bound))
+    saved = 1 - made.after.seconds / found.after.seconds
+    dearer = communication_of(made.after) / communication_of(before) - 1
+    note = (
+        f"a plan that saves {100 * saved:.2g} % more of the step communicates {100 * dearer:.2g} % "
+        "dearer than the dump's strategies, and is not taken"
+    )
+    return replace(found, notes=(*found.notes, note))
 
 
 def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:
@@ -281,8 +324,9 @@ def refuse_illegal(report: Report) -> None:
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")
         raise CannotPlan(
-            f"the plan would be refused, which is a fault of irtool: {first.op} in line "
-            f"{first.line}: {first.message}"
+            f"MindSpore would refuse the plan for {first.op} in line {first.line}: "
+            f"{first.message}; if the code asks for that, mend it there, else it is a fault of "
+            "irtool"
         )
 
 
