@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irtool.compare.runs import RunComparison
 from irtool.compare.suspects import mindspore_dump_settings, msprobe_settings
-from irtool.compare.tensors.report import Case
+from irtool.compare.tensors.report import Case, pairing_text, unseen_text
 from irtool.render.diff import DiffView, diff_document, node_place, place_text
 from irtool.render.losses import answer_text as loss_answer
 from irtool.render.losses import losses_document
@@ -44,9 +44,17 @@ def answer(found: RunComparison, case: Case | None) -> list[str]:
         name = case.left.name
         if case.judged.maker_left is None and case.judged.maker_right is not None:
             name = f"{case.right.name} (only in the right run)"
-        lines.append(f"error begins at {name}{place}{where}")
+        if len(case.left.members) > 1:
+            name = f"between {case.left.members[0].name} and {name}"
+        else:
+            name = f"at {name}"
+        lines.append(f"error begins {name}{place}{where}")
     elif found.units:
         lines.append(_healthy(found))
+    crossing = found.shown.comparison.crossing if found.shown and found.shown.comparison else None
+    if crossing is not None:
+        unseen = unseen_text(crossing)
+        lines.append(pairing_text(crossing) + (f"; not seen: {unseen}" if unseen else ""))
     if found.losses is not None:
         lines.append(f"losses: {loss_answer(found.losses)}")
     if not found.units and found.graphs is not None:

@@ -93,6 +93,11 @@ def _first(found: RunComparison, case: Case | None) -> dict[str, object] | None:
         "left": operator_object(case.left, comparison.left if comparison else None),
         "right": operator_object(case.right, comparison.right if comparison else None),
         "why": why_text(judged),
+        "stretch": {
+            side: [call.name for call in op.members] if len(op.members) > 1 else []
+            for side, op in (("left", case.left), ("right", case.right))
+        },
+        "no_gradient": list(case.missing),
         "unit": shown.name if shown is not None else "",
         "error_in": _number(judged.error_in),
         "error_out": _number(judged.error_out),

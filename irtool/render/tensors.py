@@ -7,7 +7,15 @@ import math
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.report import BINS, Case, lone_operators, why_text
+from irtool.compare.tensors.report import (
+    BINS,
+    Case,
+    lone_operators,
+    pairing_text,
+    stretch_text,
+    unseen_text,
+    why_text,
+)
 from irtool.compare.tensors.verdict import Judged
 from irtool.render.tables import Facts, Note, Table, number_column, text_column
 from irtool.render.text import plural, share_text, shortened
@@ -43,6 +51,10 @@ def case_facts(case: Case) -> Facts:
         ("right", operator_text(case.right)),
         ("why", why_text(judged)),
     ]
+    stretches = (("stretch, left", case.left), ("stretch, right", case.right))
+    pairs += [(name, text) for name, op in stretches if (text := stretch_text(op))]
+    if case.missing:
+        pairs.append(("no gradient", f"of {', '.join(case.missing)} on the other side"))
     source = case.left.source or judged.pair.left.source
     other = case.right.source or judged.pair.right.source
     if source:
@@ -94,16 +106,21 @@ def facts(found: TensorComparison) -> list[tuple[str, str]]:
         ("join right", joined_text(found.joined_right)),
     ]
     total = len(left.ops), len(right.ops)
+    have = total[0] - len(found.only_left), total[1] - len(found.only_right)
+    if found.crossing is not None:
+        pairs.append(("frameworks", pairing_text(found.crossing)))
+        if text := unseen_text(found.crossing):
+            pairs.append(("not seen", text))
     pairs.append(
         (
             "paired",
-            f"{len(found.judged):,} operators: {share_text(len(found.judged), total[0])} of the "
-            f"left ones, {share_text(len(found.judged), total[1])} of the right ones; "
+            f"{len(found.judged):,} operators: {share_text(have[0], total[0])} of the "
+            f"left ones, {share_text(have[1], total[1])} of the right ones; "
             f"{len(found.measures):,} pairs of tensors ({_phases(found)})",
         )
     )
-    for phase, (have, count) in found.fingerprints.items():
-        pairs.append((f"same values, {phase}", f"{have:,} of {count:,} distinct tensors"))
+    for phase, (alike, count) in found.fingerprints.items():
+        pairs.append((f"same values, {phase}", f"{alike:,} of {count:,} distinct tensors"))
     pairs.append(("verdicts", verdicts_text(found.counts)))
     for name, run in (("left", left), ("right", right)):
         if run.conflicts:

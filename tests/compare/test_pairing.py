@@ -64,15 +64,15 @@ def test_parts_of_a_function_are_no_partners_of_what_they_are_part_of(tmp_path: 
     assert "Default_Add-op3" not in pairs
 
 
-def test_a_product_without_its_bias_is_compared_in_what_it_reads(tmp_path: Path) -> None:
+def test_weights_that_differ_are_named_before_the_product_that_reads_them(tmp_path: Path) -> None:
     found = compared(tmp_path, pytorch(tmp_path / "right", weight=single(W * 1.1)))
     assert found.first is not None
     assert found.first.pair.right.name == "Functional.linear.0.forward"
-    assert found.first.entered.startswith("input.1 ")
+    assert found.first.entered.startswith("input.1, a parameter")
 
 
 @pytest.mark.parametrize("slope", [0.5, 2.0])
-def test_another_function_in_parts_is_named_by_who_made_what_is_read(
+def test_a_function_of_something_that_is_not_dumped_is_named_as_the_maker_of_what_is_read(
     tmp_path: Path, slope: float
 ) -> None:
     found = compared(tmp_path, pytorch(tmp_path / "right", slope=slope))

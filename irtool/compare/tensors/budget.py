@@ -63,9 +63,9 @@ def budget(account: Account) -> tuple[float, float]:
     kind, unit, length, jumping = _form(
         op.type,
         "backward" if gradient else "forward",
-        op.is_module,
+        op.is_opaque,
         (ours[places[0]], theirs[places[1]], *(ours[a] for a, _ in used)),
-        tuple([theirs[b] for _, b in used]),
+        (*[theirs[b] for _, b in used], *part_dtypes(op, left), *part_dtypes(pair.right, right)),
         tuple([left.shapes[a] for a, _ in used]),
         output,
     )
@@ -74,15 +74,16 @@ def budget(account: Account) -> tuple[float, float]:
     terms = _Terms(kind, op, gradient, left, inputs, hidden, length, norm, output)
     chi, whole = _magnification(terms)
     carried = max(_carried(terms, chi), scalars * chi)
-    if jumping:
+    jumping = jumping or (op.is_module and gradient)
+    if jumping or any(jumps(part.type, op.phase) for part in (*op.parts, *pair.right.parts)):
         errors = (m.error for _, m in (*inputs, *hidden))
         carried = max(carried, math.sqrt(max(errors, default=0.0)))
-    if op.is_module:
+    if op.is_opaque:
         carried = max(carried, 4.0 * parts)
     if not out.exact and (given or forward or scalars):
         carried = max(carried, chi * before)
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
-    lossy = 4.0 if op.is_module else 1.0
+    lossy = 4.0 if op.is_opaque else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
     found = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
     floor = 3.0 * math.sqrt(length) * accumulate * whole if whole else 0.0
@@ -93,7 +94,7 @@ def budget(account: Account) -> tuple[float, float]:
 def _form(
     type_: str,
     phase: str,
-    is_module: bool,
+    is_opaque: bool,
     dtypes: tuple[str, ...],
     others: tuple[str, ...],
     shapes: tuple[Shape, ...],
@@ -102,8 +103,13 @@ def _form(
     """What does not depend on numbers: family, unit roundoff, terms that are added, jumps."""
     kind = family(type_)
     unit = max(coarsest([*dtypes, *others]), _DOUBLE)
-    length = reduction_length(kind, phase, shapes, output, is_module or kind == "unknown")
-    return kind, unit, length, jumps(type_, phase) or (is_module and phase == "backward")
+    length = reduction_length(kind, phase, shapes, output, is_opaque or kind == "unknown")
+    return kind, unit, length, jumps(type_, phase)
+
+
+def part_dtypes(op: Op, columns: Columns) -> list[str]:
+    """Types of all tensors of the calls that stand as one operator: the coarsest counts."""
+    return sorted({columns.dtypes[at] for part in op.parts for at in part.tensors})
 
 
 def is_gradient(op: Op) -> bool:
@@ -122,7 +128,7 @@ def _carried(terms: _Terms, chi: float) -> float:
     if terms.kind == "sum" and not terms.gradient and norm:
         return sum(m.distance for _, m in inputs) / norm * _factor(op)
     errors = [m.error for _, m in inputs]
-    if terms.gradient or op.is_module:
+    if terms.gradient or op.is_opaque:
         return math.sqrt(sum(e * e for e in [*errors, *(m.error for _, m in terms.hidden)])) * chi
     return max(errors, default=0.0) * chi
 
@@ -176,7 +182,7 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
         if kind == "loss":
             return max(2.0, 2 * rms * math.sqrt(max(1, math.prod(output))) / norm), 0.0
         return max(2.0, 2.0 * rms), 0.0
-    if op.is_module or kind == "unknown":
+    if op.is_opaque or kind == "unknown":
         return 3.0, 0.0
     return (2.0 if kind in ("elementwise", "optimizer") else 1.0), 0.0
 

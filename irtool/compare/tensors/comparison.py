@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from irtool.compare.tensors.crossing import Crossing, cross
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judge import Judge
-from irtool.compare.tensors.makers import Makers
+from irtool.compare.tensors.makers import Makers, taken_calls
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.pairing import pair_operators
+from irtool.compare.tensors.pairing import OpPair, pair_operators
 from irtool.compare.tensors.past import Training
 from irtool.compare.tensors.scaling import gradient_scale
-from irtool.compare.tensors.slots import pair_tensors
-from irtool.compare.tensors.transposed import measure_transposed
+from irtool.compare.tensors.slots import Slots, pair_parameter_gradients, pair_tensors
+from irtool.compare.tensors.transposed import measure_elsewhere, measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
 from irtool.ir.node import Node
 
@@ -38,6 +39,7 @@ class TensorComparison:
         first: the first operator that introduces error.
         fingerprints: of two frameworks, how many distinct tensors of the left dump have a partner
             by value: ``{"forward": (found, all), "backward": (found, all)}``.
+        crossing: of two frameworks, what could be paired of their calls.
         graphs: the difference of the graphs that both dumps were joined with.
         gradient_scale: the factor of the right run's gradients, 1 where they have none.
     """
@@ -53,6 +55,7 @@ class TensorComparison:
     first: Judged | None = None
     fingerprints: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     gradient_scale: float = 1.0
+    crossing: Crossing | None = None
     graphs: GraphDiff | None = None
 
     @property
@@ -102,19 +105,26 @@ def compare_tensors(
         schedule: where files are measured; here, if it is not given.
         training: what parameters have been through before this step.
     """
-    pairs = pair_operators(left, right, nodes, given)
+    same = left.framework == right.framework or not left.framework or not right.framework
+    crossing = None if same or not (left.order_known and right.order_known) else cross(left, right)
+    pairs = pair_operators(left, right, nodes, given, calls=crossing is None)
     slots = [pair_tensors(pair, left.columns, right.columns) for pair in pairs]
+    if not same:
+        slots = pair_parameter_gradients(pairs, slots, left.columns, right.columns)
+    if crossing is not None:
+        pairs, slots = _with_crossing(pairs, slots, crossing)
     wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
     found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
     measures = dict(zip(wanted, found, strict=True))
     measure_transposed(left, right, zip(pairs, slots, strict=True), measures)
+    if crossing is not None:
+        measure_elsewhere(left, right, crossing.others, measures)
     _state_norms(left, right, measures)
     scale = gradient_scale(pairs, slots, measures)
-    same = left.framework == right.framework or not left.framework or not right.framework
     makers = Makers(left, right, pairs)
     judge = Judge(left, right, measures, makers, same, training, changed or {})
     judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
-    taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
+    taken = taken_calls(pairs)
     return TensorComparison(
         left,
         right,
@@ -124,7 +134,24 @@ def compare_tensors(
         [op for op in right.ops if op.index not in taken[1]],
         first=_first(judged, makers),
         gradient_scale=scale,
+        crossing=crossing,
     )
+
+
+def _with_crossing(
+    pairs: Sequence[OpPair], slots: Sequence[Slots], crossing: Crossing
+) -> tuple[list[OpPair], list[Slots]]:
+    """Pairs of modules and those of calls, in the order of the left dump."""
+    taken = taken_calls(pairs)
+    rows = list(zip(pairs, slots, strict=True))
+    rows += [
+        (pair, each)
+        for pair, each in crossing.pairs
+        if not any(call.index in taken[0] for call in pair.left.members)
+        and not any(call.index in taken[1] for call in pair.right.members)
+    ]
+    rows.sort(key=lambda row: row[0].left.index)
+    return [pair for pair, _ in rows], [each for _, each in rows]
 
 
 def _state_norms(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from irtool.compare.tensors.accumulation import adds_up_in_half
 from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
-from irtool.compare.tensors.budget import Account, budget
+from irtool.compare.tensors.budget import Account, budget, part_dtypes
 from irtool.compare.tensors.cleared import only_propagates
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
 from irtool.compare.tensors.entering import HALF, Entering
@@ -36,12 +36,17 @@ from irtool.ir.node import Node
 _OTHER_EPSILON = 1000.0
 """How many times the error of its inputs a norm of two frameworks, whose arguments cannot be set
 side by side, may put out if both are computed rightly."""
+_OTHER_ARGUMENTS = 30.0
+"""The same of other operators."""
 LIMIT_TENSORS = 3.0
 """``z`` from which an operator introduces error, where values or sketches are compared."""
 LIMIT_FIGURES = 10.0
 """The same where only stated figures are: they see less of an input's error."""
 LIMIT_ATTRIBUTES = 1.0
 """The same where both sides were given other arguments, which is reason enough."""
+_CANCELLED = 1e-6
+"""Norm of a parameter's gradient, against those of the module's others, from which down its terms
+cancel: of a key's bias, which softmax does not see, only rounding is left."""
 _SIGNS = 0.02
 """Relative error from which a first step is more than the gradient's error."""
 _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
@@ -162,6 +167,9 @@ class Judge:
         best: tuple[float, float, Measured] | None = None
         floors = 0
         notes: list[str] = []
+        cancelled = 0.0
+        if found.pair.left.is_module and not found.pair.left.inputs:  # of all its parameters
+            cancelled = _CANCELLED * max((m.left for _, m in outputs if m.left >= 0), default=0.0)
         for places, measure in outputs:
             if math.isnan(measure.error):
                 notes.append(measure.note or "no figures")
@@ -174,6 +182,7 @@ class Judge:
                     return
                 continue
             explained, floor = self._budget(found.pair, (places, measure), inputs, hidden)
+            floor = max(floor, cancelled)
             least = min(measure.left, measure.right)
             if max(measure.left, measure.right) < floor or 0 < least < floor:
                 floors += 1
@@ -296,18 +305,21 @@ class Judge:
         return divides and measure.error > max(_SIGNS, 2 * found.error_in)
 
     def _is_cleared(self, found: Judged) -> bool:
-        if found.attributes:
+        if found.attributes or found.pair.left.parts or found.pair.right.parts:
             return False
         if found.pair.left.type != found.pair.right.type and self.same_framework:
             return False
         forward = self.past.forward.get(found.pair.left.call)
         if not only_propagates(self.left, self.right, found, forward, self.measures):
             return False
-        if self.same_framework or family(found.pair.left.type) != "norm":
+        if self.same_framework:
             return True
-        if found.error_out <= _OTHER_EPSILON * max(found.error_in, 2.0**-24):
+        is_norm = family(found.pair.left.type) == "norm"
+        most = _OTHER_EPSILON if is_norm else _OTHER_ARGUMENTS
+        if found.error_out <= most * max(found.error_in, 2.0**-24):
             return True
-        found.why = "from equal inputs both sides are what they should be: with another epsilon"
+        told = "another epsilon" if is_norm else "other arguments"
+        found.why = f"from equal inputs both sides are what they should be: with {told}"
         return False
 
     def _is_lower_precision(self, found: Judged) -> bool:
@@ -316,6 +328,8 @@ class Judge:
         left, right = self.left.columns, self.right.columns
         pairs = (*found.slots.inputs, *found.slots.outputs)
         ours, theirs = [left.dtypes[a] for a, _ in pairs], [right.dtypes[b] for _, b in pairs]
+        ours += part_dtypes(found.pair.left, left)
+        theirs += part_dtypes(found.pair.right, right)
         return ours != theirs and coarsest(ours) != coarsest(theirs)
 
 

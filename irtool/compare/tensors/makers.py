@@ -15,6 +15,14 @@ _SAME = 1e-6
 """Relative difference of the norms of one tensor that two operators show."""
 
 
+def taken_calls(pairs: Sequence[OpPair]) -> tuple[set[int], set[int]]:
+    """Places in the order of execution of the calls of either side that are in a pair."""
+    return (
+        {call.index for pair in pairs for call in pair.left.members},
+        {call.index for pair in pairs for call in pair.right.members},
+    )
+
+
 class Makers:
     """Finds them by value: the norm of a tensor is as good as its name.
 
@@ -23,7 +31,7 @@ class Makers:
 
     def __init__(self, left: TensorRun, right: TensorRun, pairs: Sequence[OpPair]) -> None:
         self._runs = left, right
-        taken = {pair.left.index for pair in pairs}, {pair.right.index for pair in pairs}
+        taken = taken_calls(pairs)
         self._free = tuple(
             [op for op in run.ops if op.index not in done]
             for run, done in zip(self._runs, taken, strict=True)

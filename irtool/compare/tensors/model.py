@@ -100,6 +100,7 @@ class Op:
         call: of a backward operator the name of the forward one, and of a forward one its own.
         source: the innermost line of the user's code, empty where nobody says.
         node: the node of the graph dump that it was joined with.
+        parts: calls that stand together as this one, where the other framework has one for them.
     """
 
     index: int
@@ -115,6 +116,17 @@ class Op:
     source: str = ""
     node: Node | None = None
     is_module: bool = False
+    parts: tuple[Op, ...] = ()
+
+    @property
+    def members(self) -> tuple[Op, ...]:
+        """The calls of the dump that it stands for: itself, as a rule."""
+        return self.parts or (self,)
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it is several calls, of which only what goes in and comes out is looked at."""
+        return self.is_module or bool(self.parts)
 
     @property
     def tensors(self) -> Iterator[int]:

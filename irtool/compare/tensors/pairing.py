@@ -27,7 +27,7 @@ from irtool.compare.tensors.semantics import family
 from irtool.ir.node import Node
 
 How: TypeAlias = Literal[
-    "graph", "map", "module", "parameters", "values", "order", "gradient", "name"
+    "graph", "map", "module", "parameters", "values", "order", "gradient", "name", "flow"
 ]
 
 _NUMBER = re.compile(r"-op\d+|\.\d+(?=\.(?:forward|backward))|(?<=\.)\d+$")
@@ -56,6 +56,8 @@ def pair_operators(
     right: TensorRun,
     nodes: Mapping[Node, Node] | None = None,
     given: Mapping[str, str] | None = None,
+    *,
+    calls: bool = True,
 ) -> list[OpPair]:
     """Pairs of operators in the order of the left dump.
 
@@ -64,6 +66,7 @@ def pair_operators(
         right: the other.
         nodes: matched nodes of the graphs that the dumps were joined with.
         given: names of the left dump and what they are called in the right one.
+        calls: whether to look for pairs of calls too, not of modules and optimizers alone.
     """
     found = _Pairs(left, right)
     found.by_own_names(lambda op: op.type == "Parameter")
@@ -75,7 +78,7 @@ def pair_operators(
         found.by_own_names()
         return found.sorted()
     found.by_modules()
-    for phase in ("forward", "optimizer", "backward"):
+    for phase in ("forward", "optimizer", "backward") if calls else ("optimizer",):
         if phase == "backward":
             found.by_forward_calls()
         found.by_unique(phase)
@@ -242,7 +245,7 @@ class _Pairs:
             shapes = self.runs[which].columns.shapes
             if self.cross:
                 sizes = tuple(math.prod(shapes[at]) for at in op.outputs)
-                known = (_kind(op), op.phase, sizes)
+                known = (kind_of(op), op.phase, sizes)
             else:
                 inputs = tuple([shapes[at] for at in op.inputs])  # a list is quicker made
                 results = tuple([shapes[at] for at in op.outputs])
@@ -253,7 +256,7 @@ class _Pairs:
     def _value_key(self, which: int, op: Op) -> Hashable:
         """What a call puts out, roughly; nothing else is like what has no figures, or is flat."""
         columns = self.runs[which].columns
-        found: list[Hashable] = [_kind(op)]
+        found: list[Hashable] = [kind_of(op)]
         for at in op.outputs[:1]:
             if not has_figures(columns, at):
                 complete(columns, at, False)
@@ -267,7 +270,7 @@ class _Pairs:
         shapes = self.runs[which].columns.shapes
         places = (*op.inputs[:1], *op.outputs[:1])
         sizes = tuple(math.prod(shapes[at]) for at in places)
-        kind = _kind(op) if self.cross else family(op.type)
+        kind = kind_of(op) if self.cross else family(op.type)
         return (op.type.lower() if kind in ("unknown", "view") else kind, sizes)
 
     def _input_key(self, which: int, op: Op) -> Hashable:
@@ -278,7 +281,7 @@ class _Pairs:
         return (op.type.lower(), tuple(math.prod(shapes[at]) for at in op.inputs))
 
 
-def _kind(op: Op) -> str:
+def kind_of(op: Op) -> str:
     """The family of an operator; functions of one value are as many kinds as there are names."""
     kind = family(op.type)
     if kind not in ("elementwise", "product", "sum", "reduce"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.crossing import Crossing
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.payload import BadPayload, read_stored
@@ -56,7 +57,8 @@ class Neighbour:
 class Case:
     """All that is told of one accused operator.
 
-    ``edits`` is what differs around it in the graphs.
+    ``edits`` is what differs around it in the graphs; ``missing`` are calls in a stretch of which
+    only one side has a gradient.
     """
 
     judged: Judged
@@ -65,6 +67,7 @@ class Case:
     right_neighbours: tuple[Neighbour, ...]
     advice: tuple[str, ...] = field(default=())
     edits: tuple[str, ...] = field(default=())
+    missing: tuple[str, ...] = field(default=())
 
     @property
     def left(self) -> Op:
@@ -86,7 +89,44 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
         _neighbours((judged.maker_right or judged.pair.right).node),
         advice(judged),
         tuple(_edits_near(comparison, judged)),
+        tuple(_without_gradient(comparison, judged)),
     )
+
+
+def _without_gradient(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
+    """Calls of an accused stretch of which the other framework's calls have no gradient."""
+    crossing = comparison.crossing
+    if crossing is None or judged.pair.left.phase != "backward" or crossing.is_by_figures:
+        return
+    pair = judged.pair
+    calls = {each.call for each in (pair.left if crossing.is_left else pair.right).members}
+    yield from (op.name for op in crossing.unseen_gradients if op.call in calls)
+
+
+def stretch_text(op: Op) -> str:
+    """From which call to which several go that stand as one operator; empty for one call."""
+    if len(op.members) < 2:
+        return ""
+    return f"{len(op.members)} calls, from {op.members[0].name} to {op.members[-1].name}"
+
+
+def pairing_text(crossing: Crossing) -> str:
+    """How much of two frameworks' runs pairs."""
+    texts = [f"{crossing.forward[0]:,} of {crossing.forward[1]:,} forward calls"]
+    if crossing.backward[1]:
+        texts.append(f"{crossing.backward[0]:,} of {crossing.backward[1]:,} gradients")
+    return f"{', '.join(texts)} pair"
+
+
+def unseen_text(crossing: Crossing) -> str:
+    """What of them could not be seen, empty for nothing."""
+    texts: list[str] = []
+    for what, ops in (("", crossing.unseen), ("gradients of ", crossing.unseen_gradients)):
+        if len(ops) > 1:
+            texts.append(f"{what}{len(ops)} calls from {ops[0].name} to {ops[-1].name}")
+        elif ops:
+            texts.append(f"{what}{ops[0].name}")
+    return "; ".join(texts)
 
 
 def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from irtool.compare.tensors.model import Columns
@@ -30,6 +31,36 @@ def _adds_bias_alone(pair: OpPair) -> bool:
     return family(theirs.type) == "matmul" and {len(ours.inputs), len(theirs.inputs)} == {2, 3}
 
 
+def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
+    """Of parameters that are called otherwise on the other side, the one that is most alike."""
+    return min(places, key=lambda at: abs(columns.norm[at] - norm))  # the first, if it is not known
+
+
+def pair_parameter_gradients(
+    pairs: Sequence[OpPair], slots: Sequence[Slots], left: Columns, right: Columns
+) -> list[Slots]:
+    """Slots in which gradients of parameters go together as the parameters do, by their names."""
+    names: dict[tuple[str, str], str] = {}
+    for pair, each in zip(pairs, slots, strict=True):
+        if pair.left.is_module and pair.left.phase == "forward":
+            for a, b in each.inputs:
+                names[pair.left.owner, left.labels[a]] = right.labels[b]
+    found: list[Slots] = []
+    for pair, each in zip(pairs, slots, strict=True):
+        if pair.left.is_module and ".parameters_grad" in pair.left.name:
+            theirs = {right.labels[b]: b for b in pair.right.outputs}
+            rows: list[tuple[int, int]] = []
+            for a in pair.left.outputs:
+                name, mark, rest = left.labels[a].partition(".grad")
+                match = theirs.get(f"{names.get((pair.left.owner, name), name)}{mark}{rest}")
+                if match is not None and left.shapes[a] == right.shapes[match]:
+                    rows.append((a, match))
+            if len(rows) == len(each.outputs):
+                each = each._replace(outputs=tuple(rows))
+        found.append(each)
+    return found
+
+
 def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
     """Which tensors of two operators belong together: by label, else by what is left over."""
     lone_left: list[int] = []
@@ -53,15 +84,20 @@ def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
         rest_a = [a for a in ours if a not in used_a]
         rest_b = [b for b in theirs if b not in used_b]
         for a in list(rest_a):
-            for b in rest_b:
-                if left.shapes[a] == right.shapes[b] or (
+            alike = [
+                b
+                for b in rest_b
+                if left.shapes[a] == right.shapes[b]
+                or (
                     len(rest_a) == len(rest_b) == 1
                     and math.prod(left.shapes[a]) == math.prod(right.shapes[b])
-                ):
-                    matched.append((a, b))
-                    rest_a.remove(a)
-                    rest_b.remove(b)
-                    break
+                )
+            ]
+            if alike:
+                b = alike[0] if not pair.left.is_module else _nearest(left.norm[a], alike, right)
+                matched.append((a, b))
+                rest_a.remove(a)
+                rest_b.remove(b)
         sides.append(tuple(sorted(matched)))
         lone_left += rest_a
         lone_right += rest_b

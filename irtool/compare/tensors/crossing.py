@@ -1,0 +1,169 @@
+"""Runs of two frameworks: their stretches as operator pairs, and how much of both is in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.compare.tensors.pairing import OpPair
+from irtool.compare.tensors.slots import Slots
+from irtool.compare.tensors.stretches import Stretch, Stretches
+from irtool.compare.tensors.verdict import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """What of two runs of different frameworks could be paired.
+
+    Attributes:
+        pairs: operator pairs with their tensors, in no order.
+        forward: calls of the forward pass that are in one, and all, of the run that has fewer.
+        backward: the same of its gradients.
+        unseen: calls of that run without a partner, in order.
+        unseen_gradients: those of which the gradient of what they make has none.
+        is_left: whether it is the left run that has fewer.
+        is_by_figures: gradients are paired by their figures and the parameters they update: the
+            other run is a graph, which does not say what is the gradient of what.
+        others: further tensors that show the same values as a pair of tensors, in other layouts.
+    """
+
+    pairs: tuple[tuple[OpPair, Slots], ...]
+    forward: tuple[int, int]
+    backward: tuple[int, int]
+    unseen: tuple[Op, ...]
+    unseen_gradients: tuple[Op, ...]
+    is_left: bool = True
+    is_by_figures: bool = False
+    others: Mapping[Places, tuple[list[int], list[int]]] = field(
+        default_factory=dict[Places, tuple[list[int], list[int]]]
+    )
+
+
+def cross(left: TensorRun, right: TensorRun) -> Crossing | None:
+    """Pair the calls of two frameworks; None where there is nothing to pair them by."""
+    is_graph = [not any(op.call for op in run.ops) for run in (left, right)]
+    if all(is_graph):
+        return None
+    flip = is_graph[0] or (not is_graph[1] and _calls(right) < _calls(left))
+    sides = (right, left) if flip else (left, right)
+    found = Stretches(*sides)
+    stretches = [*found.forward(), *found.backward()]
+    if not stretches:
+        return None
+    flow = found.flows[0]
+    seen = {op.index for each in stretches for op in each.left}
+    calls = [op for op in flow.calls if op.index in flow.forward]
+    lone = tuple(op for op in calls if op.index not in seen)
+    gradients, shown = found.gradients[0], found.shown
+    lost = [flow.values[number] for number in gradients if number not in shown]
+    return Crossing(
+        tuple(_pair(each, sides, flip) for each in stretches),
+        (len(calls) - len(lone), len(calls)),
+        (len(gradients) - len(lost), len(gradients)),
+        lone,
+        tuple(each.maker for each in lost if each.maker is not None),
+        not flip,
+        found.flows[1].is_graph,
+        {(b, a): (theirs, ours) for (a, b), (ours, theirs) in found.others.items()}
+        if flip
+        else found.others,
+    )
+
+
+def _calls(run: TensorRun) -> int:
+    return sum(not op.is_module for op in run.ops)
+
+
+def _pair(found: Stretch, sides: tuple[TensorRun, TensorRun], flip: bool) -> tuple[OpPair, Slots]:
+    inputs = [*found.inputs.values(), *_whole_numbers(found, sides)]
+    outputs = list(found.outputs.values())
+    ops = found.left, found.right
+    made: list[Op] = []
+    for which, (calls, run) in enumerate(zip(ops, sides, strict=True)):
+        others = ops[1 - which]
+        if len(calls) == len(others) == 1 and found.phase == "forward":
+            made.append(calls[0])
+            continue
+        places = [pair[which] for pair in inputs], [pair[which] for pair in outputs]
+        made.append(_together(calls, _kind(calls, others), found, run.columns, places))
+    parameters = [
+        (a, b)
+        for a, b in inputs
+        if any(a in op.parameters for op in ops[0]) or any(b in op.parameters for op in ops[1])
+    ]
+    for which, op in enumerate(made):
+        if op.parts:
+            op.parameters = frozenset(pair[which] for pair in parameters)
+    if flip:
+        slots = Slots(_turned(inputs), _turned(outputs))
+        return OpPair(made[1], made[0], "flow"), slots
+    return OpPair(made[0], made[1], "flow"), Slots(tuple(inputs), tuple(outputs))
+
+
+def _turned(pairs: Sequence[Places]) -> tuple[Places, ...]:
+    return tuple((b, a) for a, b in pairs)
+
+
+def _kind(calls: Sequence[Op], others: Sequence[Op]) -> str:
+    """The operator that calls are together: what the other side calls it, if that is one."""
+    for each in (calls, others):
+        kinds = {op.type for op in each}
+        if len(kinds) == 1:
+            return kinds.pop()
+    return ""
+
+
+def _together(
+    calls: Sequence[Op],
+    kind: str,
+    found: Stretch,
+    columns: Columns,
+    places: tuple[list[int], list[int]],
+) -> Op:
+    """Several calls as one operator, called as the last of them."""
+    last = calls[-1]
+    attributes: Mapping[str, object] = last.attributes if len(calls) == 1 else {}
+    return Op(
+        last.index,
+        last.name,
+        kind or last.type,
+        found.phase,
+        tuple(places[0]),
+        tuple(places[1]),
+        attributes=attributes,
+        owner=last.owner,
+        call=found.call,
+        source=last.source,
+        node=last.node,
+        parts=tuple(calls),
+    )
+
+
+def _whole_numbers(found: Stretch, sides: tuple[TensorRun, TensorRun]) -> Iterator[tuple[int, int]]:
+    """Indices and labels that both read: the only ones of their size."""
+    if found.phase != "forward":
+        return
+    known = set(found.inputs.values())
+    rows: list[dict[int, list[int]]] = []
+    for calls, run in zip((found.left, found.right), sides, strict=True):
+        sizes: dict[int, list[int]] = {}
+        for op in calls:
+            for at in op.inputs:
+                dtype = run.columns.dtypes[at]
+                size = _size(run.columns, at)
+                if not is_float(dtype) and dtype != "Bool" and size > 1:
+                    sizes.setdefault(size, []).append(at)
+        rows.append(sizes)
+    for size, ours in rows[0].items():
+        theirs = rows[1].get(size, [])
+        if len(ours) == len(theirs) == 1 and (ours[0], theirs[0]) not in known:
+            yield ours[0], theirs[0]
+
+
+def _size(columns: Columns, place: int) -> int:
+    found = 1
+    for length in columns.shapes[place]:
+        found *= length
+    return found
