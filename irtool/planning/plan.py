@@ -69,8 +69,9 @@ class PlannedOperator:
 
     @property
     def changes(self) -> bool:
-        """Whether it gets another strategy than it had."""
-        return (self.before, self.out_before) != (self.after, self.out_after)
+        """Whether it gets another strategy than it had; None after: nobody chose one."""
+        changed = (self.before, self.out_before) != (self.after, self.out_after)
+        return changed and self.after is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +181,10 @@ def plan(
             model, problem, memory_limit, started,
             optimizer=decide_optimizer, recompute=decide_recompute,
         )  # fmt: skip
-        if made.decisions is None:
-            made = _untied(made, model, problem, fixed, started)
         if keeps(made, problem, fixed):
             made = as_it_was(made, problem)
+        elif made.decisions is None:
+            made = _untied(made, model, problem, fixed, started)
     elapsed = made.seconds
     border = None
     if region is not None:

@@ -68,7 +68,9 @@ def plan_document(view: PlanView) -> Document:
         document.add(points_table(view.elastic))
     if view.staged is not None:
         document.add(stages_table(view.staged))
-    document.add(costs_table(view), changes_table(view))
+    document.add(costs_table(view))
+    if any(item.changes for item in plan.operators):
+        document.add(changes_table(view))
     if plan.onto is not None and (table := not_kept_table(plan.onto, view.limit)) is not None:
         document.add(table)
     if plan.border is not None:
@@ -108,7 +110,9 @@ def answer_text(plan: Plan) -> str:
     text = f"{seconds_text(after)} a step"
     if plan.before is not None:
         before = plan.before.seconds
-        if plan.lower_bound is None and before <= after:
+        if plan.lower_bound is None and before == after:
+            text += ", as the dump has it"
+        elif plan.lower_bound is None and before <= after:
             text += f" where the dump has {seconds_text(before)}"
         elif before <= after * (1 + 1e-9):
             text = f"{seconds_text(before)} a step can't be made shorter"
@@ -119,6 +123,8 @@ def answer_text(plan: Plan) -> str:
 
 def gap_text(plan: Plan) -> str:
     """How far from the best this may be."""
+    if plan.gap is None and plan.algorithm == "exact":
+        return "how much less it could be is not known"
     if plan.gap is None:
         return f"what MindSpore's {plan.algorithm} search chooses"
     what = "the optimum of the model"
@@ -156,6 +162,8 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
 
 def _bound(view: PlanView) -> list[tuple[str, str]]:
     plan = view.plan
+    if plan.lower_bound is None and plan.algorithm == "exact":
+        return [("lower bound", "not known: see the note")]
     if plan.lower_bound is None:
         return [("lower bound", f"not known to MindSpore's {plan.algorithm} search")]
     text = seconds_text(plan.lower_bound)

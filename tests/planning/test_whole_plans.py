@@ -79,6 +79,17 @@ def test_planning_a_plan_changes_nothing(corpus: Path, case: str) -> None:
     assert again.after.seconds == pytest.approx(made.after.seconds)
 
 
+def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan(corpus: Path) -> None:
+    """Layouts of its code are handed on to operators whose strategies do not say so."""
+    case = "test_sharding_propagation_multi_input.test_mint_add_layout_222.1"
+    made = plan(*read(corpus, case), MACHINE)
+    assert made.before is not None
+    assert made.after.seconds == made.before.seconds
+    assert made.lower_bound is None
+    assert not any(item.changes for item in made.operators)
+    assert any("layouts of the code are handed on" in text for text in made.notes)
+
+
 def test_operators_of_other_stages_keep_their_strategies(corpus: Path) -> None:
     dump, context = read(corpus, NETWORKS["all stages in one dump"])
     made = plan(dump, context, MACHINE)
