@@ -5,7 +5,8 @@ FOLDER holds folders NET_rec_DEVICES or NET_sp_DEVICES (double recursive search,
 with the dump before the search (step_auto_parallel_begin*.ir) and after it
 (step_parallel_begin*.ir), as MindSpore writes them with MS_DEV_SAVE_GRAPHS=1; compiled with
 full_batch. Folders with a case.json (context, verdict) may have the later dump alone: what is
-searched is then that dump without its strategies.
+searched is then that dump without its strategies. In a pipeline the later dump holds the operators
+of one stage; these are compared.
 
 Prints for each case how many operators get the strategies (and out_strategy) that MindSpore gave
 them: all, and those that MindSpore splits otherwise than along the batch; and CPU seconds of
@@ -77,9 +78,11 @@ def _of_case_file(path: Path) -> Iterator[Case]:
     if given.get("parallel_mode") != "auto_parallel" or mode is None or after is None:
         return
     dump = irtool.load(str(after))
+    begin = next(iter(path.glob("step_auto_parallel_begin*.ir")), None)
+    before = irtool.load(str(begin)) if begin is not None else plain_dump(dump)
     number = next((each for key, each in COEFFICIENTS if key in path.name), None)
     context = ParallelContext.from_mapping(given)
-    yield Case(path.name, mode, plain_dump(dump), dump, context, Settings.given(number))
+    yield Case(path.name, mode, before, dump, context, Settings.given(number))
 
 
 def compared(case: Case) -> tuple[Agreement | None, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from irtool.ir.dump import Dump
@@ -12,8 +12,8 @@ from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.strategies import wanted
 from irtool.sharding.operator import Strategy
 
-FOLLOWS = frozenset({"_VirtualDataset", "_VirtualOutput"})
-"""Operators that the search does not choose for: the context does."""
+FOLLOWS = frozenset({"_VirtualDataset", "_VirtualOutput", "Send", "Receive"})
+"""Operators that the search does not choose for: the context does, or what a stage hands on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,58 @@ def _pairs(before: Dump, after: Dump) -> Iterator[tuple[Node | None, Node]]:
     """Nodes of two dumps of one network: the same name, operands' types and place in the program.
 
     Names repeat from layer to layer; then the order decides in which MindSpore comes to them (that
-    of the statements may differ from dump to dump).
+    of the statements may differ from dump to dump). Where a graph was copied (for each micro-batch
+    of a pipeline), names are new: what stands around a node decides then, and what it is a copy of.
     """
-    known: dict[object, list[Node]] = {}
-    for node in _ordered(before):
-        known.setdefault(_key(node), []).append(node)
-    taken: dict[object, int] = {}
+    nodes = _ordered(before)
+    exact = _Known(nodes, _key)
+    alike = _Known(nodes, _surroundings(before))
+    scoped = _Known(nodes, _scoped)
+    around = _surroundings(after)
     for twin in _ordered(after):
-        key = _key(twin)
-        at = taken.get(key, 0)
-        taken[key] = at + 1
-        candidates = known.get(key, ())
-        yield (candidates[at] if at < len(candidates) else None), twin
+        found = exact.next(_key(twin)) or alike.again(around(twin)) or scoped.again(_scoped(twin))
+        yield found, twin
+
+
+class _Known:
+    """Nodes by what they are alike in, each handed out in its turn."""
+
+    def __init__(self, nodes: Iterable[Node], key: Callable[[Node], object]) -> None:
+        self.nodes: dict[object, list[Node]] = {}
+        self.taken: dict[object, int] = {}
+        for node in nodes:
+            self.nodes.setdefault(key(node), []).append(node)
+
+    def next(self, key: object) -> Node | None:
+        """The next one; None: there is none left."""
+        at = self.taken.get(key, 0)
+        self.taken[key] = at + 1
+        found = self.nodes.get(key, ())
+        return found[at] if at < len(found) else None
+
+    def again(self, key: object) -> Node | None:
+        """The next one, from the first again behind the last: copies stand one after another."""
+        found = self.nodes.get(key)
+        if not found:
+            return None
+        at = self.taken.get(key, 0)
+        self.taken[key] = at + 1
+        return found[at % len(found)]
+
+
+def _surroundings(dump: Dump) -> Callable[[Node], object]:
+    """What tells a node that was copied: scope, types, and the operators before and behind it."""
+    network = network_of(dump)
+
+    def key(node: Node) -> object:
+        before = tuple(
+            primitive(source) if isinstance(source, Node) else ""
+            for source in network.inputs.get(node, ())
+        )
+        behind = tuple(sorted(primitive(use.node) for use in network.users_of(node)))
+        return node.op, node.scope, _types(node), before, behind
+
+    return key
 
 
 def _ordered(dump: Dump) -> list[Node]:
@@ -115,8 +155,15 @@ def _ordered(dump: Dump) -> list[Node]:
 
 
 def _key(node: Node) -> object:
-    types = tuple(
+    graph = node.graph.name if node.graph is not None else ""
+    return graph, node.name, node.op, _types(node), node.scope
+
+
+def _scoped(node: Node) -> object:
+    return node.op, node.scope, _types(node)
+
+
+def _types(node: Node) -> object:
+    return tuple(
         tuple(abstract.tensors) if abstract is not None else () for abstract in node.input_types
     )
-    graph = node.graph.name if node.graph is not None else ""
-    return graph, node.name, node.op, types, node.scope

@@ -118,6 +118,8 @@ def best_option(
         cost = option.cost
         if vertex.kind in _PRICED:
             cost += _redistribution(vertices, at, option, known, seen)
+            # Sizes that are not known count -1, so that costs may be negative.
+            cost = abs(cost)
         if cost < least:
             best, least = option, cost
     return best if best is not None and (best.first or best.second) else None

@@ -118,7 +118,7 @@ def _users(analysis: Analysis, weight: GraphParameter) -> Iterator[Node]:
             yield use.node
             continue
         for reader in network.users_of(use.node):
-            if reader.node not in network.forward or primitive(reader.node) == "UpdateState":
+            if reader.node not in network.forward:
                 continue
             user = _first_listed(analysis, reader.node, reader.position)
             if user is not None:
@@ -135,6 +135,8 @@ def _first_listed(analysis: Analysis, node: Node, position: int) -> Node | None:
         if (id(current), at) in seen:
             continue
         seen.add((id(current), at))
+        if primitive(current) == "UpdateState":
+            continue  # what comes behind only comes later
         if is_listed(analysis, current):
             return current
         graph = network.called(current)
@@ -255,8 +257,8 @@ def _is_plain(analysis: Analysis, node: Node) -> bool:
 
 
 def _operator(index: int, node: Node, call: OperatorCall, kind: Kind) -> Operator:
-    inputs = tuple(tensor.divisible_shape for tensor in call.tensors)
-    outputs = tuple(tensor.divisible_shape for tensor in call.results)
+    inputs = tuple(tensor.shape or () for tensor in call.tensors)
+    outputs = tuple(tensor.shape or () for tensor in call.results)
     return Operator(index, node, call, kind, inputs, outputs)
 
 

@@ -271,15 +271,21 @@ def reshaped_row(before: Shape, after: Shape, row: Shape) -> Shape:
             else:
                 found[o] *= left[i]
             if size > target:
-                sizes[i] //= max(target, 1)
+                sizes[i] = _truncated(size, target)
                 o += 1
             elif size < target:
-                targets[o] //= max(size, 1)
+                targets[o] = _truncated(target, size)
                 i += 1
             else:
                 i += 1
                 o += 1
     return tuple(found)
+
+
+def _truncated(size: int, divisor: int) -> int:
+    """A quotient cut off towards 0, as sizes that are not known (-1) are divided."""
+    quotient = abs(size) // max(abs(divisor), 1)
+    return quotient if (size < 0) == (divisor < 0) else -quotient
 
 
 def gather_row(shape: Shape, devices: int) -> Shape:

@@ -68,6 +68,16 @@ def test_the_sample_gets_the_strategies_that_mindspore_gave_it(samples: Path) ->
     assert not found.differing
 
 
+def test_a_size_that_is_not_known_counts_minus_one(samples: Path) -> None:
+    folder = samples / "mlp_recursive_dynamic"
+    before = irtool.load(str(folder / "step_auto_parallel_begin_0010.ir"))
+    after = irtool.load(str(folder / "step_parallel_begin_0019.ir"))
+    choice = chosen(before, 64)
+    found = agreement(before, after, choice.strategies, choice.outs)
+    assert len(found.others) == 3
+    assert not found.differing
+
+
 def test_the_dataset_that_mindspore_inserts_counts(samples: Path) -> None:
     """The dump before the search has no ``_VirtualDataset``; the choice is that with one."""
     folder = samples / "mlp_recursive_search"

@@ -36,6 +36,9 @@ def operator(op: str, inputs: list[Shape], output: Shape, *values: object) -> Op
         ((8, 1024), (8192,), (8, 1), (8,)),
         ((6, 4), (24,), (2, 2), (4,)),
         ((4, 6), (2, 2, 6), (4, 1), (2, 2, 1)),
+        # A size that is not known divides others into negative ones.
+        ((-1, 512), (-1, -1, 8, 64), (1, 64), (1, 1, 64, 1)),
+        ((-1, 512), (-1, -1, 512), (1, 8), (1, 1, 8)),
     ],
 )
 def test_a_split_goes_through_a_reshape(
