@@ -11,9 +11,12 @@ from irtool.planning.cost_tables import Model
 from irtool.planning.exact import Floats, Memo, solve, value_of
 from irtool.planning.link_tables import LinkTable
 from irtool.planning.shared_results import Lowered, lowered
+from irtool.planning.together import Together
 
 MOST_ROUNDS = 400
 """Rounds of asking for exact prices; beyond, what is left is a bound."""
+CLOSE = 1e-9
+"""Part of a bound by which choices may be above it, and are the best."""
 ALSO_ASKED = 8
 """Other pairs whose price is asked for together with that of a pair in use."""
 
@@ -40,39 +43,70 @@ class Search:
     """By candidates what is added to their numbers: infinity where the rule refused one."""
     lowered: Lowered | None = field(init=False)
     """Prices that no plan is below, where those of the model are not such prices."""
+    together: Together = field(init=False)
+    """Results whose users are looked at together."""
 
     def __post_init__(self) -> None:
         self.lowered = lowered(self.model)
+        self.together = Together(self.model)
 
     def best(self, unary: tuple[Floats, ...]) -> tuple[tuple[int, ...], float, float]:
         """Choices with the least sum, the sum, and the bound; prices are exact at the end.
 
-        The bound is of what choices really cost, which may be less than their sum: see
-        :mod:`irtool.planning.shared_results`.
+        First with prices that no plan is below; results whose users pay too little are then
+        looked at with all of their users (:mod:`irtool.planning.together`), until none does.
         """
-        best, value, bound = self._least(self.model, unary, inf)
+        least = self.lowered.model if self.lowered is not None else self.model
+        under = self.lowered.renewed(unary) if self.lowered is not None else unary
+        best, value, bound = self._least(least, under)
+        value = self._seconds(best, unary)
+        while not value <= bound * (1 + CLOSE) and self.together.widen(least, best):
+            choices, _, reached = self._least(least, under)
+            seconds = self._seconds(choices, unary)
+            bound = max(bound, reached)
+            if seconds < value:
+                best, value = choices, seconds
         if self.lowered is not None:
-            under = self.lowered.renewed(unary)
-            bound = min(bound, self._least(self.lowered.model, under, value * (1 - 1e-9))[2])
             self.lowered.renew_own()
-        return best, value, bound
+            if not value <= bound * (1 + CLOSE):
+                choices, _, _ = self._least(self.model, unary, together=False)
+                seconds = self._seconds(choices, unary)
+                best, value = min((best, value), (choices, seconds), key=lambda each: each[1])
+        return best, value, min(bound, value)
+
+    def _seconds(self, choices: tuple[int, ...], unary: tuple[Floats, ...]) -> float:
+        """What choices cost, each result paid for once."""
+        if any(not each.agrees(choices) for each in self.model.shared):
+            return inf
+        own = sum(float(each[choice]) for each, choice in zip(unary, choices, strict=True))
+        return own + self.together.seconds(choices)
 
     def _least(
-        self, model: Model, unary: tuple[Floats, ...], enough: float
+        self, model: Model, unary: tuple[Floats, ...], *, together: bool = True
     ) -> tuple[tuple[int, ...], float, float]:
-        """The same of some model; ``enough``: the bound need not be higher."""
+        """Choices with the least sum of a model's tables, the sum, and the bound."""
         best: tuple[int, ...] | None = None
         value, bound = inf, -inf
         for _ in range(MOST_ROUNDS):
             self.rounds += 1
-            solution = solve(*model.tables(self.allowed(unary), self.shared), self.memo)
+            allowed = self.allowed(unary)
+            tables = model.tables(allowed, self.shared)
+            if together:
+                tables = self.together.tables(model, allowed, self.shared)
+            solution = solve(*tables, self.memo)
             choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
             new = self.refuse(choices) or self.refine(choices, model) or self.share(choices)
-            reached = value_of(choices, self.allowed(unary), model.pairs())
+            if not new:
+                reached = solution.value
+            else:
+                allowed = self.allowed(unary)
+                ends = self.together.tables(model, allowed, ()) if together else None
+                _, _, pairs = ends or model.tables(allowed, ())
+                reached = value_of(choices, allowed, [*pairs, *model.equal])
             if best is None or reached < value:
                 best, value = choices, reached
-            if not new or value <= bound * (1 + 1e-9) or bound >= enough:
+            if not new or value <= bound * (1 + CLOSE):
                 break
         assert best is not None
         return best, value, min(bound, value)
