@@ -15,7 +15,7 @@ CASE: gpt2_8_s2, …: network, devices, stages):
 5. the strategies in each stage's dumps are compared with the planned ones; the collectives, Sends
    and Receives of its validate dump, and its parameters, with what was predicted.
 
-What --out holds already is not made again; --again makes it all anew.
+What --out holds already is not made again, unless the plan changed; --again makes it all anew.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,7 +172,9 @@ def run(lab: Lab, name: str) -> Outcome:
         found.say(f"no plan: {problem}", fails=True)
         return found
     kept = [line for line in shard.read_text().splitlines() if ".pipeline_stage = " in line]
-    lines.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    if _renewed(lines, "\n".join(kept) + "\n"):
+        shutil.rmtree(folder / "sp", ignore_errors=True)
+        (folder / "saved.json").unlink(missing_ok=True)
     env = {
         **case.micro_sizes, "NETWORKS": str(lab.networks), "NETWORK": case.function,
         "MICRO": str(case.micro), "LINES": str(lines),
@@ -187,9 +190,13 @@ def run(lab: Lab, name: str) -> Outcome:
         return found
     file = folder / "operators.json"
     options = ("--format", "strategy", "--names", str(saved))
-    if problem := lab.plan(begin, case, file, *options):
+    fresh = folder / "fresh.json"
+    if problem := lab.plan(begin, case, fresh, *options):
         found.say(f"no file: {problem}", fails=True)
         return found
+    if _renewed(file, fresh.read_text(encoding="utf-8")):
+        for stage in folder.glob("stage[0-9]*"):
+            shutil.rmtree(stage)
     context = context_for(case.devices, lab.alltoall)
     machine = machine_named(None)
     plan = staged_plan(
@@ -209,6 +216,14 @@ def run(lab: Lab, name: str) -> Outcome:
         _strategies(found, file, irtool.load(str(compiled)), stage)
         _bytes(found, plan, irtool.load(str(validate)), stage)
     return found
+
+
+def _renewed(path: Path, text: str) -> bool:
+    """Write a file; whether that changes it, so that what was made from it is stale."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.write_text(text, encoding="utf-8")
+    return True
 
 
 def _strategies(found: Outcome, file: Path, compiled: Dump, stage: int) -> None:
