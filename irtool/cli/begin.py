@@ -38,7 +38,7 @@ def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
         problem = problems[0]
         raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
     if len(files) > 1:
-        raise Failure(f"{len(files)} files match, and one is checked at a time", path)
+        raise Failure(f"{len(files)} files match, and one is read at a time", path)
     _check_pass(files[0].path)
     return files[0]
 
@@ -59,7 +59,7 @@ def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
     if begin is None:
         hint = f"MindSpore writes {BEGIN}_*.ir with MS_DEV_SAVE_GRAPHS=1 or more"
         raise Failure(f"there is no dump {BEGIN} in this folder", path, hint=hint)
-    note(f"checks {begin.path}" + (f", {picked.chosen}" if picked.chosen else ""))
+    note(f"reads {begin.path}" + (f", {picked.chosen}" if picked.chosen else ""))
     return InputFile(begin.path, picked.rank, picked.index, begin.name, path)
 
 
@@ -83,8 +83,8 @@ def _check_pass(path: str) -> None:
     if not is_later(path):
         return
     begin = _beside(path, (BEGIN,))
-    message = f"taken after {name}, when everything is sliced; check reads {BEGIN}"
-    raise Failure(message, path, hint=f"irtool check {begin}" if begin else "")
+    message = f"taken after {name}, when everything is sliced: what is needed is {BEGIN}"
+    raise Failure(message, path, hint=f"give {begin}" if begin else "")
 
 
 # -- later dumps -------------------------------------------------------------------------------

@@ -159,8 +159,9 @@ def _plan(
 ) -> int:  # fmt: skip
     """Which strategy would be better, and how far from the best can it be?
 
-    Exit status: 0 the dump's strategies are as good; 1 there is something better, or the dump has
-    no complete plan; 2 there is no plan. With --format ir, strategy, shard and msjob 0 or 2.
+    Exit status: 0 the dump's strategies are as good; 1 there is something better, the dump has no
+    complete plan, or could not be read whole; 2 there is no plan. With --format ir, strategy, shard
+    and msjob 1 says only that it could not be read whole.
     """
     from irtool.planning.elastic import HORIZON
     from irtool.planning.plan import CannotPlan
@@ -197,7 +198,7 @@ def _plan(
         found, elastic, staged = made(request)
     except CannotPlan as error:
         raise Failure(str(error), path) from None
-    for text in found.notes:
+    for text in (*found.notes, *part_of(dump, resolved)):
         note(text)
     region_nodes = twins(dump, found.dump, wanted)
     job = JobOptions(name or JOB.name, image or JOB.image, command or JOB.command, servers)
@@ -216,8 +217,10 @@ def _plan(
         for piece in plan_itself(found, format.value, asked):
             output.write(piece)
         output.close()
-        return 0
+        return 1 if dump.problems else 0
     output.close()
+    if dump.problems:
+        return 1
     if staged is not None:
         return 1 if staged.is_better else 0
     tight = limits is not None and found.before is not None
@@ -228,6 +231,19 @@ def _plan(
 
 
 command = context_command("plan", _plan)
+
+
+def part_of(dump: Dump, context: ParallelContext) -> list[str]:
+    """What the plan is not of."""
+    found: list[str] = []
+    if dump.problems:
+        found.append("the dump could not be read whole: this is a plan of what was read")
+    if context.stages > 1:
+        found.append(
+            f"this is a plan of stage {context.stage} of {context.stages}: what the others do, and "
+            "what they would have to move, is not in it"
+        )
+    return found
 
 
 def _old(

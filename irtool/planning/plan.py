@@ -185,12 +185,13 @@ def plan(
             made = as_it_was(made, problem)
         elif made.decisions is None:
             made = _untied(made, model, problem, fixed, started)
-    elapsed = made.seconds
     border = None
     if region is not None:
         everything = model_of(problem.structure, machine, problem.current, free)
-        best = search(everything, memory_limit)
-        other = told(everything, best, problem.current, memory_limit, elapsed)
+        other = _made(
+            everything, problem, memory_limit, started,
+            optimizer=decide_optimizer, recompute=decide_recompute,
+        )  # fmt: skip
         border = _border(dump, region, made, other)
     return replace(made, onto=taken, border=border)
 

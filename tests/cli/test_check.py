@@ -165,7 +165,7 @@ def test_excerpt_without_devices_asks_for_them() -> None:
 def test_run_folder_says_which_dump_it_took(irtool: Run) -> None:
     ran = irtool("check", "samples/pipeline_run")
     assert ran.status == 0
-    assert "checks samples/pipeline_run/rank_0/step_parallel_begin_0018.ir" in ran.errors
+    assert "reads samples/pipeline_run/rank_0/step_parallel_begin_0018.ir" in ran.errors
     assert "seen from rank 0 of stage 0" in ran.output
     ran = irtool("check", "samples/pipeline_run", "--rank", "5")
     assert "rank_4/step_parallel_begin_0018.ir" in ran.errors
@@ -181,7 +181,7 @@ def test_folder_of_a_rank_says_the_rank(irtool: Run) -> None:
 def test_later_dump_is_refused_with_the_begin_dump_as_hint(irtool: Run) -> None:
     ran = irtool("check", "samples/gpt/20_validate_0080.ir")
     assert ran.status == 2
-    assert "irtool check samples/gpt/step_parallel_begin_0018.ir" in ran.errors
+    assert "give samples/gpt/step_parallel_begin_0018.ir" in ran.errors
 
 
 def test_folder_without_begin_dump(irtool: Run) -> None:

@@ -324,3 +324,32 @@ def test_a_plan_for_given_sizes_stands_in_the_dump_as_it_was(
     changed = [one for one, two in zip(old, new, strict=True) if one != two]
     assert changed
     assert all("in_strategy" in line for line in changed)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["table", "ir"])
+def test_half_a_dump_is_half_a_plan(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, form: str
+) -> None:
+    half = tmp_path / "step_parallel_begin_0019.ir"
+    half.write_text((samples / LOOP).read_text(encoding="utf-8")[:9000], encoding="utf-8")
+    status, out, err = run(capsys, half, "--devices", 8, "-f", form)
+    assert status == 1
+    assert out
+    assert "could not be read whole" in err
+
+
+def test_a_plan_of_a_stage_says_so(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, _, err = run(capsys, samples / "pipeline_run", "--lost", 3)
+    assert "a plan of stage 0 of 2" in err
+
+
+def test_a_dump_that_was_taken_too_late_is_refused(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    status, _, err = run(capsys, samples / "gpt/20_validate_0080.ir", "--devices", 8)
+    assert status == 2
+    assert "what is needed is step_parallel_begin" in err
+    assert "give " in err
