@@ -7,6 +7,8 @@
     python ${here}_networks.py PN $(python $here.py --list networks)
     python $here.py --pytorch PT --mindspore MS --mindspore_networks MN
         --networks PN [--statistics]
+    python $here.py --list cross | while read call; do python ${here}_cross.py CX/$call; done
+    python $here.py --cross CX [--statistics]
 
 Prints a table and the two shares.  With --statistics the same runs are compared once more through
 their digests without sketches: figures alone, as a dump of statistics has them.
@@ -132,6 +134,55 @@ FAULTS["mindspore_networks"] = {
     "llama-beta": _OPTIMIZER,
 }  # fmt: skip
 
+CROSS: tuple[tuple[str, str, str], ...] = (
+    ("pytorch/none", "mindspore/none", ""),
+    ("mindspore/none", "pytorch/none", ""),
+    ("pytorch/none", "graph/none", ""),
+    ("graph/none", "pytorch/none", ""),
+    ("pytorch_mix/none", "mindspore_mix/none", ""),
+    ("pytorch_mix/none", "graph/none", ""),
+    ("pytorch_L0/none", "mindspore_L0/none", ""),
+    ("pytorch/none", "graph/whole", ""),
+    ("pytorch/none", "mindspore/half_softmax", ""),
+    ("pytorch/pt_bf16", "mindspore/none", ""),
+    ("pytorch/pt_bf16", "graph/none", ""),
+    ("pytorch/none", "mindspore/eps", r"layer_norm\.3\.forward"),
+    ("pytorch/none", "graph/eps", r"layer_norm\.3\.forward"),
+    ("pytorch_L0/none", "mindspore_L0/eps", r"blocks\.1\.n2\.LayerNorm\.forward"),
+    ("pytorch/none", "mindspore/mask", r"attention\.1\.forward"),
+    ("pytorch/none", "graph/mask", r"attention\.1\.forward"),
+    ("pytorch_mix/none", "mindspore_mix/mask", r"attention\.1\.forward"),
+    ("pytorch/none", "mindspore/scale", r"attention\.1\.forward"),
+    ("pytorch/none", "mindspore/axis", r"attention\.1\.forward"),
+    ("pytorch/none", "mindspore/no_bias", r"linear\.10\.forward"),
+    ("pytorch/none", "mindspore/transposed", r"linear\.9\.forward"),
+    ("pytorch/none", "mindspore/initial", r"linear\.10\.forward"),
+    ("pytorch/none", "mindspore/erf_gelu", r"gelu\.1\.forward"),
+    ("pytorch/pt_gelu", "mindspore/none", r"gelu\.1\.forward"),
+    ("pytorch/pt_hook", "mindspore/none", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("pytorch/none", "mindspore/bw_scaled", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("mindspore/bw_scaled", "pytorch/none", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("pytorch/none", "graph/bw_scaled", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("pytorch_mix/none", "mindspore_mix/bw_scaled", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("pytorch_mix/none", "graph/bw_scaled", r"linear\.11\.backward|gelu\.1\.backward"),
+    ("pytorch_L0/none", "mindspore_L0/bw_scaled", r"blocks\.1\.up\.Linear\.backward"),
+    ("pytorch/none", "mindspore/bw_stop", r"linear\.7\.backward"),
+    ("pytorch_mix/none", "mindspore_mix/bw_stop", r"linear\.7\.|k\.Linear\.(backward|param)"),
+    ("pytorch/none", "graph/bw_stop", r"linear\.7\.backward"),
+    ("pytorch/none", "mindspore/bw_custom", r"gelu\.1\.backward"),
+    ("graph/bw_custom", "pytorch/none", r"gelu\.1\.backward"),
+    ("pytorch_mix/none", "graph/bw_custom", r"gelu\.1\.backward"),
+    ("pytorch_L0/none", "mindspore_L0/bw_custom", r"blocks\.1\.up\.Linear\.backward"),
+    ("pytorch/none", "mindspore/bw_half", r"linear\.11\.backward"),
+    ("pytorch/none", "graph/bw_half", r"linear\.11\.backward"),
+    ("pytorch_mix/none", "mindspore_mix/bw_half", r"linear\.11\.backward"),
+    ("pytorch/none", "mindspore/bw_detach", r"add__\.3\.backward"),
+    ("pytorch/none", "graph/bw_detach", r"add__\.3\.backward"),
+    ("pytorch_mix/none", "mindspore_mix/bw_detach", r"add__\.3\.backward"),
+)
+"""Runs of the same network in two frameworks, and which PyTorch call has to be the accused one or
+within the accused stretch; empty for healthy pairs."""
+
 HEALTHY = {
     "pytorch": (
         "bf16", "bf16_step", "split_k", "reorder_qkv", "threads", "blas", "ulp", "commuted",
@@ -167,14 +218,19 @@ REFERENCES = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--list", choices=list(FAULTS))
+    parser.add_argument("--list", choices=[*FAULTS, "cross"])
     parser.add_argument("--pytorch")
     parser.add_argument("--mindspore")
     parser.add_argument("--mindspore_networks")
     parser.add_argument("--networks")
+    parser.add_argument("--cross")
     parser.add_argument("--statistics", action="store_true")
     parser.add_argument("variants", nargs="*")
     asked = parser.parse_args()
+    if asked.list == "cross":
+        runs = sorted({run for left, right, _ in CROSS for run in (left, right)})
+        print(*map(cross_call, runs), sep="\n")
+        return 0
     if asked.list:
         print(*REFERENCES[asked.list], *FAULTS[asked.list], *HEALTHY[asked.list])
         return 0
@@ -184,6 +240,8 @@ def main() -> int:
         if folder:
             for statistics in (False, True) if asked.statistics else (False,):
                 judge(framework, folder, statistics, asked.variants, tallies[statistics])
+    for statistics in ((False, True) if asked.statistics else (False,)) if asked.cross else ():
+        judge_cross(asked.cross, statistics, asked.variants, tallies[statistics])
     for statistics, (named, faults, accused, healthy) in tallies.items():
         if faults or healthy:
             print(
@@ -224,6 +282,42 @@ def judge(
         why = why_text(found.first) if found.first else ""
         seconds = time.process_time() - start
         print(f"  {'ok ' if good else 'BAD'} {variant:22} {seconds:5.1f} s  {name}  [{why[:110]}]")
+        sys.stdout.flush()
+
+
+def cross_call(run: str) -> str:
+    """Arguments that make a run of two frameworks: folder, framework, variant, level."""
+    folder, _, variant = run.partition("/")
+    framework, _, level = folder.partition("_")
+    return f"{folder} {framework} {variant} --level {level or 'L1'}"
+
+
+def judge_cross(folder: str, statistics: bool, wanted: list[str], tally: list[int]) -> None:
+    print(f"\nacross frameworks, {'statistics only' if statistics else 'tensors'}")
+    for left, right, expected in CROSS:
+        paths = [os.path.join(folder, each) for each in (left, right)]
+        if not all(map(os.path.isdir, paths)) or (wanted and right not in wanted):
+            continue
+        start = time.process_time()
+        found = compared(*paths, statistics)
+        shown = found.shown.comparison if found.shown is not None else None
+        if shown is None:
+            print(f"  {left} | {right}: no common step: {found.missing}")
+            continue
+        first = found.first
+        names = ""
+        if first is not None:
+            ops = [first.maker_left, first.maker_right, first.pair.left, first.pair.right]
+            names = " ".join(call.name for op in ops if op is not None for call in op.members)
+        good = bool(re.search(expected, names)) if expected else not names
+        for place, value in enumerate((good, True) if expected else (not good, True)):
+            tally[place + (0 if expected else 2)] += value
+        crossing = getattr(shown, "crossing", None)
+        counts = "{}/{}, {}/{}".format(*crossing.forward, *crossing.backward) if crossing else ""
+        accused = f"{first.pair.left.name} | {first.pair.right.name}" if first else "nobody"
+        seconds = time.process_time() - start
+        print(f"  {'ok ' if good else 'BAD'} {left:17} {right:24} {len(shown.judged):3} pairs "
+              f"{counts:14} {seconds:4.1f} s  {accused}")  # fmt: skip
         sys.stdout.flush()
 
 

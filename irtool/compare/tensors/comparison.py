@@ -113,6 +113,7 @@ def compare_tensors(
         slots = pair_parameter_gradients(pairs, slots, left.columns, right.columns)
     if crossing is not None:
         pairs, slots = _with_crossing(pairs, slots, crossing)
+    pairs, slots = _settled(pairs, slots)
     wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
     found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
     measures = dict(zip(wanted, found, strict=True))
@@ -136,6 +137,24 @@ def compare_tensors(
         gradient_scale=scale,
         crossing=crossing,
     )
+
+
+def _settled(pairs: Sequence[OpPair], slots: Sequence[Slots]) -> tuple[list[OpPair], list[Slots]]:
+    """Gradients of a module's parameters after the gradient that they are made of.
+
+    msprobe states them before it; then they would seem to be where error begins.
+    """
+    backward: dict[str, int] = {}
+    order = [float(pair.left.index) for pair in pairs]
+    for place in reversed(range(len(pairs))):
+        op = pairs[place].left
+        if op.is_module and op.phase == "backward":
+            if not op.inputs and ".parameters_grad" in op.name:
+                order[place] = backward.get(op.owner, op.index) + 0.5
+            else:
+                backward[op.owner] = op.index
+    places = sorted(range(len(pairs)), key=order.__getitem__)
+    return [pairs[place] for place in places], [slots[place] for place in places]
 
 
 def _with_crossing(
