@@ -7,13 +7,14 @@ documentation of the Symbolic Automatic Parallel Planner.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irtool.ir.node import Node
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
 from irtool.planning.recursive.elimination import Searched, Vertex, searched_graph
 from irtool.planning.recursive.fitting import Devices, valid, whole
 from irtool.planning.recursive.inserted import DATASET
+from irtool.planning.recursive.joined import without_joined
 from irtool.planning.recursive.kinds import Kind
 from irtool.planning.recursive.operators import Operator, operators_of, users_of_weights
 from irtool.planning.recursive.partition import BY_WEIGHT_ABOVE, Rounds, cut_all
@@ -59,6 +60,7 @@ def search(
         NotSearchable: MindSpore's own search fails on this network.
     """
     context = analysis.context
+    analysis = replace(analysis, network=without_joined(analysis.network))
     operators = operators_of(analysis)
     places = {each.node: each.index for each in operators if each.node is not None}
     given = {places[node]: rows for node, rows in (pinned or {}).items() if node in places}
