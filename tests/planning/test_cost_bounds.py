@@ -72,3 +72,21 @@ def test_a_bound_is_the_price_where_a_gather_and_a_slice_do() -> None:
     want = Want(4, True, False, False)
     least = least_seconds([source], [target], want, machine, False)
     assert least[0, 0] == pytest.approx(chains.seconds(source, target, want))
+
+
+@pytest.mark.parametrize("enable_alltoall", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_pairs_that_are_looked_at_together_cost_what_each_costs_alone(
+    enable_alltoall: bool, data: st.DataObject
+) -> None:
+    machine, want = built_in("ascend_910b"), Want(4, True, False, False)
+    sources, targets = (
+        [each.standard() for each in data.draw(st.lists(layouts(SHAPES[0]), min_size=1))]
+        for _ in range(2)
+    )
+    found = least_seconds(sources, targets, want, machine, enable_alltoall)
+    for at, source in enumerate(sources):
+        for to, target in enumerate(targets):
+            alone = least_seconds([source], [target], want, machine, enable_alltoall)
+            assert found[at, to] == alone[0, 0]
