@@ -94,7 +94,8 @@ def _signature(judged: Judged) -> object:
 
 def _refusal(node: Node, judgement: Judgement) -> str:
     reason = judgement.findings[0].message if judgement.findings else "it is not legal"
-    return f"{node.id} {node.op} (line {node.line}): {judgement.strategy} can't be: {reason}"
+    what = judgement.strategy or "what the code or the context gives it"
+    return f"{node.id} {node.op} (line {node.line}): {what} can't be: {reason}"
 
 
 def index_of(candidates: Candidates, given: Given | None) -> int | None:

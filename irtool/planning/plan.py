@@ -349,14 +349,21 @@ def _planned(
 
 
 def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
-    """The cost of what the dump had, for the same devices; None if it was not complete or legal."""
+    """The cost of what the dump had, for the same devices; None if it was not complete or legal.
+
+    In semi-auto mode what has no strategy gets MindSpore's own; else its search would decide.
+    """
     structure = model.structure
     needed = [
         node
         for node, candidates in zip(model.nodes, model.candidates, strict=True)
         if len(candidates) > 1 and primitive(node) not in FIXED
     ]
-    if not current or any(node not in current for node in needed):
+    searches = structure.context.mode == "auto_parallel"
+    given = bool(current) or any(
+        judged.wanted.in_layout is not None for judged in structure.calls.values()
+    )
+    if not given or (searches and any(node not in current for node in needed)):
         return None
     old = with_strategies(
         structure.dump,

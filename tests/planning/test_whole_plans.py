@@ -79,6 +79,24 @@ def test_planning_a_plan_changes_nothing(corpus: Path, case: str) -> None:
     assert again.after.seconds == pytest.approx(made.after.seconds)
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        "test_control_flow.test_control_flow.1",
+        "test_batch_matmul_high_dimension.test_batch_matmul_2D_TP.1",
+    ],
+    ids=["some operators have no strategy", "operators have layouts"],
+)
+def test_what_mindspore_adds_to_a_semi_automatic_plan_is_in_the_cost_before(
+    corpus: Path, case: str
+) -> None:
+    dump, context = read(corpus, case)
+    made = plan(dump, context, MACHINE)
+    alone = step_cost(structure_of(dump, context), check(dump, context), MACHINE)
+    assert made.before is not None
+    assert made.before.seconds == pytest.approx(alone.seconds)
+
+
 def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan(corpus: Path) -> None:
     """Layouts of its code are handed on to operators whose strategies do not say so."""
     case = "test_sharding_propagation_multi_input.test_mint_add_layout_222.1"
