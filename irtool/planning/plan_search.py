@@ -19,6 +19,8 @@ CLOSE = 1e-9
 """Part of a bound by which choices may be above it, and are the best."""
 ALSO_ASKED = 8
 """Other pairs whose price is asked for together with that of a pair in use."""
+PATIENCE = 16
+"""Rounds after which twice as many are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ class Search:
         """Choices with the least sum of a model's tables, the sum, and the bound."""
         best: tuple[int, ...] | None = None
         value, bound = inf, -inf
-        for _ in range(MOST_ROUNDS):
+        for turn in range(MOST_ROUNDS):
             self.rounds += 1
+            also = ALSO_ASKED << min(turn // PATIENCE, 8)
             allowed = self.allowed(unary)
             tables = model.tables(allowed, self.shared)
             if together:
@@ -96,7 +99,7 @@ class Search:
             solution = solve(*tables, self.memo)
             choices = solution.choices[: len(unary)]
             bound = max(bound, solution.bound)
-            new = self.refuse(choices) or self.refine(choices, model) or self.share(choices)
+            new = self.refuse(choices) or self.refine(choices, model, also) or self.share(choices)
             if not new:
                 reached = solution.value
             else:
@@ -142,14 +145,16 @@ class Search:
         self.shared += apart
         return bool(apart)
 
-    def refine(self, choices: tuple[int, ...], model: Model | None = None) -> bool:
+    def refine(
+        self, choices: tuple[int, ...], model: Model | None = None, also: int = ALSO_ASKED
+    ) -> bool:
         """Ask for the prices that some choices use; whether there were any to ask for."""
         model = model or self.model
         asked: dict[int, LinkTable] = {}
         for item in model.links:
             ends = choices[item.source], choices[item.target]
             if not item.table.is_exact(*ends):
-                item.table.refine(model.chains, *ends, also=ALSO_ASKED)
+                item.table.refine(model.chains, *ends, also=also)
                 asked[id(item.table)] = item.table
         for table in asked.values():
             table.renew()
