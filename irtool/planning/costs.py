@@ -64,6 +64,7 @@ ASSUMPTIONS = (
     f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
     "every result that has a gradient is kept until the backward pass, none is recomputed",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
+    f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} us at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "
     "says hierarchical = true)",
