@@ -165,8 +165,10 @@ def sharded_function(plan: Plan, region: Set[Node]) -> ShardedFunction:
 
 
 def _behind(source: object, region: Set[Node]) -> object:
-    """What an operand is, behind what only hands it on."""
-    while isinstance(source, Node) and source not in region and primitive(source) in PASSING:
+    """What an operand is, behind what only hands it on; a Cast of the region is an operator."""
+    while isinstance(source, Node) and primitive(source) in PASSING:
+        if source in region and primitive(source) == "Cast":
+            break
         source = source.inputs[0]
     return source
 

@@ -78,6 +78,16 @@ def test_a_region_is_a_function_of_what_comes_in(made: Plan) -> None:
     compile(text, "region", "exec")
 
 
+def test_weights_of_a_region_are_named_though_they_are_loaded_inside(made: Plan) -> None:
+    region = frozenset(
+        node for node in made.dump.nodes() if node.op in ("MatMul", "Load") and node.scope
+    )
+    found = sharded_function(made, region)
+    assert found.weights
+    assert all(f"# {name} lies as" in "\n".join(function_lines(found)) for name in found.weights)
+    assert not any(text.startswith("Load") for text in found.inputs)
+
+
 # -- what was decided beside strategies ------------------------------------------------------------
 
 
