@@ -35,12 +35,18 @@ Parts = tuple[tuple[int, ...], ...]
 
 @dataclass(eq=False, slots=True)
 class _Made:
-    """Strategies of all operators, with what cells take under them."""
+    """Strategies of all operators, with what cells take under them.
+
+    Attributes:
+        figures: by cell.
+        sent: bytes by flow; ``shared``: by weight that several cells use.
+    """
 
     chosen: Chosen
     plan: Plan
     figures: list[CellFigures]
     sent: list[int]
+    shared: list[int]
 
 
 @dataclass(eq=False)
@@ -165,7 +171,15 @@ class PipelineMaker:
         results = self._in_flight(stage) * sum(each.kept for each in own)
         results += max((each.again for each in own), default=0)
         static = sum(each.static for each in (*own, *self._loose(places)))
-        return static, results
+        return static + self._copies(made, places), results
+
+    def _copies(self, made: _Made, places: Sequence[int]) -> int:
+        """Bytes of weights that a stage gets from an earlier one."""
+        return sum(
+            size
+            for (_, users), size in zip(self.cells.shared, made.shared, strict=True)
+            if users[0] not in places and not set(users).isdisjoint(places)
+        )
 
     def _loose(self, places: Sequence[int]) -> list[CellFigures]:
         """Weights of other stages that a stage has to keep."""
@@ -176,7 +190,13 @@ class PipelineMaker:
     def _made(self, chosen: Chosen) -> _Made:
         plan = self.search.told(chosen)
         figures = cell_figures(self.structure, self.cells, plan, self.search.sharded(chosen))
-        return _Made(chosen, plan, figures, sent_by_flow(plan, self.structure, self.cells))
+        slices = {item.name: item.slice for item in plan.report.parameters}
+        shared = [
+            prod(slices.get(parameter.name) or ()) * parameter.element
+            for parameter, _ in self.cells.shared
+        ]
+        sent = sent_by_flow(plan, self.structure, self.cells)
+        return _Made(chosen, plan, figures, sent, shared)
 
     def _fitted(self, free: _Made, parts: Parts, limit: int) -> _Made:
         """Stages that do not fit planned anew.
@@ -191,10 +211,11 @@ class PipelineMaker:
             inside = {node for at in part for node in self.cells.cells[at].nodes}
             try:
                 room = limit - sum(each.static for each in self._loose(part))
+                room -= self._copies(free, part)
                 if room <= 0:
                     raise CannotPlan(
-                        f"{limit:,} bytes a device are less than weights take that are used "
-                        f"outside of cells, which every stage keeps whole: {limit - room:,} bytes"
+                        f"{limit:,} bytes a device are less than weights of other stages take that "
+                        f"this one keeps, too: {limit - room:,} bytes"
                     )
                 chosen = self.search.fitted(chosen, inside, self._in_flight(number), room)
             except CannotPlan as error:
@@ -281,7 +302,7 @@ class PipelineMaker:
         number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
         own = [*(made.figures[at] for at in part), *self._loose(part)]
         return MemoryCost(
-            sum(each.weights for each in own),
+            sum(each.weights for each in own) + self._copies(made, part),
             sum(each.gradients for each in own),
             sum(each.states for each in own),
             self._both(made, number, part)[1],
@@ -312,11 +333,8 @@ class PipelineMaker:
                 for target in sorted({stage[cell] for cell in flow.users})
                 if target > source and size
             )
-        slices = {item.name: item for item in made.plan.report.parameters}
-        for parameter, users in self.cells.shared:
+        for (parameter, users), size in zip(self.cells.shared, made.shared, strict=True):
             numbers = sorted({stage[cell] for cell in users})
-            piece = slices.get(parameter.name)
-            size = prod((piece.slice if piece is not None else None) or ()) * parameter.element
             what = f"weight {parameter.name}"
             found += (
                 Transfer(numbers[0], target, what, size, 1, parameter.trained)
