@@ -40,7 +40,8 @@ def _costs(view: PlanView) -> PictureSection:
         if cost is not None
     ]
     described = "Time of a step by cause" + (", before and after" if plan.before else "")
-    return PictureSection("A step", bars(rows, "seconds", list(CAUSES)), described)
+    title = "A step" if view.staged is None else "All stages together"
+    return PictureSection(title, bars(rows, "seconds", list(CAUSES)), described)
 
 
 def _graph(plan: Plan) -> GraphSection:

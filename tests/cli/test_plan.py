@@ -353,3 +353,11 @@ def test_a_dump_that_was_taken_too_late_is_refused(
     assert status == 2
     assert "what is needed is step_parallel_begin" in err
     assert "give " in err
+
+
+def test_the_page_of_stages_shows_them(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    status, out, _ = run(capsys, samples / "gpt", "--to-stages", 2, "-f", "html")
+    assert status in (0, 1)
+    assert "a step in 2 stages" in out
+    assert "Stages (one device of each)" in out
+    assert "All stages together" in out
