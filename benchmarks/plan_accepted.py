@@ -6,7 +6,8 @@ python benchmarks/plan_accepted.py --python PYTHON --compiler SCRIPT --networks 
 PYTHON is an interpreter with MindSpore; SCRIPT compiles a network for devices that are not there
 (SCRIPT FILE:NETWORK --devices N --mode rec|sp|semi [--save JSON] [--load JSON] [--set KEY=VALUE]
 --out FOLDER; its last line is a JSON object with accepted and error), FILE has the networks.
-For each case (all of them without CASE: gpt2_8, mlp_64, …):
+For each case (all of them without CASE: gpt2_8, mlp_64, …; others may be given, by number of
+devices and sizes: resnet_16, mlp,B=32768,L=2_8):
 
 1. MindSpore compiles the network twice: with its recursive search, to have something to compare
    with, and with sharding propagation, saving the strategies (for the keys of the file);
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,8 @@ NETWORKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """Functions of networks_large.py and their sizes."""
 
 CASES = tuple(f"{name}_{devices}" for devices in (8, 64) for name in NETWORKS)
+CASE = re.compile(rf"({'|'.join(NETWORKS)})((?:,[A-Z]+=\d+)*)_(\d+)")
+"""A network, sizes instead of its own, and devices."""
 NOT_PLANNED = ("Reshape", "Cast", "_VirtualDataset", "GetNext", "VirtualDataset")
 """Operators whose strategy is nobody's choice."""
 BEFORE = ("Load", "Cast", "Depend", "_MirrorOperator", "_MirrorMiniStepOperator", "AllGather")
@@ -70,8 +74,7 @@ class Compiler:
 
     def compile(self, case: str, name: str, *options: str) -> tuple[Path, str]:
         """The folder with the dumps of a compilation, and what went wrong ("": nothing)."""
-        network, devices = case.rsplit("_", 1)
-        function, sizes = NETWORKS[network]
+        function, sizes, devices = network_of(case)
         folder = self.out / case / name
         answer = folder / "answer.json"
         if self.again or not answer.is_file():
@@ -121,6 +124,20 @@ class Outcome:
         """Note something."""
         self.lines.append(text)
         self.failed |= fails
+
+
+def network_of(case: str) -> tuple[str, Mapping[str, str], str]:
+    """Function, sizes and devices of a case.
+
+    Raises:
+        ValueError: it is not named like one.
+    """
+    found = CASE.fullmatch(case)
+    if found is None:
+        raise ValueError(f"no case {case}")
+    function, sizes = NETWORKS[found[1]]
+    other = dict(size.split("=") for size in found[2].split(",")[1:])
+    return function, {**sizes, **other}, found[3]
 
 
 def run(mindspore: Compiler, case: str) -> Outcome:
@@ -277,9 +294,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--before", default="", help="a command to run others with: nice -n 5")
     given = parser.parse_args(arguments)
-    unknown = set(given.cases) - set(CASES)
-    if unknown:
-        parser.error(f"no case {', '.join(unknown)}")
+    for case in given.cases:
+        if CASE.fullmatch(case) is None:
+            parser.error(f"no case {case}")
     out = given.out or Path(tempfile.mkdtemp(prefix="plan_accepted_"))
     mindspore = Compiler(
         given.python,

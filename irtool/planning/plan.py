@@ -96,6 +96,7 @@ class Plan(Shown):
         border: what it costs that only a region was planned.
         decisions: what was decided beside strategies.
         algorithm: how it was searched.
+        passed_over: cost of the fastest plan where it is not this one: see ``plan_ties``.
     """
 
     dump: Dump
@@ -113,6 +114,7 @@ class Plan(Shown):
     border: Border | None = None
     decisions: Decisions | None = None
     algorithm: str = "exact"
+    passed_over: StepCost | None = None
 
     @property
     def gap(self) -> float | None:
@@ -246,13 +248,15 @@ def _untied(
     fastest = Priced(Found((), made.lower_bound or 0.0, made.rounds), made.after)
     best, bound = no_dearer(fastest, Priced(Found(own, 0.0, made.rounds), before), at_price)
     found = tell(replace(best.found, bound=bound))
+    if found.after.seconds <= made.after.seconds * (1 + 1e-9):
+        return found
     saved = 1 - made.after.seconds / found.after.seconds
     dearer = communication_of(made.after) / communication_of(before) - 1
     note = (
         f"a plan that saves {100 * saved:.2g} % more of the step communicates {100 * dearer:.2g} % "
         "dearer than the dump's strategies, and is not taken"
     )
-    return replace(found, notes=(*found.notes, note))
+    return replace(found, notes=(*found.notes, note), passed_over=made.after)
 
 
 def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:

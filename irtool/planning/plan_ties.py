@@ -78,7 +78,7 @@ def no_dearer(
             bound is of that sum.
     """
     most = own.communication
-    over, under = fastest, own
+    over, under, best = fastest, own, own
     bound = fastest.found.bound
     for _ in range(_PRICES):
         more = under.cost.seconds - over.cost.seconds
@@ -92,6 +92,7 @@ def no_dearer(
             break
         if between.communication <= most * (1 + 1e-9):
             under = between
+            best = min(best, between, key=lambda each: each.cost.seconds)
         else:
             over = between
-    return under, min(bound, under.cost.seconds)
+    return best, min(bound, best.cost.seconds)

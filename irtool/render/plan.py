@@ -114,6 +114,8 @@ def answer_text(plan: Plan) -> str:
             text += ", as the dump has it"
         elif plan.lower_bound is None and before <= after:
             text += f" where the dump has {seconds_text(before)}"
+        elif before <= after * (1 + 1e-9) and plan.passed_over is not None:
+            text += ", as the dump has it"
         elif before <= after * (1 + 1e-9):
             text = f"{seconds_text(before)} a step can't be made shorter"
         else:
@@ -130,6 +132,8 @@ def gap_text(plan: Plan) -> str:
     what = "the optimum of the model"
     if any(item.pinned for item in plan.operators):
         what += " under what is given"
+    if plan.passed_over is not None:
+        what += " among plans that communicate no dearer than the dump"
     return what if plan.gap <= 1e-9 else f"at most {100 * plan.gap:.2f} % above {what}"
 
 
@@ -284,6 +288,7 @@ def plan_object(view: PlanView) -> dict[str, object]:
             "before": plan.before.seconds if plan.before else None,
             "after": plan.after.seconds,
             "lower_bound": plan.lower_bound,
+            "passed_over": plan.passed_over.seconds if plan.passed_over is not None else None,
             "unit": "seconds a step",
         },
         "shares": {

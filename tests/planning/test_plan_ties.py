@@ -104,3 +104,5 @@ def test_a_network_of_convolutions_is_not_exchanged_for_a_hundredth(corpus: Path
     assert found.after.seconds <= found.before.seconds * (1 + 1e-9)
     assert found.gap == pytest.approx(0, abs=1e-6)
     assert any("not taken" in note for note in found.notes)
+    assert found.passed_over is not None
+    assert found.passed_over.seconds < found.after.seconds
