@@ -22,6 +22,7 @@ from irtool.sharding.network.report import Report
 
 SCHEMA = "irtool.cost/1"
 USUAL_ROWS = 10
+_UNKNOWN = 5
 
 LEVERS = {
     "compute": "plan: use more devices on it",
@@ -91,7 +92,9 @@ def cost_document(view: CostView) -> Document:
         document.add(stages_table(view))
     tables = (shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
     document.add(*(table for table in tables if table.rows))
-    document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:5]))
+    document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:_UNKNOWN]))
+    if len(cost.unknown) > _UNKNOWN:
+        document.add(Note(f"not priced: {len(cost.unknown) - _UNKNOWN:,} more (--format json)"))
     document.add(*(Note(f"assumed: {text}") for text in (*ASSUMPTIONS, *_of_machine(cost))))
     return document
 
@@ -272,7 +275,7 @@ def cost_object(view: CostView) -> dict[str, object]:
         "accepted": view.report.accepted,
         "machine": cost.machine.name,
         "cost": {
-            "before": cost.seconds,
+            "before": cost.seconds or None,
             "after": None,
             "lower_bound": None,
             "unit": "seconds a step",
