@@ -209,6 +209,12 @@ def test_rows_scattered_behind_two_split_dimensions_of_indices() -> None:
     assert scattered.output_slices == ((16, 32, 64),)
 
 
+def test_two_split_dimensions_of_indices_need_all_devices() -> None:
+    illegal = judged(ROWS, ((2, 1), (2, 2)), 16)
+    assert reason(illegal) == ("repeated", "tensor_layout.cc:IsValidTensorLayout")
+    assert judged(ROWS, ((2, 1), (4, 2)), 16).verdict == "legal"
+
+
 def test_a_table_split_both_ways_goes_with_one_dimension_of_indices() -> None:
     what = call("Gather", [64, 32], [16], 0, 0, out=[16, 32])
     legal = judged(what, ((2, 2), (2,)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
+from typing import cast
 
 from irtool.planning.candidates import candidates_of
 from irtool.planning.costs import item_bytes
@@ -120,7 +121,7 @@ class Choices:
                 for item in items
                 if item.strategy is not None and item.out_strategy is None
             ]
-        strategies = [rows for rows in strategies if _is_offered(call.op, rows)]
+        strategies = [rows for rows in strategies if _is_offered(call, rows)]
         found: list[Choice] = []
         for strategy in sorted(strategies):
             choice = self.given(call, strategy)
@@ -141,16 +142,16 @@ class Choices:
         type = vertex.weight.type if vertex.weight is not None else None
         shape = (type.dimensions or ()) if type is not None else ()
         found: list[Choice] = []
-        for splits in sorted(_splits(shape, size)):
-            layout = _plain(shape, splits, size)
+        for splits in sorted(all_splits(shape, size)):
+            layout = plain_layout(shape, splits, size)
             found.append(Choice((splits,), (layout,), (layout,)))
         return tuple(found)
 
     def _data(self, shape: Shape) -> TensorLayout:
         size = self.context.stage_size
         if self.analysis.context.full_batch or not shape or shape[0] % size:
-            return _plain(shape, (1,) * len(shape), size)
-        return _plain(shape, (size, *(1 for _ in shape[1:])), size)
+            return plain_layout(shape, (1,) * len(shape), size)
+        return plain_layout(shape, (size, *(1 for _ in shape[1:])), size)
 
 
 def holds(layouts: Sequence[TensorLayout], at: int, wanted: TensorLayout) -> bool:
@@ -158,16 +159,22 @@ def holds(layouts: Sequence[TensorLayout], at: int, wanted: TensorLayout) -> boo
     return at < len(layouts) and layouts[at].same_as(wanted)
 
 
-def _is_offered(op: str, rows: Strategy) -> bool:
+def _is_offered(call: OperatorCall, rows: Strategy) -> bool:
     """Whether MindSpore tries a strategy at all: of some operators not every legal one."""
-    if op == "Outer":
+    if call.op == "Outer":
         return rows[0] == rows[1]
-    if op in WHOLE_FILTERS:
-        return rows[1][WHOLE_FILTERS[op]] == 1
+    if call.op in WHOLE_FILTERS:
+        return rows[1][WHOLE_FILTERS[call.op]] == 1
+    if call.op == "Tile":
+        times = call.inputs[1].value if len(call.inputs) > 1 else None
+        numbers = cast("tuple[object, ...]", times) if isinstance(times, tuple) else ()
+        # Only copies are spread, not what is copied.
+        return all(split == 1 or at != 1 for split, at in zip(rows[0], numbers, strict=False))
     return True
 
 
-def _plain(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
+def plain_layout(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
+    """A tensor split so, its dimensions over devices in their order."""
     matrix = (*splits, devices // prod(splits))
     tensor_map = tuple(
         WHOLE if split == 1 else entry + 1
@@ -177,7 +184,8 @@ def _plain(shape: Shape, splits: Shape, devices: int) -> TensorLayout:
     return TensorLayout(matrix, tensor_map, shape)
 
 
-def _splits(shape: Shape, devices: int) -> Iterator[Shape]:
+def all_splits(shape: Shape, devices: int) -> Iterator[Shape]:
+    """Every split of a tensor into powers of two."""
     powers = [1 << at for at in range(devices.bit_length()) if 1 << at <= devices]
     choices = [[n for n in powers if size % n == 0] for size in shape]
     for found in product(*choices):
@@ -197,7 +205,7 @@ def _of_product(call: OperatorCall, devices: int) -> Iterator[Strategy]:
     for at in range(rank, 0, -1):
         sizes = [shape[-2 - at] for shape in (first, second) if len(shape) >= 2 + at]
         batch.append(max(sizes))
-    for splits in _splits((*batch, rows, inner, columns), devices):
+    for splits in all_splits((*batch, rows, inner, columns), devices):
         b, (i, k, j) = splits[:rank], splits[rank:]
         a = (*b[rank - (len(first) - 2) :], *((k, i) if turn_a else (i, k)))
         c = (*b[rank - (len(second) - 2) :], *((j, k) if turn_b else (k, j)))

@@ -7,12 +7,14 @@ matrices and tensor maps alone, so that the first Reshape with a pair decides fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, product
 
-from irtool.planning.propagation.choices import Choice
+from irtool.planning.propagation.choices import Choice, all_splits, plain_layout
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import Price, Prices, standard
+from irtool.planning.propagation.unstable_sort import first_of_sorted
 from irtool.sharding.layout import TensorLayout
 
 Pair = tuple[TensorLayout, TensorLayout]
@@ -20,8 +22,12 @@ Pair = tuple[TensorLayout, TensorLayout]
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """Layouts that one Reshape may come from and go to, in MindSpore's order."""
+    """Layouts that one Reshape may come from and go to, in MindSpore's order.
 
+    ``own``: every split of its operand, with a whole result; MindSpore lists these pairs first.
+    """
+
+    own: tuple[Pair, ...]
     sources: tuple[TensorLayout, ...]
     targets: tuple[TensorLayout, ...]
     element: int
@@ -55,37 +61,46 @@ class Reshapes:
             if edge.tensor < len(choice.inputs)
         )
         element = vertex.before[0].element if vertex.before else 4
+        own = tuple(self._own(vertex))
         self.known[vertex] = Reshape(
-            sources, targets, element, _by_standard(sources), _by_standard(targets)
+            own,
+            sources,
+            targets,
+            element,
+            _by_standard([*(source for source, _ in own), *sources]),
+            _by_standard([*(target for _, target in own), *targets]),
         )
+
+    def _own(self, vertex: Vertex) -> Iterator[Pair]:
+        if vertex.call is None or not vertex.call.call.tensors or not vertex.call.call.results:
+            return
+        before = vertex.call.call.tensors[0].shape or ()
+        after = vertex.call.call.results[0].shape or ()
+        whole = plain_layout(after, (1,) * len(after), self.devices)
+        for splits in sorted(all_splits(before, self.devices)):
+            yield plain_layout(before, splits, self.devices), whole
 
     def onward(self, vertex: Vertex, layout: TensorLayout) -> Pair | None:
         """The pair for a layout that the producer leaves."""
-        reshape = self.known[vertex]
-        return self._cheapest(
-            (source, target)
-            for source in reshape.sources
-            if equal(source, layout)
-            for target in reshape.targets
-        )
+        return self._cheapest(pair for pair in self._pairs(vertex) if equal(pair[0], layout))
 
     def backward(self, vertex: Vertex, layout: TensorLayout) -> Pair | None:
         """The pair for a layout that a user takes."""
+        return self._cheapest(pair for pair in self._pairs(vertex) if equal(pair[1], layout))
+
+    def _pairs(self, vertex: Vertex) -> Iterator[Pair]:
         reshape = self.known[vertex]
-        return self._cheapest(
-            (source, target)
-            for source in reshape.sources
-            for target in reshape.targets
-            if equal(target, layout)
-        )
+        return chain(reshape.own, product(reshape.sources, reshape.targets))
 
     def _cheapest(self, pairs: Iterable[Pair]) -> Pair | None:
         """The least computation of those without communication, else the least communication."""
         priced = [(pair, price) for pair in pairs if (price := self._price(pair)) is not None]
         free = [each for each in priced if each[1].communication == 0]
         if free:
-            return min(free, key=lambda each: each[1].computation)[0]
-        return min(priced, key=lambda each: each[1].communication)[0] if priced else None
+            return free[first_of_sorted([price.computation for _, price in free])][0]
+        if not priced:
+            return None
+        return priced[first_of_sorted([price.communication for _, price in priced])][0]
 
     def _price(self, pair: Pair) -> Price | None:
         key = (standard(pair[0]), standard(pair[1]))

@@ -236,6 +236,9 @@ def _batch_and_rest_mode(case: Case) -> Sharding:
     """Rows of the table, and both dimensions of indices; partial results are added up."""
     table, indices = case.strategy[:2]
     matrix = (*indices, table[0])
+    if prod(matrix) != case.devices:
+        message = f"{case.strategy} splits over {prod(matrix)} devices, not over all {case.devices}"
+        case.refuse("repeated", message, "tensor_layout.cc:IsValidTensorLayout")
     sharding = Sharding(
         matrix,
         ((0, WHOLE), (2, 1)),

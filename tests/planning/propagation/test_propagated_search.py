@@ -121,6 +121,16 @@ def test_a_strategy_that_breaks_a_rule_cannot_be_propagated() -> None:
         chosen(dump, 8)
 
 
+def test_ties_behind_a_reshape_are_decided_as_mindspore_decides_them(samples: Path) -> None:
+    folder = samples / "lookup_propagation"
+    before = irtool.load(str(folder / "step_auto_parallel_begin_0010.ir"))
+    after = irtool.load(str(folder / "step_parallel_begin_0019.ir"))
+    choice = chosen(before, 64)
+    found = agreement(before, after, choice.strategies, choice.outs)
+    assert len(found.others) == 4
+    assert not found.differing
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_of_the_corpus_gets_what_mindspore_gave_it(corpus: Path, case: str) -> None:
     folder = corpus / "planning" / case
