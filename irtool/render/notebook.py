@@ -57,7 +57,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.planning.elastic.ElasticPlan": "irtool.render.notebook_reports:elastic",
     "irtool.planning.plan.Plan": "irtool.render.notebook_reports:plan",
     "irtool.planning.recovery.Recovery": "irtool.render.notebook_reports:recovery",
-    "irtool.planning.stages.StagedPlan": "irtool.render.notebook_reports:staged",
+    "irtool.planning.stage_results.StagedPlan": "irtool.render.notebook_reports:staged",
     "irtool.sharding.network.report.Report": "irtool.render.notebook_reports:check",
 }
 """By type, the function that makes its document: imported when the first such result is shown."""

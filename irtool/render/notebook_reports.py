@@ -128,11 +128,11 @@ def staged(result: StagedPlan) -> Document:
 
 def elastic(result: ElasticPlan) -> Document:
     """Plans for other devices, and what there was to choose from."""
-    from irtool.render.plan import answer_text
+    from irtool.render.plan import elastic_text
     from irtool.render.plan_elastic import elastic_facts, points_table
 
     stages = [
-        Note(f"stage {stage}: {answer_text(each)}" if len(result.plans) > 1 else answer_text(each))
+        Note((f"stage {stage}: " if len(result.plans) > 1 else "") + elastic_text(each))
         for stage, each in result.plans.items()
     ]
     head = Heading(f"a plan for {result.points[result.chosen].devices:,} devices")

@@ -85,7 +85,7 @@ def view_text(view: PlanView) -> str:
     """The answer in one line."""
     staged = view.staged
     if view.elastic is not None:
-        return _elastic_text(view.plan)
+        return elastic_text(view.plan)
     if staged is None:
         return answer_text(view.plan)
     inside = f"inside of a stage {gap_text(view.plan)}"
@@ -96,7 +96,7 @@ def view_text(view: PlanView) -> str:
     )
 
 
-def _elastic_text(plan: Plan) -> str:
+def elastic_text(plan: Plan) -> str:
     """What ran before ran on other devices: its strategies, fitted to these, are what to beat."""
     text = f"{seconds_text(plan.after.seconds)} a step on {plan.context.devices} devices"
     if plan.before is not None:
