@@ -25,7 +25,7 @@ from irtool.planning.costs import (
     seconds_of,
 )
 from irtool.planning.link_tables import brought
-from irtool.planning.plan_structure import Parameter, Structure
+from irtool.planning.plan_structure import FIXED, Parameter, Structure
 from irtool.sharding.layout import Shape
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
@@ -187,6 +187,15 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
     )
     memory = MemoryCost(weights, gradients, states, int(kept))
     return StepCost(machine, tuple(items), memory, tuple(unknown), structure.differentiates)
+
+
+def without_strategy(report: Report) -> int:
+    """How many operators have neither a strategy nor a layout in the dump."""
+    return sum(
+        item.node.in_strategy is None and item.node.attribute("in_layout") is None
+        for item in report.operators
+        if primitive(item.node) not in (*FIXED, "Reshape")
+    )
 
 
 def has_sizes(shapes: Iterable[Shape]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from irtool.ir.node import Node
 from irtool.planning.cost_axes import axis_costs
-from irtool.planning.cost_report import CostItem, StepCost
+from irtool.planning.cost_report import CostItem, StepCost, without_strategy
 from irtool.planning.costs import ASSUMPTIONS
 from irtool.render.tables import (
     Document,
@@ -95,8 +95,18 @@ def cost_document(view: CostView) -> Document:
     document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:_UNKNOWN]))
     if len(cost.unknown) > _UNKNOWN:
         document.add(Note(f"not priced: {len(cost.unknown) - _UNKNOWN:,} more (--format json)"))
-    document.add(*(Note(f"assumed: {text}") for text in (*ASSUMPTIONS, *_of_machine(cost))))
+    document.add(*(Note(f"assumed: {text}") for text in assumed(view)))
     return document
+
+
+def assumed(view: CostView) -> list[str]:
+    """What the figures take for granted."""
+    count = without_strategy(view.report)
+    found = [*ASSUMPTIONS, *_of_machine(view.cost)]
+    if count:
+        what = f"{plural(count, 'operator')} without a strategy"
+        found.insert(0, f"{what}: as MindSpore makes them where nothing is searched")
+    return found
 
 
 def _of_machine(cost: StepCost) -> list[str]:
@@ -296,7 +306,7 @@ def cost_object(view: CostView) -> dict[str, object]:
         "edges": [item_object(item) for item in cost.items if item.kind == "edge"],
         "weights": [item_object(item) for item in cost.items if item.kind == "weight"],
         "unknown": list(cost.unknown),
-        "assumptions": [*ASSUMPTIONS, *_of_machine(cost)],
+        "assumptions": assumed(view),
     }
 
 

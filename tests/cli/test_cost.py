@@ -152,3 +152,13 @@ def test_a_size_of_nothing(capsys: pytest.CaptureFixture[str], corpus: Path) -> 
     assert status == 2
     assert not out
     assert "there are: s19, s20" in err
+
+
+def test_operators_that_nobody_gave_a_strategy_are_counted(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    before = samples / "mlp_recursive_search/step_auto_parallel_begin_0010.ir"
+    _, out, _ = run(capsys, before, "--devices", 8)
+    assert "assumed: 11 operators without a strategy: as MindSpore makes them" in out
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8)
+    assert "without a strategy" not in out
