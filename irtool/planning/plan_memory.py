@@ -1,16 +1,16 @@
-"""Choices that fit into a memory: a price on bytes, and a mix of what is tied at that price.
+"""Choices that fit into a memory: a price on bytes, a mix of what is tied there, and a proof.
 
 With price ``p`` the least of ``seconds + p (bytes - limit)`` is a lower bound for everything that
 fits (Lagrange; Everett 1963).  The price at which the bound is highest lies where a choice that
 fits and one that does not cost the same; it is found by going to the price at which two known
 choices tie, until no other is cheaper there.  What is left between bound and the choice that fits
 is closed by mixing the two: the layers of one up to some operator, those of the other behind it
-(operators in the order of the dump), then by changing single operators.
+(operators in the order of the dump), then by changing single operators.  Where that is not close,
+:mod:`irtool.planning.plan_layers` finds the optimum among the choices that may still be better.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -19,19 +19,14 @@ import numpy as np
 
 from irtool.planning.cost_tables import CannotPlan, Model
 from irtool.planning.exact import Floats, solve
+from irtool.planning.plan_layers import Closing, exact
 from irtool.planning.plan_mix import Mix
-from irtool.planning.plan_pack import packed
+from irtool.planning.plan_pack import packed, smallest
 from irtool.planning.plan_search import Found, Search
 from irtool.planning.plan_ways import Choice, Overhead, Ways, choice_of, plain_ways
 
 _PRICES = 40
 """Prices that are tried at most."""
-_BRANCHES = 60
-"""Parts of the choices that are searched apart where bound and choice are not close."""
-_CLOSE = 0.009
-"""Part of the bound that is close."""
-_ROOMS = 4
-"""How often the bytes that no operator holds alone are taken off the limit."""
 
 
 class Conflict(CannotPlan):
@@ -102,44 +97,76 @@ class Limited:
         bound = first.bound + self.model.constant
         if limit is None or self.all_bytes(first) <= limit:
             return _bounded(first, bound)
-        smallest = self._smallest()
-        price = first.seconds / max(1.0, first.held)
-        tried = [smallest]
-        if self.overhead is not None:
-            tried += [self.at(price * 4.0**step) for step in range(-3, 4)]
-        smallest = min(tried, key=self.all_bytes)
-        overhead = self.overhead
-        if overhead is not None and self.all_bytes(smallest) > limit:
-            tight = (packed(self.model, self.ways, overhead, each, limit) for each in tried)
-            smallest = min(filter(None, tight), key=_seconds, default=smallest)
-        if self.all_bytes(smallest) > limit:
-            raise CannotPlan(
-                f"no strategies fit into {limit:,} bytes a device: weights, gradients, states "
-                f"and results take {self.all_bytes(smallest):,.0f} bytes at least. More "
-                "devices, --optimizer-parallel auto or --recompute auto would be needed"
-            )
-        bound, best = self._fitting(first, smallest, limit, bound)
+        fits = self._fits_at_all(first, limit)
+        bound, best = self._fitting(first, fits, limit, bound)
         return _bounded(best, min(bound, best.seconds))
 
+    def _fits_at_all(self, first: Choice, limit: int) -> Choice:
+        """A choice that fits.
+
+        Raises:
+            CannotPlan: none was found.
+        """
+        least = self._smallest()
+        tried = [least]
+        overhead = self.overhead
+        if overhead is not None:
+            price = first.seconds / max(1.0, first.held)
+            tried += [self.at(price * 4.0**step) for step in range(-3, 4)]
+            tight = (packed(self.model, self.ways, overhead, each, limit) for each in tried)
+            found = min(filter(None, tight), key=_seconds, default=None)
+            if found is not None:
+                return found
+            tried += [smallest(self.model, self.ways, overhead, each) for each in tried]
+        found = min(tried, key=self.all_bytes)
+        if self.all_bytes(found) > limit:
+            raise CannotPlan(self._too_much(limit, least.held, self.all_bytes(found)))
+        return found
+
+    def _too_much(self, limit: int, least: float, found: float) -> str:
+        """That nothing fits, and what would help.
+
+        Args:
+            limit: bytes that there are.
+            least: that nothing is below.
+            found: the fewest that were found.
+        """
+        ways = max(len(each.seconds) for each in self.ways)
+        is_cut = ways > (1 if self.overhead is None else 2)
+        help_ = [] if self.overhead is not None else ["--recompute auto"]
+        if not is_cut and not self.model.structure.context.parallel_optimizer:
+            help_.append("--optimizer-parallel auto")
+        help_ += ["more devices", "pipeline stages (--to-stages)"]
+        needed = f"weights, gradients, states and results take {found:,.0f} bytes at least"
+        if found > least * (1 + 1e-9):
+            needed = (
+                f"the least that was found for weights, gradients, states and results is "
+                f"{found:,.0f} bytes, and {least:,.0f} bytes is less than any plan takes"
+            )
+        return (
+            f"no strategies fit into {limit:,} bytes a device: {needed}. "
+            f"What would lower that: {', '.join(help_)}"
+        )
+
     def _fitting(
-        self, first: Choice, smallest: Choice, limit: int, bound: float
+        self, first: Choice, fits: Choice, limit: int, bound: float
     ) -> tuple[float, Choice]:
         """A bound, and the best choice that fits with all that operators do not hold alone."""
-        room = float(limit)
-        best = smallest
-        for _ in range(_ROOMS):
-            found, reached = self._searched(first, smallest, room)
-            bound = max(bound, reached) if room == limit else bound
-            best = min((best, *self._packed(found, limit)), key=_seconds)
-            self.seen.clear()
-            more = self.all_bytes(found) - found.held
-            if found.held + more <= limit and found.seconds < best.seconds:
-                best = found
-            close = best.seconds <= bound * (1 + _CLOSE)
-            if close or room == limit - more or limit - more < smallest.held:
-                break
-            room = limit - more
-        return bound, best
+        small = min((each for each in self.seen if each.held <= limit), key=_held, default=fits)
+        found, reached, price = self._within(first, small, limit)
+        fitting = [fits, *self._packed(found, limit)]
+        if self.all_bytes(found) <= limit:
+            fitting.append(found)
+        best = min((self._exact(each) for each in fitting), key=_seconds)
+        closing = Closing(
+            self.search, self.ways, self.overhead, limit, best, max(bound, reached)
+        )  # fmt: skip
+        if not closing.is_close:
+            closing.run(price)
+        return closing.bound, closing.best
+
+    def _exact(self, choice: Choice) -> Choice:
+        return exact(self.search, self.ways, choice)
 
     def _packed(self, found: Choice, limit: int) -> Iterator[Choice]:
         """What fits of a choice, and of those that were the best at some price."""
@@ -148,60 +175,6 @@ class Limited:
                 tight = packed(self.model, self.ways, self.overhead, each, limit)
                 if tight is not None:
                     yield tight
-
-    def _searched(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float]:
-        """A choice of at most so many bytes, and a bound: branch and bound around ``_within``.
-
-        What differs most in bytes between the two choices that tie is divided: either few bytes
-        there, or many.
-        """
-        best, bound, ends = self._within(over, under, room)
-        number = 0
-        queue: list[tuple[float, int, Limited, tuple[Choice, Choice]]] = [(bound, 0, self, ends)]
-        while queue and number < _BRANCHES:
-            bound = queue[0][0]
-            if best.seconds <= bound * (1 + _CLOSE):
-                break
-            _, _, node, ends = heapq.heappop(queue)
-            for part in node.halves(ends):
-                number += 1
-                try:
-                    first, smallest = part.at(0.0), part._smallest()
-                except CannotPlan:
-                    continue
-                if smallest.held > room or not smallest.seconds < inf:
-                    continue
-                if first.held <= room:
-                    found, reached, ties = first, first.bound + self.model.constant, (first, first)
-                else:
-                    found, reached, ties = part._within(first, smallest, room)
-                best = min(best, found, key=lambda each: each.seconds)
-                if reached < best.seconds * (1 - 1e-9) and ties[0] is not ties[1]:
-                    heapq.heappush(queue, (max(bound, reached), number, part, ties))
-        if not queue:
-            return best, best.seconds
-        return best, min(best.seconds, queue[0][0])
-
-    def halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
-        """The same search with few bytes for one operator, and with many."""
-        over, under = ends
-
-        def bytes_of(each: Choice, at: int) -> float:
-            return float(self.ways[at].held[each.ways[at]][each.choices[at]])
-
-        at = max(
-            range(len(self.ways)), key=lambda at: abs(bytes_of(over, at) - bytes_of(under, at))
-        )
-        edge = (bytes_of(over, at) + bytes_of(under, at)) / 2
-        own = self.ways[at]
-        for keep in (True, False):
-            seconds = tuple(
-                np.where((held <= edge) == keep, each, inf)
-                for each, held in zip(own.seconds, own.held, strict=True)
-            )
-            ways = list(self.ways)
-            ways[at] = Ways(seconds, own.held)
-            yield Limited(self.search, ways, self.overhead)
 
     def _smallest(self) -> Choice:
         """The choice with the fewest bytes."""
@@ -232,17 +205,15 @@ class Limited:
         )
         return self.choice(choices, picked)
 
-    def _within(
-        self, over: Choice, under: Choice, room: float
-    ) -> tuple[Choice, float, tuple[Choice, Choice]]:
-        """A choice of at most so many bytes, a bound, and the two choices that tie there.
+    def _within(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float, float]:
+        """A choice of at most so many bytes, a bound, and the price of a byte that it is from.
 
         Args:
             over: the fastest choice, too large.
             under: one that fits.
             room: bytes, overhead left out.
         """
-        bound = -inf
+        bound, best_price = -inf, 0.0
         seen: list[tuple[Choice, Choice]] = []
         best = under
         for _ in range(_PRICES):
@@ -253,7 +224,7 @@ class Limited:
             found = self.at(price)
             reached = found.bound + self.model.constant
             reached -= price * (room - self.model.constant_memory)
-            bound = max(bound, reached)
+            bound, best_price = max((bound, best_price), (reached, price))
             seen.append((over, under))
             line = over.seconds + price * (over.held - room)
             if found.seconds + price * (found.held - room) >= line - 1e-9 * abs(line):
@@ -272,7 +243,7 @@ class Limited:
                     best = mixed
         if best.seconds > bound * (1 + 1e-6):
             best = mix.polished(best, room)
-        return best, bound, (over, under)
+        return best, bound, best_price
 
 
 def search(model: Model, limit: int | None) -> Found:
@@ -288,6 +259,10 @@ def search(model: Model, limit: int | None) -> Found:
 
 def _seconds(choice: Choice) -> float:
     return choice.seconds
+
+
+def _held(choice: Choice) -> float:
+    return choice.held
 
 
 def _bounded(choice: Choice, bound: float) -> Choice:

@@ -7,6 +7,7 @@ byte costs, as long as their layer stays below it, until everything fits.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -56,29 +57,51 @@ class _Knapsack:
         """With the largest layer."""
         return self.held + max(self.layers.values(), default=0.0)
 
-    def moves(self) -> list[tuple[int, int]]:
-        """Operators and ways, by the seconds that a byte costs against the fastest way."""
-        found: list[tuple[float, int, int]] = []
-        for at, item in enumerate(self.items):
-            base = item.ways[item.fastest]
-            for way, (seconds, held, _) in enumerate(item.ways):
-                if seconds < inf and held < base[1]:
-                    found.append(((seconds - base[0]) / (base[1] - held), at, way))
-        return [(at, way) for _, at, way in sorted(found)]
+    def largest(self) -> float:
+        """The most that a layer can make anew."""
+        most: dict[str, float] = {}
+        for item in self.items:
+            most[item.layer] = most.get(item.layer, 0.0) + max(made for _, _, made in item.ways)
+        return max(most.values(), default=0.0)
 
-    def fill(self, moves: Sequence[tuple[int, int]], largest: float, room: float) -> bool:
+    def moves(self) -> list[list[list[tuple[float, int]]]]:
+        """By operator and way it has now: ways with fewer bytes, and what a saved byte costs."""
+        found: list[list[list[tuple[float, int]]]] = []
+        for item in self.items:
+            rows: list[list[tuple[float, int]]] = []
+            for seconds, held, _ in item.ways:
+                rows.append(
+                    sorted(
+                        ((other - seconds) / (held - less), way)
+                        for way, (other, less, _) in enumerate(item.ways)
+                        if other < inf and less < held and seconds < inf
+                    )
+                )
+            found.append(rows)
+        return found
+
+    def fill(
+        self, moves: Sequence[Sequence[Sequence[tuple[float, int]]]], largest: float, room: float
+    ) -> bool:
         """Take what is cheapest until all fits; whether it does."""
         self.start()
+        queue = [
+            (rows[self.picked[at]][0][0], at, self.picked[at], 0)
+            for at, rows in enumerate(moves)
+            if rows[self.picked[at]]
+        ]
+        heapq.heapify(queue)
         taken: list[tuple[int, int]] = []
-        for at, way in moves:
-            if self.all_bytes() <= room:
-                break
-            item = self.items[at]
-            _, held, made = item.ways[way]
-            _, now, before = item.ways[self.picked[at]]
-            if held < now and self.layers[item.layer] + made - before <= largest:
-                taken.append((at, self.picked[at]))
+        while queue and self.all_bytes() > room:
+            _, at, now, place = heapq.heappop(queue)
+            item, way = self.items[at], moves[at][now][place][1]
+            more = item.ways[way][2] - item.ways[now][2]
+            if self.layers[item.layer] + more <= largest:
+                taken.append((at, now))
                 self.take(at, way)
+                now, place = way, -1
+            if place + 1 < len(moves[at][now]):
+                heapq.heappush(queue, (moves[at][now][place + 1][0], at, now, place + 1))
         if self.all_bytes() > room:
             return False
         for at, way in reversed(taken):  # what turned out not to be needed
@@ -94,6 +117,30 @@ def packed(
     model: Model, ways: Sequence[Ways], overhead: Overhead, choice: Choice, room: float
 ) -> Choice | None:
     """The candidates of a choice with the ways that are about cheapest and fit; None: none fit."""
+    sack = _knapsack(ways, overhead, choice)
+    moves, largest = sack.moves(), sack.largest()
+    best: Choice | None = None
+    for step in range(_SIZES + 1):
+        if not sack.fill(moves, largest * step / _SIZES, room - model.constant_memory):
+            continue
+        found = choice_of(model, ways, choice.choices, sack.picked)
+        if best is None or found.seconds < best.seconds:
+            best = found
+    return best
+
+
+def smallest(model: Model, ways: Sequence[Ways], overhead: Overhead, choice: Choice) -> Choice:
+    """The candidates of a choice with the ways that take about the fewest bytes."""
+    sack = _knapsack(ways, overhead, choice)
+    moves, largest = sack.moves(), sack.largest()
+    found: list[tuple[float, list[int]]] = []
+    for step in range(_SIZES + 1):
+        sack.fill(moves, largest * step / _SIZES, 0.0)
+        found.append((sack.all_bytes(), sack.picked))
+    return choice_of(model, ways, choice.choices, min(found)[1])
+
+
+def _knapsack(ways: Sequence[Ways], overhead: Overhead, choice: Choice) -> _Knapsack:
     items: list[_Item] = []
     for at, (own, candidate) in enumerate(zip(ways, choice.choices, strict=True)):
         rows: list[tuple[float, float, float]] = []
@@ -103,17 +150,4 @@ def packed(
             rows.append((float(seconds[candidate]), alone, made))
         fastest = min(range(len(rows)), key=lambda way: rows[way][:2])
         items.append(_Item(overhead.layer(at), rows, fastest))
-    sack = _Knapsack(items)
-    moves = sack.moves()
-    most: dict[str, float] = {}
-    for item in items:
-        most[item.layer] = most.get(item.layer, 0.0) + max(made for _, _, made in item.ways)
-    largest = max(most.values(), default=0.0)
-    best: Choice | None = None
-    for step in range(_SIZES + 1):
-        if not sack.fill(moves, largest * step / _SIZES, room - model.constant_memory):
-            continue
-        found = choice_of(model, ways, choice.choices, sack.picked)
-        if best is None or found.seconds < best.seconds:
-            best = found
-    return best
+    return _Knapsack(items)
