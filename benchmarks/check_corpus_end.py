@@ -149,7 +149,7 @@ def compare_collectives(
         ranks = None if node.op == "NeighborExchangeV2" else ranks_of(node, report)
         actual[node.op, str(node.attribute("op") or ""), ranks] += 1
     predicted: Counter[Any] = Counter(
-        (item.op, item.reduce, item.ranks) for item in report.broadcasts
+        (item.op, item.reduce, item.ranks) for item in (*report.broadcasts, *report.norms)
     )
     for operator in report.operators:
         for item in operator.collectives:

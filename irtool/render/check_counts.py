@@ -54,6 +54,8 @@ def _collectives(report: Report) -> Iterator[_Entry]:
             yield item.op, item.ranks, f"forward of {operator.op}", item.count, item.bytes
     for item in report.broadcasts:
         yield item.op, item.ranks, "result broadcast", item.count, item.bytes
+    for item in report.norms:
+        yield item.op, item.ranks, "global norm (gradients)", item.count, item.bytes
     for edge in report.redistributions:
         for step in edge.operators or ():
             if step.is_collective:

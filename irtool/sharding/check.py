@@ -20,10 +20,12 @@ from irtool.sharding.network.analysis import (
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
+from irtool.sharding.network.global_norm import global_norms
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.noted_sizes import check_noted_sizes
+from irtool.sharding.network.positions import check_positions
 from irtool.sharding.network.propagated import propagate_layouts
 from irtool.sharding.network.report import (
     CheckFinding,
@@ -67,6 +69,7 @@ def check(dump: Dump, context: ParallelContext) -> Report:
     judge_reshapes(analysis)
     check_users(analysis)
     parameters = weights(analysis)
+    check_positions(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
@@ -88,6 +91,7 @@ def check(dump: Dump, context: ParallelContext) -> Report:
             for item in dataset_slices(analysis)
         ),
         broadcasts=tuple(_broadcasts(analysis)),
+        norms=tuple(_norms(analysis)),
         by_node={operator.node: operator for operator in operators},
     )
 
@@ -178,6 +182,26 @@ def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:
             why="the last stage hands its result to all stages",
             reduce="sum",
         )
+
+
+def _norms(analysis: Analysis) -> Iterator[CollectiveReport]:
+    """What clipping by the global norm of the gradients communicates: a number or a few."""
+    context = analysis.context
+    between = tuple(range(context.rank % context.stage_size, context.devices, context.stage_size))
+    for root in global_norms(analysis):
+        abstract = root.input_types[0] if root.input_types else None
+        tensors = abstract.tensors if abstract is not None else ()
+        size = _size(*tensors[0]) if tensors else None
+        for ranks, where in ((context.stage_ranks, "a stage"), (between, "all stages")):
+            if where == "a stage" or context.stages > 1:
+                yield CollectiveReport(
+                    op="AllReduce",
+                    ranks=ranks,
+                    group=group_name(ranks, context.devices, context.target),
+                    bytes=size,
+                    why=f"global norm of the gradients, over {where}",
+                    reduce="sum",
+                )
 
 
 def _redistribution(item: Redistribution) -> RedistributionReport:

@@ -12,6 +12,7 @@ from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, is_nested, primitive
 from irtool.sharding.network.graphs import where
 from irtool.sharding.network.layouts import layout_problem
+from irtool.sharding.network.positions import placed
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, padded, wanted
 
 COLLECTIVES = frozenset({
@@ -65,7 +66,7 @@ def _judged(analysis: Analysis, node: Node) -> Judged:
     finding = layout_problem(call.call, asked, analysis.context, nested=nested)
     if finding is not None:
         return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
-    return Judged(node, call, asked, judgement_of(analysis, call, asked))
+    return placed(analysis, Judged(node, call, asked, judgement_of(analysis, call, asked)))
 
 
 def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement:

@@ -163,7 +163,8 @@ class Report(Shown):
     """What MindSpore would say of a network, and what it would make of it.
 
     ``accepted`` is None where a part is unknown; then ``findings`` say which. ``broadcasts``: what
-    hands an inference's results to all pipeline stages.
+    hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
+    of the gradients adds up.
     """
 
     accepted: bool | None
@@ -174,6 +175,7 @@ class Report(Shown):
     parameters: tuple[ParameterReport, ...] = ()
     dataset: tuple[DatasetReport, ...] = ()
     broadcasts: tuple[CollectiveReport, ...] = ()
+    norms: tuple[CollectiveReport, ...] = ()
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )

@@ -1,0 +1,128 @@
+"""Operators without a rule: MindSpore finds their layouts by the place of an operand.
+
+It lists the layouts of an operator's tensors in line, but looks them up by the operand's position,
+where constants count. For operators that it has a rule for, the list has a gap at each constant.
+For others it has none: behind a constant an operand gets the layout of a later tensor, and the last
+ones get none at all, which MindSpore refuses for parameters and constant tensors.
+
+Source: compilations with MindSpore 2.7.0 of ``LayerNormExt``, ``ScatterAddExt``, ``TransposeView``,
+``Einsum`` and ``ParallelConcat``, none of which it has a rule for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irtool.ir.graph import GraphParameter
+from irtool.ir.node import Node
+from irtool.ir.values import TensorLiteral
+from irtool.sharding.judgement import Finding, Judgement
+from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.calls import Slots
+from irtool.sharding.network.care import TIES, TUPLE_INPUTS, primitive
+from irtool.sharding.network.weights import behind
+
+STAND_ALONE = "stand_alone_info.cc:InferTensorInfo"
+PARAMETERS = "parallel_preprocessor.cc:SetParallelShape"
+CONSTANTS = "parallel_processer.cc:CreateSliceForTensor"
+TUPLES = "parallel_processer.cc:Redistribution"
+
+
+def placed(analysis: Analysis, judged: Judged) -> Judged:
+    """The operator with the layouts of its operands found as MindSpore finds them."""
+    kind = judged.judgement.kind
+    if kind == "stand-alone":
+        return _without_side_effects(analysis, judged)
+    count = judged.call.slots.count
+    if kind != "batch-parallel" or any(held > 1 for held in count):
+        return judged
+    return replace(judged, call=replace(judged.call, slots=Slots(tuple(range(len(count))), count)))
+
+
+def _without_side_effects(analysis: Analysis, judged: Judged) -> Judged:
+    """Refuse an operator that stands alone and waits for a computed side effect.
+
+    MindSpore asks for the layout of every operand that is no constant; side effects have none.
+    """
+    asked = 0
+    for position, source in enumerate(analysis.network.inputs[judged.node]):
+        if not isinstance(source, (Node, GraphParameter)):
+            continue
+        asked += 1
+        if asked > len(judged.call.call.tensors):
+            message = f"operand {position} is a side effect, which has no layout to stand alone in"
+            finding = Finding("operand-position", message, STAND_ALONE)
+            return replace(judged, judgement=Judgement("illegal", (), (finding,)))
+    return judged
+
+
+def check_positions(analysis: Analysis) -> None:
+    """Refuse parameters and constants whose layout MindSpore looks up behind the last one."""
+    for node, judged in analysis.judged.items():
+        kind = judged.judgement.kind
+        if kind == "rule" or judged.judgement.verdict != "legal":
+            continue
+        if kind == "batch-parallel":
+            _check_last_ones(analysis, judged)
+            _note_whole_ones(analysis, judged)
+        if primitive(node) not in TUPLE_INPUTS and _takes_results(analysis, node):
+            message = f"{primitive(node)} takes a tuple of results, which can not be redistributed"
+            analysis.refuse("tuple-operand", message, TUPLES, node)
+
+
+def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
+    node, slots = judged.node, judged.call.slots
+    tensors = len(judged.call.call.tensors)
+    for position, source in enumerate(analysis.network.inputs[node]):
+        if position < tensors or slots.count[position] != 1:
+            continue
+        where = f"operand {position} of an operator with {tensors} layouts, one a tensor"
+        parameter = behind(analysis, source)
+        if parameter is not None:
+            message = f"the parameter {parameter.name} is {where}: it gets none"
+            analysis.refuse("operand-position", message, PARAMETERS, node)
+        elif isinstance(source, TensorLiteral):
+            if source.shape not in ((), (1,)):
+                message = f"a constant tensor is {where}: it gets none"
+                analysis.refuse("operand-position", message, CONSTANTS, node)
+        else:
+            analysis.doubt(f"a result is {where}: it comes as its producer leaves it", node)
+
+
+def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
+    """Say of results as long as the operand that is split that they stay whole."""
+    first, strategy = judged.call.call.tensors[0], judged.judgement.strategy
+    if not first.shape or strategy[0][0] == 1:
+        return
+    whole: list[int] = []
+    for position, source in enumerate(analysis.network.inputs[judged.node]):
+        abstract = judged.node.input_types[position] if judged.node.input_types else None
+        shape = abstract.dimensions if abstract is not None else None
+        is_long = bool(position and shape and shape[0] == first.shape[0])
+        if is_long and isinstance(source, Node) and behind(analysis, source) is None:
+            whole.append(position)
+    if whole:
+        message = (
+            f"MindSpore has no rule for it: operand 0 is split into {strategy[0][0]}, operand "
+            f"{', '.join(map(str, whole))} of the same length stays whole, which the operator may "
+            "refuse, or compute something else from"
+        )
+        analysis.note(message, judged.node)
+
+
+def _takes_results(analysis: Analysis, node: Node) -> bool:
+    """Whether an operand is a tuple of what sharded operators put out."""
+    inputs = analysis.network.inputs
+    return any(
+        isinstance(source, Node)
+        and primitive(source) in TIES
+        and any(_is_sharded(analysis, item) for item in inputs[source])
+        for source in inputs[node]
+    )
+
+
+def _is_sharded(analysis: Analysis, source: object) -> bool:
+    """Whether a result is that of a sharded operator, looked at through items and Load."""
+    while isinstance(source, Node) and primitive(source) in ("TupleGetItem", "Load", "Depend"):
+        source = analysis.network.inputs[source][0]
+    return isinstance(source, Node) and source in analysis.judged
