@@ -69,6 +69,11 @@ def _all(case: Case) -> Strategy:
     return _split(case, (True,) * len(case.tensors))
 
 
+def _labelled(case: Case) -> Strategy:
+    """Rows and their labels, not what is given for each class."""
+    return _split(case, tuple(index < 2 for index in range(len(case.tensors))))
+
+
 def _none(case: Case) -> Strategy:
     return _split(case, (False,) * len(case.tensors))
 
@@ -135,6 +140,7 @@ def _embedding(case: Case) -> Strategy:
 _WAYS: dict[str, Callable[[Case], Strategy]] = {
     "first": _first,
     "all": _all,
+    "labelled": _labelled,
     "none": _none,
     "broadcast": _broadcast,
     "matmul": _matmul,

@@ -7,8 +7,9 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.sharding.case import Case
+from irtool.sharding.checks import check_strategy
 from irtool.sharding.irregular import irregular
-from irtool.sharding.irregular.common import must_be_whole
+from irtool.sharding.irregular.common import base_maps, must_be_whole
 from irtool.sharding.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.sharding.layout import DYNAMIC, WHOLE, identity_map
 
@@ -43,6 +44,28 @@ def gather_d(case: Case, base: Base) -> Sharding:
         reductions=(Reduction("AllReduce", (dim,), "sum", why),),
         replaced="a masked local GatherD and the AllReduce",
     )
+
+
+@irregular("index_add", self_checked=True)
+def index_add(case: Case, base: Base) -> Sharding:
+    """Rows added along one dimension: input and source are split alike, but not along it."""
+    dim = case.number("dim")
+    rank = len(case.shape(0))
+    if not 0 <= dim < rank:
+        message = f"dim must be from 0 to {rank - 1}, but is {dim}"
+        case.refuse("attribute", message, "index_add_info.cc:GetAttrs")
+    if case.layouts is None:
+        shapes = tuple(case.sizes(index) for index in range(len(case.tensors)))
+        check_strategy(case.strategy, shapes, case.context)
+    first, index, source = case.strategy
+    if source != first:
+        case.refuse("axis-mismatch", f"input and source are split differently: {case.strategy}")
+    if first[dim] != 1:
+        case.refuse("axis-split", f"dimension {dim} can not be split, strategy {first}")
+    if index[0] != 1:
+        case.refuse("axis-split", f"the index can not be split, strategy {index}")
+    matrix, plain = base_maps(case)
+    return Sharding(matrix, (plain, (WHOLE,), plain), (plain,))
 
 
 @irregular("gather_nd")

@@ -26,6 +26,34 @@ def softmax_cross_entropy(case: Case, base: Base) -> Sharding:
     return base()
 
 
+@irregular("cross_entropy")
+def cross_entropy(case: Case, base: Base) -> Sharding:
+    """Logits by rows, a class a row; a weight a class, whole. The loss is of rows, or of them all.
+
+    ``reduction``: 0 sum, 1 mean, 2 none. The outputs after the logarithms are empty: no layouts.
+    """
+    logits, labels = case.strategy[:2]
+    if logits[0] != labels[0]:
+        case.refuse("axis-mismatch", f"rows and labels are split differently: {case.strategy}")
+    if logits[-1] != 1:
+        case.refuse("axis-split", f"the classes can not be split, strategy {logits}")
+    if len(case.tensors) > 2 and case.strategy[2] != (1,):
+        case.refuse("axis-split", f"the weight can not be split, strategy {case.strategy[2]}")
+    if len(logits) != 2:
+        raise Unsure(f"logits of {len(logits)} dimensions")
+    inputs = ((1, 0), (1,), (0,))[: len(case.tensors)]
+    if case.number("reduction") == _NONE:
+        return Sharding(logits, inputs, ((1,), (1, 0)), loss_output=1)
+    reductions = ()
+    if logits[0] > 1:
+        reductions = (Reduction("AllReduce", (0,), "sum", "the loss is taken over all rows"),)
+    return Sharding(logits, inputs, ((WHOLE,), (1, 0)), reductions, loss_output=1)
+
+
+_NONE = 2
+"""The number of the reduction that leaves a loss a row."""
+
+
 @irregular("kl_div")
 def kl_div(case: Case, base: Base) -> Sharding:
     """Logits and labels alike; the result is one number unless the reduction is none."""

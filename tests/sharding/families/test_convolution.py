@@ -7,6 +7,19 @@ import pytest
 from tests.sharding.families.records import Accepted, Refused
 
 RECORDS = {
+    "the transposed one, without a strategy": Accepted(
+        """
+        %3(conv2d_trans_ret) = Conv2DTranspose(%1, %2, (I64(8), I64(16), I64(16), I64(16)))
+            primitive_attrs: {kernel_size: (3, 3), mode: I64(1), out_channel: I64(8), pad: (0, 0, 0,
+            0), pad_mode: I64(1), format: "NCHW", pad_list: (0, 1, 0, 1), groups: I64(1), stride:
+            (1, 1, 2, 2), group: I64(1), dilation: (1, 1, 1, 1)}
+            : (<Tensor[Float32], (8, 8, 8, 8)>, <Tensor[Float32], (8, 16, 3, 3)>, <Tuple[Int64*4],
+            TupleShape(NoShape, NoShape, NoShape, NoShape)>) -> (<Tensor[Float32], (8, 16, 16, 16)>)
+        """,
+        matrix=(8, 1, 1, 1, 1),
+        inputs=((4, 3, 2, 1), (3, 0, -1, -1)),
+        outputs=((4, 0, 2, 1),),
+    ),
     "output channels, repeated": Accepted(
         """
         %3(CNode_7) = Conv2D(%1, %2) primitive_attrs: {kernel_size: I64(3), out_channel: I64(16),

@@ -7,6 +7,58 @@ import pytest
 from tests.sharding.families.records import Accepted, Refused
 
 RECORDS = {
+    "rows added by index": Accepted(
+        """
+        %4(CNode_9) = PrimFunc_IndexAddExt(%1, I64(1), %2, %3, I64(1)) primitive_attrs:
+            {in_strategy: ((4, 1, 2), (1), (4, 1, 2))}
+            : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Int32], (4)>,
+            <Tensor[Float32], (8, 4, 64)>, <Int64, NoShape>) -> (<Tensor[Float32], (8, 16, 64)>)
+        """,
+        matrix=(4, 1, 2),
+        inputs=((2, 1, 0), (-1,), (2, 1, 0)),
+        outputs=((2, 1, 0),),
+    ),
+    "rows added by index, repeated": Accepted(
+        """
+        %4(CNode_9) = PrimFunc_IndexAddExt(%1, I64(0), %2, %3, I64(1)) primitive_attrs:
+            {in_strategy: ((1, 2, 2), (1), (1, 2, 2))}
+            : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Int32], (4)>,
+            <Tensor[Float32], (4, 16, 64)>, <Int64, NoShape>) -> (<Tensor[Float32], (8, 16, 64)>)
+        """,
+        matrix=(1, 2, 2, 2),
+        inputs=((3, 2, 1), (-1,), (3, 2, 1)),
+        outputs=((3, 2, 1),),
+    ),
+    "rows that are split otherwise": Refused(
+        """
+        %4(CNode_9) = PrimFunc_IndexAddExt(%1, I64(1), %2, %3, I64(1)) primitive_attrs:
+            {in_strategy: ((4, 1, 2), (1), (2, 1, 2))}
+            : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Int32], (4)>,
+            <Tensor[Float32], (8, 4, 64)>, <Int64, NoShape>) -> (<Tensor[Float32], (8, 16, 64)>)
+        """,
+        check="index_add_info.cc:CheckStrategy",
+        says="The strategy for Source must be equal to Input: [const vector]{4, 1, 2}",
+    ),
+    "rows split along the index": Refused(
+        """
+        %4(CNode_9) = PrimFunc_IndexAddExt(%1, I64(1), %2, %3, I64(1)) primitive_attrs:
+            {in_strategy: ((2, 2, 1), (1), (2, 2, 1))}
+            : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Int32], (4)>,
+            <Tensor[Float32], (8, 4, 64)>, <Int64, NoShape>) -> (<Tensor[Float32], (8, 16, 64)>)
+        """,
+        check="index_add_info.cc:CheckStrategy",
+        says="The dimensions corresponding to dim can not be split, but the strategy is 2",
+    ),
+    "rows with a split index": Refused(
+        """
+        %4(CNode_9) = PrimFunc_IndexAddExt(%1, I64(1), %2, %3, I64(1)) primitive_attrs:
+            {in_strategy: ((2, 1, 1), (2), (2, 1, 1))}
+            : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Int32], (4)>,
+            <Tensor[Float32], (8, 4, 64)>, <Int64, NoShape>) -> (<Tensor[Float32], (8, 16, 64)>)
+        """,
+        check="index_add_info.cc:CheckStrategy",
+        says="The index can not be split,  the strategy of which should be 1 but is 2",
+    ),
     "a whole axis": Accepted(
         """
         %3(CNode_7) = PrimFunc_Gather(%0, %2, I64(0), I64(0)) primitive_attrs: {in_strategy: ((1,

@@ -7,6 +7,77 @@ import pytest
 from tests.sharding.families.records import Accepted, Refused
 
 RECORDS = {
+    "mean of labelled rows": Accepted(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, None, I64(1), I64(-100), F32(0),
+            F32(0), Bool(0)) primitive_attrs: {in_strategy: ((4, 1), (4))}
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <None, NoShape>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((1), (32, 64), (0), (0))>)
+        """,
+        matrix=(4, 1, 2),
+        inputs=((2, 1), (2,)),
+        outputs=((-1,), (2, 1)),
+        forward=(("AllReduce", "sum", (0, 2, 4, 6)),),
+    ),
+    "a loss a row": Accepted(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, %3, I64(2), I64(-100), F32(0),
+            F32(0), Bool(0)) primitive_attrs: {in_strategy: ((2, 1), (2), (1))}
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <Tensor[Float32], (64)>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((32), (32, 64), (0), (0))>)
+        """,
+        matrix=(2, 1, 4),
+        inputs=((2, 1), (2,), (1,)),
+        outputs=((2,), (2, 1)),
+    ),
+    "labelled rows without a strategy": Accepted(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, %3, I64(0), I64(-100), F32(0),
+            F32(0), Bool(0))
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <Tensor[Float32], (64)>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((1), (32, 64), (0), (0))>)
+        """,
+        matrix=(8, 1),
+        inputs=((1, 0), (1,), (0,)),
+        outputs=((-1,), (1, 0)),
+        forward=(("AllReduce", "sum", (0, 1, 2, 3, 4, 5, 6, 7)),),
+    ),
+    "labels split otherwise": Refused(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, None, I64(1), I64(-100), F32(0),
+            F32(0), Bool(0)) primitive_attrs: {in_strategy: ((4, 1), (2))}
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <None, NoShape>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((1), (32, 64), (0), (0))>)
+        """,
+        check="loss_info.cc:CheckStrategy",
+        says="Strategies of batch dimensions are not equal.",
+    ),
+    "classes of rows": Refused(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, None, I64(1), I64(-100), F32(0),
+            F32(0), Bool(0)) primitive_attrs: {in_strategy: ((2, 4), (2))}
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <None, NoShape>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((1), (32, 64), (0), (0))>)
+        """,
+        check="loss_info.cc:CheckStrategy",
+        says="The strategy of inputs corresponding to num_class dimension is not 1, input: 4",
+    ),
+    "the weight a class": Refused(
+        """
+        %4(CNode_9) = PrimFunc_CrossEntropyLoss(%1, %2, %3, I64(1), I64(-100), F32(0),
+            F32(0), Bool(0)) primitive_attrs: {in_strategy: ((2, 1), (2), (2))}
+            : (<Tensor[Float32], (32, 64)>, <Tensor[Int32], (32)>, <Tensor[Float32], (64)>,
+            <Int64, NoShape>, <Int64, NoShape>, <Float32, NoShape>, <Float32, NoShape>, <Bool,
+            NoShape>) -> (<Tuple[Tensor[Float32]*4], TupleShape((1), (32, 64), (0), (0))>)
+        """,
+        check="loss_info.cc:CheckStrategy",
+        says="The strategy for weight must be (1,), but got: [const vector]{2}",
+    ),
     "cross entropy": Accepted(
         """
         %3(CNode_11) = SoftmaxCrossEntropyWithLogits(%1, %2) primitive_attrs: {in_strategy: ((8,
