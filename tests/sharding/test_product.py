@@ -6,7 +6,7 @@ import pytest
 
 from irtool.sharding.judgement import Judgement
 from irtool.sharding.layout import Shape, UserLayout
-from irtool.sharding.operator import Strategy
+from irtool.sharding.operator import Operand, Strategy
 from tests.sharding.calls import call, collectives, judged, reason
 
 CHECK = "matmul_info.cc:CheckInputStrategy"
@@ -229,3 +229,12 @@ def test_statistics_of_quantisation_only_compare_the_rows_of_an_output_strategy(
     for out in (((4, 1),), ((4, 1), (2,)), ((4, 1), (4, 1))):
         refused = judged(what, ((4, 1),), out_strategy=out)
         assert reason(refused) == ("out-strategy", "dynamic_quant_ext_info.cc:CheckOutputStrategy")
+
+
+def test_sizes_that_are_not_known_don_t_bind_an_output_strategy() -> None:
+    """What divides them only binds the strategy of the inputs (seen with MindSpore 2.7.0)."""
+    rows = Operand((-1, 32), "Float32", divisors=(1, 32))
+    result = Operand((-1, 16), "Float32", divisors=(1, 16))
+    what = call("MatMul", rows, [32, 16], False, False, out=result)
+    assert judged(what, ((1, 8), (8, 1)), out_strategy=((8, 1),)).verdict == "legal"
+    assert reason(judged(what, ((8, 1), (1, 1))))[0] == "not-divisible"
