@@ -5,7 +5,9 @@
 
 ``mindspore`` runs eagerly under msprobe, ``graph`` compiles and dumps as MindSpore does itself.
 PyTorch calls its functions as a whole; the MindSpore network computes most of them in parts, as
-ported code does.  Weights and data come from NumPy and are the same.  Needs mindstudio-probe
+ported code does.  ``llama-eps`` and ``conv-eps`` are other networks with a fault, see
+tensors_faults_cross_networks.py.  Weights and data come from NumPy and are the same.  Needs
+mindstudio-probe
 (26.2.0) and torch, or MindSpore (2.7.0); the expected culprits stand in tensors_faults.py.
 """
 
@@ -73,7 +75,6 @@ def finish(path: str, name: str, loss: float) -> None:
 
 def pytorch(path: str, bug: str, level: str, task: str) -> None:
     import torch
-    from msprobe.pytorch import PrecisionDebugger
     from torch import nn
     from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
@@ -129,11 +130,22 @@ def pytorch(path: str, bug: str, level: str, task: str) -> None:
 
     net = Net()
     ids, labels = (torch.from_numpy(each.astype(np.int64)) for each in batch())
+
+    def loss_of() -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bug == "pt_bf16"):
+            logits = net(ids)
+        return F.cross_entropy(logits.float().reshape(-1, V), labels)
+
+    run_pytorch(path, bug, level, task, net, loss_of)
+
+
+def run_pytorch(path: str, bug: str, level: str, task: str, net, loss_of) -> None:
+    """One step, dumped; ``loss_of`` gives the loss."""
+    from msprobe.pytorch import PrecisionDebugger
+
     debugger = PrecisionDebugger(config_path=probe_config(path, level, task))
     debugger.start(model=net)
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bug == "pt_bf16"):
-        logits = net(ids)
-    loss = F.cross_entropy(logits.float().reshape(-1, V), labels)
+    loss = loss_of()
     loss.backward()
     debugger.stop()
     debugger.step()
@@ -144,20 +156,8 @@ def pytorch(path: str, bug: str, level: str, task: str) -> None:
 
 
 def mindspore(path: str, bug: str, level: str, task: str) -> None:
-    debugger = None
     if level == "graph":
-        dump_config = {
-            "common_dump_settings": {
-                "op_debug_mode": 0, "dump_mode": 0, "path": f"{path}/dump", "net_name": "Net",
-                "iteration": "all", "saved_data": "tensor", "input_output": 0, "kernels": [],
-                "support_device": [0],
-            },
-            "e2e_dump_settings": {"enable": True, "trans_flag": True},
-        }  # fmt: skip
-        with open(f"{path}/dump_config.json", "w") as stream:
-            json.dump(dump_config, stream)
-        os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump_config.json"
-        os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
+        configure_graph_dump(path)
     import mindspore as ms
     from mindspore import Parameter, Tensor, nn, ops
 
@@ -225,10 +225,11 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
             self.g, self.b = parameter(f"{name}.g"), parameter(f"{name}.b")
             self.eps = 1e-2 if here == "eps" and name.endswith("n2") else 1e-5
             self.is_whole = bug.startswith("whole")
+            self.norm = ops.LayerNorm(-1, -1, self.eps)
 
         def construct(self, x):
             if self.is_whole:
-                return ops.layer_norm(x, (D,), self.g, self.b, self.eps)
+                return self.norm(x, self.g, self.b)[0]
             mean = x.mean(-1, keep_dims=True)
             centred = x - mean
             variance = ops.square(centred).mean(-1, keep_dims=True)
@@ -247,6 +248,7 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
             self.mask = Tensor(np.triu(np.full((T, T), -1e4, np.float32), off))
             self.scale = (D // H) ** (-0.25 if here == "scale" else -0.5)
             self.wrong = WrongGelu()
+            self.whole_gelu = ops.GeLU()
             self.scaled = Scaled()
 
         def heads(self, x):
@@ -270,7 +272,7 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
             if self.here == "erf_gelu":
                 return ops.gelu(h, approximate="none")
             if bug.startswith("whole"):
-                return ops.gelu(h, approximate="tanh")
+                return self.whole_gelu(h)
             inner = 0.7978845608028654 * (h + 0.044715 * h * h * h)
             return 0.5 * h * (1.0 + ops.tanh(inner))
 
@@ -302,18 +304,39 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
 
         def construct(self, ids, labels):
             logits = self.net(ids).reshape((-1, V))
-            if bug.startswith("whole"):
-                return ops.cross_entropy(logits, labels)
             logs = ops.log_softmax(logits, -1)
             return -(logs * ops.one_hot(labels, V)).sum(-1).mean()
 
     net = Net()
-    ids, labels = map(Tensor, batch())
-    whole = Loss(net)
+    run_mindspore(path, bug, level, task, net, Loss(net), batch())
+
+
+def configure_graph_dump(path: str) -> None:
+    """Ask MindSpore for a dump of everything; it reads that when it is imported."""
+    dump_config = {
+        "common_dump_settings": {
+            "op_debug_mode": 0, "dump_mode": 0, "path": f"{path}/dump", "net_name": "Net",
+            "iteration": "all", "saved_data": "tensor", "input_output": 0, "kernels": [],
+            "support_device": [0],
+        },
+        "e2e_dump_settings": {"enable": True, "trans_flag": True},
+    }  # fmt: skip
+    with open(f"{path}/dump_config.json", "w") as stream:
+        json.dump(dump_config, stream)
+    os.environ["MINDSPORE_DUMP_CONFIG"] = f"{path}/dump_config.json"
+    os.environ["MS_DIAGNOSTIC_DATA_PATH"] = f"{path}/diagnostics"
+
+
+def run_mindspore(path: str, bug: str, level: str, task: str, net, whole, arrays) -> None:
+    """One step, dumped; ``whole`` gives the loss of ``net`` for the arrays."""
+    import mindspore as ms
+    from mindspore import Tensor, nn
+
+    given = [Tensor(each) for each in arrays]
     if level == "graph":
         step = nn.TrainOneStepCell(whole, nn.Momentum(net.trainable_params(), 1e-2, 0.9))
         step.set_train()
-        loss = step(ids, labels)
+        loss = step(*given)
     else:
         from mindspore import mint
         from msprobe.mindspore import PrecisionDebugger
@@ -323,7 +346,7 @@ def mindspore(path: str, bug: str, level: str, task: str) -> None:
         debugger = PrecisionDebugger(config_path=probe_config(path, level, task))
         gradient = ms.value_and_grad(whole, None, net.trainable_params())
         debugger.start(model=net)
-        loss, _ = gradient(ids, labels)
+        loss, _ = gradient(*given)
         debugger.stop()
         debugger.step()
     finish(path, bug, float(loss.asnumpy()))
@@ -346,10 +369,16 @@ def main() -> int:
     bug = asked.variants[0]
     path = os.path.abspath(os.path.join(asked.out, bug))
     os.makedirs(path, exist_ok=True)
-    if asked.framework == "pytorch":
-        pytorch(path, bug, asked.level, asked.task)
+    level = "graph" if asked.framework == "graph" else asked.level
+    network, mark, change = bug.rpartition("-")
+    if mark:
+        import tensors_faults_cross_networks as others
+
+        make = others.pytorch if asked.framework == "pytorch" else others.mindspore
+        make(path, network, change, level, asked.task)
+    elif asked.framework == "pytorch":
+        pytorch(path, bug, level, asked.task)
     else:
-        level = "graph" if asked.framework == "graph" else asked.level
         mindspore(path, bug, level, asked.task)
     return 0
 

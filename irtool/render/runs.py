@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from irtool.compare.runs import RunComparison
 from irtool.compare.suspects import mindspore_dump_settings, msprobe_settings
-from irtool.compare.tensors.report import Case, pairing_text, unseen_text
+from irtool.compare.tensors.report import (
+    Case,
+    checksum_text,
+    pairing_text,
+    stretch_text,
+    unseen_text,
+)
 from irtool.render.diff import DiffView, diff_document, node_place, place_text
 from irtool.render.losses import answer_text as loss_answer
 from irtool.render.losses import losses_document
@@ -44,14 +50,21 @@ def answer(found: RunComparison, case: Case | None) -> list[str]:
         name = case.left.name
         if case.judged.maker_left is None and case.judged.maker_right is not None:
             name = f"{case.right.name} (only in the right run)"
-        if len(case.left.members) > 1:
+        if case.judged.since is not None:
+            name = f"between {case.judged.since.name} and {name}"
+        elif len(case.left.members) > 1:
             name = f"between {case.left.members[0].name} and {name}"
         else:
             name = f"at {name}"
+        if stretch := stretch_text(case.right):
+            name += f" (right: {stretch})"
         lines.append(f"error begins {name}{place}{where}")
     elif found.units:
         lines.append(_healthy(found))
-    crossing = found.shown.comparison.crossing if found.shown and found.shown.comparison else None
+    comparison = found.shown.comparison if found.shown is not None else None
+    if comparison is not None and (text := checksum_text(comparison)):
+        lines.append(text)
+    crossing = comparison.crossing if comparison is not None else None
     if crossing is not None:
         unseen = unseen_text(crossing)
         lines.append(pairing_text(crossing) + (f"; not seen: {unseen}" if unseen else ""))
@@ -82,6 +95,9 @@ def _healthy(found: RunComparison) -> str:
     if all(unit.equal for unit in found.units):
         return "all tensors are equal"
     changed = sum(unit.counts.get("attribute differs", 0) for unit in found.units)
+    comparison = found.shown.comparison if found.shown is not None else None
+    if comparison is not None and checksum_text(comparison):
+        return "checksums do not tell whether an operator introduces error of its own"
     if found.shown is not None and found.shown.comparison is not None:
         untold = [item for item in found.shown.comparison.judged if item.untold]
         if untold:

@@ -98,6 +98,8 @@ def _first(found: RunComparison, case: Case | None) -> dict[str, object] | None:
             for side, op in (("left", case.left), ("right", case.right))
         },
         "no_gradient": list(case.missing),
+        "alike_until": judged.since.name if judged.since is not None else None,
+        "permuted": judged.is_permuted,
         "unit": shown.name if shown is not None else "",
         "error_in": _number(judged.error_in),
         "error_out": _number(judged.error_out),

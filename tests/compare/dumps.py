@@ -25,11 +25,13 @@ def leaf(values: Values, file: str = "", dtype: str = "torch.float32") -> dict[s
     return found
 
 
-Entry = tuple[str, Sequence[Any], Values]
-"""Name, arguments (arrays, or plain values), result."""
+Entry = tuple[str, Sequence[Any], Values | Sequence[Values]]
+"""Name, arguments (arrays, or plain values), result or results."""
 
 
-def msprobe(folder: Path, entries: Sequence[Entry], tensors: bool = False) -> Path:
+def msprobe(
+    folder: Path, entries: Sequence[Entry], tensors: bool = False, framework: str = "pytorch"
+) -> Path:
     """A dump of some calls, with or without the values."""
     step = folder / "step0" / "rank0"
     (step / "dump_tensor_data").mkdir(parents=True)
@@ -39,13 +41,17 @@ def msprobe(folder: Path, entries: Sequence[Entry], tensors: bool = False) -> Pa
             _argument(step, f"{name}.input.{place}", value, tensors)
             for place, value in enumerate(arguments)
         ]
-        output = _argument(step, f"{name}.output.0", result, tensors)
+        results = [result] if isinstance(result, np.ndarray) else result
+        output = [
+            _argument(step, f"{name}.output.{place}", value, tensors)
+            for place, value in enumerate(results)
+        ]
         if name.endswith(".backward"):
-            data[name] = {"input": inputs, "output": [output]}
+            data[name] = {"input": inputs, "output": output}
         else:
-            data[name] = {"input_args": inputs, "input_kwargs": {}, "output": [output]}
+            data[name] = {"input_args": inputs, "input_kwargs": {}, "output": output}
     document = {"task": "tensor" if tensors else "statistics", "level": "L1",
-                "framework": "pytorch", "data": data}  # fmt: skip
+                "framework": framework, "data": data}  # fmt: skip
     (step / "dump.json").write_text(json.dumps(document))
     (step / "stack.json").write_text(
         json.dumps({name: [f"File model.py, line {n}, in f, \n x"] for n, name in enumerate(data)})

@@ -196,8 +196,8 @@ class Partners:
             other = self._counterpart(leaf, op)
             if other is None or family(other.type) != family(op.type):
                 continue
-            ours = [value for value in self.left.inputs(op) if value.maker is not None]
-            theirs = [value for value in self.right.inputs(other) if value.maker is not None]
+            ours = [v for v in self.left.inputs(op) if v.number not in self.of_left]
+            theirs = [v for v in self.right.inputs(other) if v.number not in self.of_right]
             if len(ours) == len(theirs) == 1 and ours[0].size == theirs[0].size:
                 return self.pair(ours[0], theirs[0])
         return False

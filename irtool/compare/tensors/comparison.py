@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.compare.tensors.crossing import Crossing, cross
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judge import Judge
+from irtool.compare.tensors.lookback import look_back
 from irtool.compare.tensors.makers import Makers, taken_calls
 from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
@@ -113,7 +114,8 @@ def compare_tensors(
         slots = pair_parameter_gradients(pairs, slots, left.columns, right.columns)
     if crossing is not None:
         pairs, slots = _with_crossing(pairs, slots, crossing)
-    pairs, slots = _settled(pairs, slots)
+    else:
+        pairs, slots = _in_order(pairs, slots, [float(pair.left.index) for pair in pairs])
     wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
     found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
     measures = dict(zip(wanted, found, strict=True))
@@ -125,6 +127,9 @@ def compare_tensors(
     makers = Makers(left, right, pairs)
     judge = Judge(left, right, measures, makers, same, training, changed or {})
     judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
+    first = _first(judged, makers)
+    if first is not None and first.entered and not (first.maker_left or first.maker_right):
+        look_back(left, right, first, judged[: judged.index(first)], measures)
     taken = taken_calls(pairs)
     return TensorComparison(
         left,
@@ -133,19 +138,21 @@ def compare_tensors(
         measures,
         [op for op in left.ops if op.index not in taken[0]],
         [op for op in right.ops if op.index not in taken[1]],
-        first=_first(judged, makers),
+        first=first,
         gradient_scale=scale,
         crossing=crossing,
     )
 
 
-def _settled(pairs: Sequence[OpPair], slots: Sequence[Slots]) -> tuple[list[OpPair], list[Slots]]:
-    """Gradients of a module's parameters after the gradient that they are made of.
+def _in_order(
+    pairs: Sequence[OpPair], slots: Sequence[Slots], order: list[float]
+) -> tuple[list[OpPair], list[Slots]]:
+    """Pairs in the order in which they are judged.
 
-    msprobe states them before it; then they would seem to be where error begins.
+    That is the order of execution, but gradients of a module's parameters come after the gradient
+    that they are made of.  msprobe states them before it, where error would seem to begin then.
     """
     backward: dict[str, int] = {}
-    order = [float(pair.left.index) for pair in pairs]
     for place in reversed(range(len(pairs))):
         op = pairs[place].left
         if op.is_module and op.phase == "backward":
@@ -162,15 +169,16 @@ def _with_crossing(
 ) -> tuple[list[OpPair], list[Slots]]:
     """Pairs of modules and those of calls, in the order of the left dump."""
     taken = taken_calls(pairs)
-    rows = list(zip(pairs, slots, strict=True))
+    rows = [(float(pair.left.index), pair, each) for pair, each in zip(pairs, slots, strict=True)]
     rows += [
-        (pair, each)
-        for pair, each in crossing.pairs
+        (order, pair, each)
+        for order, (pair, each) in zip(crossing.order, crossing.pairs, strict=True)
         if not any(call.index in taken[0] for call in pair.left.members)
         and not any(call.index in taken[1] for call in pair.right.members)
     ]
-    rows.sort(key=lambda row: row[0].left.index)
-    return [pair for pair, _ in rows], [each for _, each in rows]
+    rows.sort(key=lambda row: row[0])
+    order = [row[0] for row in rows]
+    return _in_order([pair for _, pair, _ in rows], [each for _, _, each in rows], order)
 
 
 def _state_norms(

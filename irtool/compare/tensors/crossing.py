@@ -19,6 +19,7 @@ class Crossing:
 
     Attributes:
         pairs: operator pairs with their tensors, in no order.
+        order: where each of them belongs in the order of the left run.
         forward: calls of the forward pass that are in one, and all, of the run that has fewer.
         backward: the same of its gradients.
         unseen: calls of that run without a partner, in order.
@@ -30,6 +31,7 @@ class Crossing:
     """
 
     pairs: tuple[tuple[OpPair, Slots], ...]
+    order: tuple[float, ...]
     forward: tuple[int, int]
     backward: tuple[int, int]
     unseen: tuple[Op, ...]
@@ -58,8 +60,13 @@ def cross(left: TensorRun, right: TensorRun) -> Crossing | None:
     lone = tuple(op for op in calls if op.index not in seen)
     gradients, shown = found.gradients[0], found.shown
     lost = [flow.values[number] for number in gradients if number not in shown]
+    pairs = [_pair(each, sides, flip) for each in stretches]
     return Crossing(
-        tuple(_pair(each, sides, flip) for each in stretches),
+        tuple(pairs),
+        tuple(
+            pair.left.index if flip else max(pair.left.index, each.before - 0.5)
+            for (pair, _), each in zip(pairs, stretches, strict=True)
+        ),
         (len(calls) - len(lone), len(calls)),
         (len(gradients) - len(lost), len(gradients)),
         lone,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.crossing import Crossing
 from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.payload import BadPayload, read_stored
 from irtool.compare.tensors.semantics import family
@@ -103,6 +104,35 @@ def _without_gradient(comparison: TensorComparison, judged: Judged) -> Iterator[
     yield from (op.name for op in crossing.unseen_gradients if op.call in calls)
 
 
+def checksum_text(comparison: TensorComparison) -> str:
+    """What checksums alone tell; empty where there is more than checksums."""
+    levels = comparison.left.level, comparison.right.level
+    if "md5" not in levels:
+        return ""
+    measures = comparison.measures
+    equal = sum(measure.equal for measure in measures.values())
+    text = f"checksums alone: {equal:,} of {len(measures):,} pairs of tensors are equal"
+    for item in comparison.judged:
+        results = [measures[p] for p in item.slots.outputs if p in measures]
+        if not any(_is_other(measure) for measure in results):
+            continue
+        text += f"; the first result that differs is that of {item.pair.left.name}"
+        given = [measures[p] for p in item.slots.inputs if p in measures]
+        if any(_is_other(measure) for measure in given):
+            text += ", which reads what differs already"
+        elif given:
+            text += ", from inputs that are equal"
+        break
+    if comparison.crossing is not None or comparison.left.framework != comparison.right.framework:
+        return f"{text}; of two frameworks rounding alone makes them differ"
+    return text if equal == len(measures) else f"{text}; how much, they do not tell"
+
+
+def _is_other(measure: Measure) -> bool:
+    """Whether two checksums were compared, and are not the same."""
+    return not measure.equal and measure.note == "only checksums"
+
+
 def stretch_text(op: Op) -> str:
     """From which call to which several go that stand as one operator; empty for one call."""
     if len(op.members) < 2:
@@ -155,6 +185,12 @@ def why_text(judged: Judged) -> str:
     parts: list[str] = []
     if judged.entered:
         parts.append(judged.entered)
+        if judged.is_permuted:
+            parts.append("both sides have the same numbers there, in another order")
+        if judged.since is not None:
+            parts.append(
+                f"{judged.since.name} still makes it alike: what lies between is not in the dump"
+            )
         for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
             if maker is not None:
                 parts.append(f"the {side} one is made by {maker.name}, which has no partner")
@@ -186,6 +222,13 @@ def advice(judged: Judged) -> tuple[str, ...]:
         return ("give both sides the same arguments, and compare again",)
     if judged.maker_left is not None or judged.maker_right is not None:
         return ("look at the operators that only one side has, just before this one",)
+    if judged.is_permuted:
+        return ("compare the views before it: what is reshaped, transposed or indexed, and how",)
+    if op.parts or judged.pair.right.parts:
+        return (
+            "both sides agree in what goes in: compare the calls of the stretch one by one, and "
+            "what lies between them (views, hooks, stop_gradient, detach)",
+        )
     if judged.entered:
         return (
             "dump the operations between this one and the one before it (level mix or L1), or "

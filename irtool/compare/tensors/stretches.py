@@ -39,6 +39,8 @@ class Stretch:
 
     Attributes:
         left, right: the calls, in order.
+        before: place in the order of execution of the left call that is given what comes out; -1
+            where that is not known.
         inputs, outputs: pairs of values by the number of the left one, and tensors that show them.
         phase: forward or backward.
     """
@@ -47,6 +49,7 @@ class Stretch:
     right: list[Op]
     phase: Phase = "forward"
     call: str = ""
+    before: int = -1
     inputs: dict[int, Shown] = field(default_factory=dict[int, Shown])
     outputs: dict[int, Shown] = field(default_factory=dict[int, Shown])
 
@@ -150,6 +153,10 @@ class Stretches:
             stretch.right = _merged(stretch.right, theirs)
             stretch.inputs |= behind
             stretch.outputs[value.number] = pair
+            maker = value.maker and self.flows[0].gradient_calls.get(value.maker.call)
+            is_sum = all(family(op.type) == "sum" for op in calls)
+            if is_sum and maker is not None:  # who else reads it may not be dumped, and run later
+                stretch.before = max(stretch.before, maker.index)
         yield from found.values()
 
     def _paired_gradients(self) -> dict[int, Shown]:

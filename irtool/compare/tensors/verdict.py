@@ -47,6 +47,8 @@ class Judged:
         broken: NaN or infinity comes from here.
         parameter: the input that is accused is a parameter of the network.
         untold: an input whose error has a cause that the dump does not let anybody tell.
+        since: of an accused input, the last operator that made it alike on both sides.
+        is_permuted: both sides have the same numbers there, in another order.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
     """
@@ -66,6 +68,8 @@ class Judged:
     broken: str = ""
     parameter: bool = False
     untold: str = ""
+    since: Op | None = None
+    is_permuted: bool = False
     maker_left: Op | None = None
     maker_right: Op | None = None
 
