@@ -10,6 +10,10 @@ python benchmarks/plan.py depth BEGIN... --devices N...
 CPU seconds for dumps of one network in several depths: what reads the network, what makes
 tables, what searches. Best of three; run it on a quiet machine.
 
+python benchmarks/plan.py memory FOLDER... [--limits N] [--machine NAME|FILE]
+For the same dumps as `quality`, with and without `--optimizer-parallel auto` and
+`--recompute auto`: under N limits of memory each, how far plans may be from the optimum.
+
 Below 1 no ratio can be: what MindSpore chose is among what is searched. Bytes that MindSpore
 compiles are compared by plan_accepted.py and plan_bytes.py.
 """
@@ -26,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from plan_bytes import context_for, machine_named
+from plan_limits import limits
 
 import irtool
 from irtool.cluster.machine import Machine
@@ -147,10 +152,16 @@ def main() -> int:
     second.add_argument("dumps", type=Path, nargs="+")
     second.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
     second.add_argument("--machine")
+    third = commands.add_parser("memory")
+    third.add_argument("folders", type=Path, nargs="+")
+    third.add_argument("--limits", type=int, default=10)
+    third.add_argument("--machine")
     given = parser.parse_args()
     machine = machine_named(given.machine)
     if given.command == "quality":
         quality(given.folders, machine, not given.no_grid)
+    elif given.command == "memory":
+        limits(list(_cases(given.folders)), machine, given.limits)
     else:
         depth(given.dumps, given.devices, machine)
     return 0

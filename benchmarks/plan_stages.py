@@ -83,9 +83,9 @@ _GPT2, _GPT8 = {"L": "2", "B": "8"}, {"L": "8", "B": "64"}
 CASES = {
     "gpt2_8_s2": Case("gpt", _GPT2, 8, 2, 4),
     "gpt2_64_s2": Case("gpt", _GPT2, 64, 2, 4),
-    "gpt8_8_s2": Case("gpt", _GPT8, 8, 2, 8),
+    "gpt8_8_s2": Case("gpt", _GPT8, 8, 2, 2),
     "gpt8_8_s4": Case("gpt", _GPT8, 8, 4, 4),
-    "gpt8_64_s2": Case("gpt", _GPT8, 64, 2, 4),
+    "gpt8_64_s2": Case("gpt", _GPT8, 64, 2, 2),
     "gpt8_64_s4": Case("gpt", _GPT8, 64, 4, 4),
     "resnet_8_s2": Case("resnet", {"B": "1024"}, 8, 2, 4),
 }

@@ -12,6 +12,7 @@ from irtool.cluster.machine import Machine
 from irtool.planning.candidates import Candidates
 from irtool.planning.cost_bounds import Moved, least_between
 from irtool.planning.cost_chains import Want
+from irtool.planning.cost_least import least_anywhere
 from irtool.planning.layout_bits import (
     LEVELS,
     Bits,
@@ -199,8 +200,12 @@ def least_prices(
 ) -> Floats:
     """At least what each redistribution costs; 0 where nothing is known."""
     least = np.zeros((len(first), len(second)))
+    if first.place is None or second.place is None:
+        sources = [first.layout(at) for at in range(len(first))]
+        targets = [second.layout(at) for at in range(len(second))]
+        return least_anywhere(sources, targets, Moved(want.element, want.gradient), machine)
     shape = common_shape(first.shape, second.shape)
-    if shape is None or first.place is None or second.place is None:
+    if shape is None:
         return least
     left, known_left = first.bits(shape)
     right, known_right = second.bits(shape)

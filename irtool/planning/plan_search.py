@@ -68,12 +68,10 @@ class Search:
             bound = max(bound, reached)
             if seconds < value:
                 best, value = choices, seconds
-        if self.lowered is not None:
-            self.lowered.renew_own()
-            if not value <= bound * (1 + CLOSE):
-                choices, _, _ = self._least(self.model, unary, together=False)
-                seconds = self._seconds(choices, unary)
-                best, value = min((best, value), (choices, seconds), key=lambda each: each[1])
+        if self.lowered is not None and not value <= bound * (1 + CLOSE):
+            choices, _, _ = self._least(self.model, unary, together=False)
+            seconds = self._seconds(choices, unary)
+            best, value = min((best, value), (choices, seconds), key=lambda each: each[1])
         return best, value, min(bound, value)
 
     def _seconds(self, choices: tuple[int, ...], unary: tuple[Floats, ...]) -> float:
@@ -158,4 +156,6 @@ class Search:
                 asked[id(item.table)] = item.table
         for table in asked.values():
             table.renew()
+        if self.lowered is not None and asked:  # they share prices with those of the model
+            self.lowered.renew_all()
         return bool(asked)

@@ -36,16 +36,15 @@ class Lowered:
 
     def renewed(self, unary: Sequence[Floats]) -> tuple[Floats, ...]:
         """Take over prices that were asked for since; the numbers that belong to the model."""
-        for table in self.others:
-            table.renew()
+        self.renew_all()
         return tuple(
             numbers - self.rebates[at] if at in self.rebates else numbers
             for at, numbers in enumerate(unary)
         )
 
-    def renew_own(self) -> None:
-        """Give back prices that were asked for since."""
-        for table in self.own:
+    def renew_all(self) -> None:
+        """Take over prices that were asked for since, here and in the model."""
+        for table in (*self.own, *self.others):
             table.renew()
 
 

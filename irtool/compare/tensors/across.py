@@ -88,10 +88,11 @@ class Partners:
             by_size.setdefault(value.size, []).append((value.figures[0], place))
         for rows in by_size.values():
             rows.sort()
+        coarsest = max([self._least, *{value.unit for value in theirs}])
         for place, value in enumerate(ours):
             rows = by_size.get(value.size, [])
             norm = value.figures[0]
-            widest = 2 * _ROUNDINGS * max(value.unit, 2.0**-8)
+            widest = 1.01 * max(_TOLERANCE, _ROUNDINGS * max(value.unit, coarsest))
             at = bisect_left(rows, (norm * (1 - widest), -1))
             while at < len(rows) and rows[at][0] <= norm * (1 + widest):
                 other = theirs[rows[at][1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -79,11 +80,12 @@ class EdgeFinder:
     """Finds the edges behind producers.
 
     ``owners``: parameters of graphs that are called several times; the first caller's producer
-    decides how they lie.
+    decides how they lie. ``loops``: whether a graph leads to its caller again.
     """
 
     analysis: Analysis
     owners: dict[int, Node] = field(default_factory=dict[int, Node])
+    loops: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
 
     def edges(self, producer: Node) -> list[Edge]:
         """All edges behind a node, in MindSpore's order, each once."""
@@ -140,7 +142,7 @@ class EdgeFinder:
         """Follow a value into a graph that is called with it."""
         network = self.analysis.network
         own = call.node.graph
-        if own is None or _repeats(network, own, graph):
+        if own is None or self._repeats(own, graph):
             return
         parameter = network.parameter(graph, call.position)
         if parameter is None:
@@ -152,6 +154,13 @@ class EdgeFinder:
         self._follow(walk, producer, parameter, output, tuple_index)
         if len(walk.found) > before and producer.graph is not graph:
             walk.through[id(parameter)] = parameter
+
+    def _repeats(self, caller: Graph, graph: Graph) -> bool:
+        key = caller.name, graph.name
+        found = self.loops.get(key)
+        if found is None:
+            found = self.loops[key] = _leads_back(self.analysis.network, caller, graph)
+        return found
 
     def _leave(
         self, walk: _Walk, producer: Node, result: Node, output: int, tuple_index: int
@@ -187,9 +196,29 @@ class EdgeFinder:
         walk.found.append(edge)
 
 
-def _repeats(network: Network, caller: Graph, graph: Graph) -> bool:
-    """Whether the called graph calls its caller: the body of a loop."""
-    return any(call.graph is graph for call in network.calls.get(caller.name, ()))
+def _leads_back(network: Network, caller: Graph, graph: Graph) -> bool:
+    """Whether the called graph leads to its caller again: the body of a loop."""
+    todo, seen = [graph], {graph.name}
+    while todo:
+        for name in _named(network, todo.pop()):
+            if name == caller.name:
+                return True
+            inner = network.dump.graph(name)
+            if inner is not None and name not in seen:
+                seen.add(name)
+                todo.append(inner)
+    return False
+
+
+def _named(network: Network, graph: Graph) -> Iterator[str]:
+    """The graphs that one calls, or chooses between."""
+    for node in graph.nodes:
+        called = network.called(node)
+        if called is not None:
+            yield called.name
+        for source in network.inputs.get(node, ()):
+            if isinstance(source, Graph):
+                yield source.name
 
 
 def redistribute(analysis: Analysis) -> list[Redistribution]:

@@ -193,3 +193,63 @@ def test_parts_that_do_not_lie_beside_each_other(entry: str, known: bool) -> Non
     )
     assert (edge.operators == ()) is known
     assert bool(edge.why) is not known
+
+
+LOOP = """\
+# Total params: 1
+# Params:
+%para1_inputs0: <Tensor[Float32], (32, 64)> : [32, 64]
+
+subgraph @2_header parent: [subgraph @1_net](%para2_i, %para3_x) {
+  %0(c) = PrimFunc_Less(%para2_i, Tensor(shape=[], dtype=Int32, value=3))
+      : (<Tensor[Int32], ()>, <Tensor[Int32], ()>) -> (<Tensor[Bool], ()>)
+  %1(s) = Switch(%0, @3_body, @5_after)
+      : (<Tensor[Bool], ()>, <Func, NoShape>, <Func, NoShape>) -> (<Func, NoShape>)
+  %2(r) = %1[@FuncUnion(@3_body, @5_after)]()
+      : () -> (<Tensor[Float32], (32, 64)>)
+  Return(%2)
+      : (<Tensor[Float32], (32, 64)>)
+}
+
+subgraph @3_body parent: [subgraph @2_header]() {
+  %0(i) = PrimFunc_Add($(@2_header:para2_i), Tensor(shape=[], dtype=Int32, value=1))
+      : (<Tensor[Int32], ()>, <Tensor[Int32], ()>) -> (<Tensor[Int32], ()>)
+  %1(y) = PrimFunc_ReLU($(@2_header:para3_x)) primitive_attrs: {in_strategy: ((8, 1))}
+      : (<Tensor[Float32], (32, 64)>) -> (<Tensor[Float32], (32, 64)>)
+  %2(r) = call @2_header(%0, %1)
+      : (<Tensor[Int32], ()>, <Tensor[Float32], (32, 64)>) -> (<Tensor[Float32], (32, 64)>)
+  Return(%2)
+      : (<Tensor[Float32], (32, 64)>)
+}
+
+subgraph @5_after parent: [subgraph @2_header]() {
+  %0(z) = PrimFunc_Tanh($(@2_header:para3_x)) primitive_attrs: {in_strategy: ((1, 8))}
+      : (<Tensor[Float32], (32, 64)>) -> (<Tensor[Float32], (32, 64)>)
+  Return(%0)
+      : (<Tensor[Float32], (32, 64)>)
+}
+
+subgraph @1_net() {
+  %0(v) = _VirtualDataset(%para1_inputs0) {instance name: _VirtualDataset}
+      : (<Tensor[Float32], (32, 64)>) -> (<Tuple[Tensor[Float32]], TupleShape((32, 64))>)
+  %1(x) = TupleGetItem(%0, I64(0))
+      : (<Tuple[Tensor[Float32]], TupleShape((32, 64))>, <Int64, NoShape>) -> (<Tensor[Float32], (32, 64)>)
+  %2(r) = call @2_header(Tensor(shape=[], dtype=Int32, value=0), %1)
+      : (<Tensor[Int32], ()>, <Tensor[Float32], (32, 64)>) -> (<Tensor[Float32], (32, 64)>)
+  Return(%2)
+      : (<Tensor[Float32], (32, 64)>)
+}
+"""  # noqa: E501  (lines as MindSpore prints them)
+
+
+def test_what_a_loop_hands_to_its_next_round_is_not_redistributed() -> None:
+    report = check(irtool.loads(LOOP), ParallelContext(devices=8, full_batch=True))
+    edges = [
+        (item.producer.op, item.consumer.op, [step.op for step in item.operators or ()])
+        for item in report.redistributions
+        if item.producer.op != "Add"
+    ]
+    assert sorted(edges) == [
+        ("_VirtualDataset", "ReLU", ["StridedSlice"]),
+        ("_VirtualDataset", "Tanh", ["StridedSlice"]),
+    ]
