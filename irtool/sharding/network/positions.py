@@ -36,7 +36,10 @@ def placed(analysis: Analysis, judged: Judged) -> Judged:
     count = judged.call.slots.count
     if kind != "batch-parallel" or any(held > 1 for held in count):
         return judged
-    return replace(judged, call=replace(judged.call, slots=Slots(tuple(range(len(count))), count)))
+    tensors = sum(count)
+    kept = tuple(held if position < tensors else 0 for position, held in enumerate(count))
+    slots = Slots(tuple(range(len(count))), kept)
+    return replace(judged, call=replace(judged.call, slots=slots))
 
 
 def _without_side_effects(analysis: Analysis, judged: Judged) -> Judged:
@@ -71,10 +74,10 @@ def check_positions(analysis: Analysis) -> None:
 
 
 def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
-    node, slots = judged.node, judged.call.slots
+    node = judged.node
     tensors = len(judged.call.call.tensors)
     for position, source in enumerate(analysis.network.inputs[node]):
-        if position < tensors or slots.count[position] != 1:
+        if position < tensors or _shape(node, position) is None:
             continue
         where = f"operand {position} of an operator with {tensors} layouts, one a tensor"
         parameter = behind(analysis, source)
@@ -96,8 +99,7 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
         return
     whole: list[int] = []
     for position, source in enumerate(analysis.network.inputs[judged.node]):
-        abstract = judged.node.input_types[position] if judged.node.input_types else None
-        shape = abstract.dimensions if abstract is not None else None
+        shape = _shape(judged.node, position)
         is_long = bool(position and shape and shape[0] == first.shape[0])
         if is_long and isinstance(source, Node) and behind(analysis, source) is None:
             whole.append(position)
@@ -108,6 +110,12 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
             "refuse, or compute something else from"
         )
         analysis.note(message, judged.node)
+
+
+def _shape(node: Node, position: int) -> tuple[int, ...] | None:
+    """The shape of a tensor operand; None for anything else."""
+    abstract = node.input_types[position] if position < len(node.input_types) else None
+    return abstract.dimensions if abstract is not None else None
 
 
 def _takes_results(analysis: Analysis, node: Node) -> bool:

@@ -96,3 +96,16 @@ def test_tuples_of_results_are_for_operators_that_are_known_to_take_them() -> No
 }
 """)  # noqa: E501  (lines as MindSpore prints them)
     assert reasons(report) == [("parallel_processer.cc:Redistribution", "Einsum")]
+
+
+def test_a_layout_of_a_tensor_of_another_rank_is_no_reason_to_fall() -> None:
+    report = report_of("""\
+  %2(i) = PrimFunc_ReLU(%para2_w)
+      : (<Ref[Tensor[Float32]], (64), ref_key=w, is_parameter>) -> (<Tensor[Float32], (64)>)
+  %3(y) = PrimFunc_NoSuchOperator(%1, I64(1), %2, %1)
+      : (<Tensor[Float32], (8, 16, 64)>, <Int64, NoShape>, <Tensor[Float32], (64)>, <Tensor[Float32], (8, 16, 64)>) -> (<Tensor[Float32], (8, 16, 64)>)
+  Return(%3)
+      : (<Tensor[Float32], (8, 16, 64)>)
+}
+""")  # noqa: E501  (lines as MindSpore prints them)
+    assert report.accepted is not True
