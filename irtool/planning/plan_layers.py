@@ -31,7 +31,7 @@ _STEP = 5e-3
 """Part of the bound by which what is searched may be above it at first."""
 _TRIES = 40
 """Searches after which no more ranges of the largest layer are looked at."""
-_WORK = 30_000_000
+_WORK = 12_000_000
 """Labels of all these searches after which nothing more is searched."""
 _STEPS = 6
 """How often prices of what single layers make anew are changed in a range."""

@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Prices of a byte that are tried, over the one that is good for everything."""
-_FAR = 0.25
+_FAR = 0.1
 """Part of the seconds by which a bound may be below them, so that a search is worth while."""
 _ROUNDS = 100
 """How often prices that turn out to be used are asked for."""
