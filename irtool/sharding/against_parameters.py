@@ -67,7 +67,9 @@ def compare_mirrors(
     ``virtual``: the dump is from right after the parallel pass, where mirrors are nodes of their
     own; later only the collectives of gradients that are used are left.
     """
+    causes = list(causes)
     mirrors, gathers = _found(report, causes, virtual)
+    nameless: set[tuple[int, ...]] = set() if virtual else _nameless(report, causes)
     used = _updated(around)
     if not virtual:
         _add_shared(mirrors, around, {w.name for w in report.parameters if w.mirror_ranks})
@@ -80,6 +82,9 @@ def compare_mirrors(
             yield Unmatched(
                 f"mirror of {weight.name}", "nothing uses its gradient in this dump", weight.user
             )
+        elif missing and weight.mirror_ranks in nameless:
+            why = "sums over these ranks there do not tell of which parameter they are"
+            yield Unmatched(f"mirror of {weight.name}", why, weight.user)
         elif ranks != weight.mirror_ranks and not _is_needless(weight, node):
             message = f"the gradient of {weight.name} is not summed over the ranks predicted"
             yield _of(weight, "mirror", message, weight.mirror_ranks, ranks, node)
@@ -106,6 +111,16 @@ def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Foun
         elif cause.kind == "optimizer parallel" and sent.op == "AllGather" and sent.group:
             gathers.setdefault(cause.parameter, (sent.ranks, cause.node))
     return mirrors, gathers
+
+
+def _nameless(report: Report, causes: Iterable[Cause]) -> set[tuple[int, ...]]:
+    """The ranks of mirrors whose parameter is not told: gradients that a loop carries."""
+    found: set[tuple[int, ...]] = set()
+    for cause in causes:
+        sent = collective(cause.node, report.devices)
+        if cause.kind == "mirror" and cause.parameter is None and sent is not None and sent.ranks:
+            found.add(sent.ranks)
+    return found
 
 
 def _add_shared(mirrors: Found, around: Surroundings, mirrored: set[str]) -> None:
