@@ -20,6 +20,9 @@ from irtool.planning.exact import Floats, Table
 MOST_ENTRIES = 4_000_000
 """Entries of a bucket that are looked at, at most."""
 
+MOST_COPIES = 60
+"""Variables that are chosen twice, at most."""
+
 
 @dataclass(slots=True)
 class Bucket:
@@ -43,7 +46,11 @@ class Bucket:
 
 
 class TooWide(Exception):
-    """A bucket would need more memory than it may have."""
+    """A bucket would need more memory than it may have; ``variables``: those that it is over."""
+
+    def __init__(self, variables: tuple[int, ...]) -> None:
+        super().__init__(f"too many entries over {len(variables)} variables")
+        self.variables = variables
 
 
 @dataclass(slots=True)
@@ -116,6 +123,38 @@ def tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Tabl
     return found
 
 
+def loose_tree_of(sizes: Sequence[int], unary: Sequence[Floats], tables: Sequence[Table]) -> Tree:
+    """The same where it would be too wide, with numbers that nothing is below (mini-buckets).
+
+    A variable that makes a bucket too wide is chosen twice: once beside some of its tables, once
+    beside the others (Dechter and Rish 2003).  The second ones stand behind all variables.
+
+    Raises:
+        TooWide: that does not help.
+    """
+    sizes, unary, tables = list(sizes), list(unary), list(tables)
+    for _ in range(MOST_COPIES):
+        try:
+            return tree_of(sizes, unary, tables)
+        except TooWide as wide:
+            own = {v: [t for t in tables if v in t.variables] for v in wide.variables}
+            at = max(wide.variables, key=lambda v: (len(own[v]) > 1, sizes[v], len(own[v])))
+            if len(own[at]) < 2:
+                raise
+            copy, moved = len(sizes), {id(table) for table in own[at][len(own[at]) // 2 :]}
+            sizes.append(sizes[at])
+            unary.append(np.zeros(sizes[at]))
+            tables = [_beside(t, at, copy) if id(t) in moved else t for t in tables]
+    return tree_of(sizes, unary, tables)
+
+
+def _beside(table: Table, old: int, new: int) -> Table:
+    """A table over another variable, which stands behind all of its others."""
+    axis = table.variables.index(old)
+    rest = tuple(v for v in table.variables if v != old)
+    return Table((*rest, new), np.moveaxis(table.values, axis, -1))
+
+
 def _hand_down(tree: Tree, bucket: Bucket) -> None:
     """Tell the buckets that come in what is least around them."""
     if not bucket.children:
@@ -155,7 +194,7 @@ def _ordered(sizes: Sequence[int], tables: Sequence[Table]) -> list[Bucket]:
         if at not in near or entries != size(at):
             continue
         if entries * sizes[at] > MOST_ENTRIES:
-            raise TooWide
+            raise TooWide((at, *sorted(near[at])))
         beside = near.pop(at)
         number = len(found)
         found.append(Bucket(at, tuple(sorted(beside)), waiting.pop(at), coming.pop(at)))

@@ -17,7 +17,7 @@ from math import inf, prod
 import numpy as np
 import numpy.typing as npt
 
-from irtool.planning.bucket_tree import Tree, tree_of
+from irtool.planning.bucket_tree import Tree, loose_tree_of, tree_of
 from irtool.planning.cost_tables import Model
 from irtool.planning.exact import Floats, Table
 from irtool.planning.link_tables import result_of
@@ -119,8 +119,11 @@ class Narrow:
         self.keep = [np.arange(len(each)) for each in self.model.candidates]
         tables = self._tables()
         self.around = [np.zeros(0)] * len(self.keep)
-        for at, numbers in self._least(tables, within):
-            self.around[at] = numbers
+        counts = [len(each) for each in self.keep]
+        tree = loose_tree_of(counts, self._priced(self._numbers(within), self.price), tables)
+        for bucket in tree.buckets:
+            if bucket.variable < len(counts):
+                self.around[bucket.variable] = tree.best_with(bucket)
 
     def _best_tree(
         self, within: Within, numbers: _Numbers, tables: list[Table]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.planning.bucket_tree import Tree, tree_of
+from irtool.planning.bucket_tree import TooWide, Tree, loose_tree_of, tree_of
 from irtool.planning.cost_tables import CannotPlan, Model, model_of
 from irtool.planning.exact import Floats, Table, value_of
 from irtool.planning.paid_once import seconds_of_links
@@ -78,6 +78,22 @@ def test_a_tree_knows_of_each_choice_the_least_sum_with_it(problem: Problem) -> 
             sums = (value_of(each, unary, tables) for each in everything
                     if each[bucket.variable] == choice)  # fmt: skip
             assert least == pytest.approx(min(sums))
+
+
+@given(problems())
+@settings(max_examples=60, deadline=None)
+def test_a_tree_that_would_be_too_wide_is_nowhere_above(problem: Problem) -> None:
+    sizes, seconds, held, tables = problem
+    exact = tree_at(problem, 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("irtool.planning.bucket_tree.MOST_ENTRIES", 9)
+        try:
+            loose = loose_tree_of(sizes, priced(seconds, held, 0.5), tables)
+        except TooWide:
+            return
+    best = {bucket.variable: loose.best_with(bucket) for bucket in loose.buckets}
+    for bucket in exact.buckets:
+        assert (best[bucket.variable] <= exact.best_with(bucket) + 1e-9).all()
 
 
 @given(problems(), st.integers(0, 150), st.sampled_from([0.0, 0.3, 2.0]))
