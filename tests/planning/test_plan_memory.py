@@ -86,7 +86,7 @@ def test_a_tree_that_would_be_too_wide_is_nowhere_above(problem: Problem) -> Non
     sizes, seconds, held, tables = problem
     exact = tree_at(problem, 0.5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("irtool.planning.bucket_tree.MOST_ENTRIES", 9)
+        patch.setattr("irtool.planning.bucket_tree.MOST_ENTRIES", 27)
         try:
             loose = loose_tree_of(sizes, priced(seconds, held, 0.5), tables)
         except TooWide:
