@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
@@ -22,14 +23,18 @@ def partners(left: TensorRun, right: TensorRun) -> Mapping[str, tuple[int, int]]
     theirs: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for phase, _, figures, size, _ in _distinct(right):
         theirs.setdefault((phase, size), []).append(figures)
+    for rows in theirs.values():
+        rows.sort()
     counts: dict[str, list[int]] = {}
     for phase, _, figures, size, unit in _distinct(left):
         tally = counts.setdefault(phase, [0, 0])
         tally[1] += 1
         tolerance = max(TOLERANCE, 8 * unit)
-        tally[0] += any(
-            _close(figures, other, tolerance) for other in theirs.get((phase, size), ())
-        )
+        rows = theirs.get((phase, size), [])
+        norm = figures[0]
+        first = bisect_left(rows, (norm * (1 - tolerance), -math.inf, -math.inf))
+        last = bisect_right(rows, (norm / (1 - tolerance), math.inf, math.inf))
+        tally[0] += any(_close(figures, other, tolerance) for other in rows[first:last])
     return {phase: (found, total) for phase, (found, total) in counts.items()}
 
 

@@ -71,6 +71,7 @@ class Stretches:
         self.gradients = _gradients(self.flows[0], left), _gradients(self.flows[1], right)
         self.shown: dict[int, Shown] = {}
         self.others: dict[Shown, tuple[list[int], list[int]]] = {}
+        self._stops: dict[int, Value] = {}
 
     def forward(self) -> Iterator[Stretch]:
         """What makes each paired value of the forward pass, by the left call that makes it."""
@@ -134,6 +135,7 @@ class Stretches:
     def backward(self) -> Iterator[Stretch]:
         """What makes each paired gradient of those behind it."""
         shown = self.shown = self._paired_gradients()
+        self._stops = self._known_on_the_right() if self.flows[1].is_graph else {}
         found: dict[tuple[int, ...], Stretch] = {}
         for value in self.flows[0].values:
             pair = shown.get(value.number)
@@ -193,6 +195,13 @@ class Stretches:
             found[mine] = (place, other) if which else (other, place)
         return found
 
+    def _known_on_the_right(self) -> dict[int, Value]:
+        """Values of the right graph at which a gradient's calls end: forward, or paired."""
+        flow = self.flows[1]
+        paired = (flow.at(place) for _, place in self.shown.values())
+        made = (v for v in flow.values if v.maker is not None and v.maker.index in flow.forward)
+        return {value.number: value for value in (*paired, *made) if value is not None}
+
     def _other(self, number: int, which: int) -> int:
         """The partner of a value of the left (0) or right (1) flow; -1 if it has none."""
         match = (self.partners.of_right if which else self.partners.of_left).get(number)
@@ -229,13 +238,8 @@ class Stretches:
             behind = {at.number: at for place in given if (at := flow.at(place)) is not None}
             if made.number in behind:
                 return []
-            others = (flow.at(place) for _, place in shown.values())
-            stops = behind | {at.number: at for at in others if at is not None and at is not made}
-            for value in flow.values:
-                if value.maker is not None and value.maker.index in flow.forward:
-                    stops[value.number] = value
-            return _slice(flow, made, stops).calls
-        known = {self.partners.of_left[number].number for number in shown}
+            return _slice(flow, made, self._stops).calls
+        partners = self.partners.of_right
         found: dict[int, Op] = {}
         pending = flow.forward_readers(match)
         while pending:
@@ -243,7 +247,8 @@ class Stretches:
             if op.index not in found:
                 found[op.index] = op
                 for value in flow.outputs(op):
-                    if value.number not in known:
+                    partner = partners.get(value.number)
+                    if partner is None or partner.number not in shown:
                         pending += flow.forward_readers(value)
         return _gradient_calls(flow, found.values())
 
