@@ -50,6 +50,8 @@ ABOUT_STRATEGIES = (
     "Setting strategy for Reshape",
     "Redistribution",
     "redistribution",
+    "is not in inputs_tensor_info",
+    "The index is out of range",
 )
 """Words in the errors of refusals that depend on strategies."""
 

@@ -1,12 +1,13 @@
 """Operators without a rule: MindSpore finds their layouts by the place of an operand.
 
 It lists the layouts of an operator's tensors in line, but looks them up by the operand's position,
-where constants count. For operators that it has a rule for, the list has a gap at each constant.
-For others it has none: behind a constant an operand gets the layout of a later tensor, and the last
-ones get none at all, which MindSpore refuses for parameters and constant tensors.
+where constants count (but not those that were left out, None). For operators that it has a rule
+for, the list has a gap at each constant. For others it has none: behind a constant an operand gets
+the layout of a later tensor, and the last ones get none at all, which MindSpore refuses for
+parameters and constant tensors.
 
-Source: compilations with MindSpore 2.7.0 of ``LayerNormExt``, ``ScatterAddExt``, ``TransposeView``,
-``Einsum`` and ``ParallelConcat``, none of which it has a rule for.
+Source: compilations with MindSpore 2.7.0 of ``LayerNormExt``, ``ScatterAddExt``, ``DynamicRNN``,
+``TransposeView``, ``Einsum`` and ``ParallelConcat``, none of which it has a rule for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
 from irtool.sharding.judgement import Finding, Judgement
 from irtool.sharding.network.analysis import Analysis, Judged
@@ -37,8 +39,9 @@ def placed(analysis: Analysis, judged: Judged) -> Judged:
     if kind != "batch-parallel" or any(held > 1 for held in count):
         return judged
     tensors = sum(count)
-    kept = tuple(held if position < tensors else 0 for position, held in enumerate(count))
-    slots = Slots(tuple(range(len(count))), kept)
+    places = _places(judged.node, len(count))
+    kept = tuple(held if place < tensors else 0 for place, held in zip(places, count, strict=True))
+    slots = Slots(places, kept)
     return replace(judged, call=replace(judged.call, slots=slots))
 
 
@@ -76,8 +79,10 @@ def check_positions(analysis: Analysis) -> None:
 def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
     node = judged.node
     tensors = len(judged.call.call.tensors)
-    for position, source in enumerate(analysis.network.inputs[node]):
-        if position < tensors or _shape(node, position) is None:
+    sources = analysis.network.inputs[node]
+    places = _places(node, len(sources))
+    for position, source in enumerate(sources):
+        if places[position] < tensors or _shape(node, position) is None:
             continue
         where = f"operand {position} of an operator with {tensors} layouts, one a tensor"
         parameter = behind(analysis, source)
@@ -110,6 +115,18 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
             "refuse, or compute something else from"
         )
         analysis.note(message, judged.node)
+
+
+def _places(node: Node, count: int) -> tuple[int, ...]:
+    """Where each operand's layout is looked up; what was left out (None) takes no place."""
+    found: list[int] = []
+    place = 0
+    for position in range(count):
+        abstract = node.input_types[position] if position < len(node.input_types) else None
+        found.append(place)
+        type = abstract.type if abstract is not None else None
+        place += not (isinstance(type, ScalarType) and type.name == "None")
+    return tuple(found)
 
 
 def _shape(node: Node, position: int) -> tuple[int, ...] | None:

@@ -109,3 +109,15 @@ def test_a_layout_of_a_tensor_of_another_rank_is_no_reason_to_fall() -> None:
 }
 """)  # noqa: E501  (lines as MindSpore prints them)
     assert report.accepted is not True
+
+
+def test_an_operand_that_was_left_out_takes_no_place() -> None:
+    report = report_of("""\
+  %2(y) = PrimFunc_NoSuchOperator(%1, None, %para2_w)
+      : (<Tensor[Float32], (8, 16, 64)>, <None, NoShape>, <Ref[Tensor[Float32]], (64), ref_key=w, is_parameter>) -> (<Tensor[Float32], (8, 16, 64)>)
+  Return(%2)
+      : (<Tensor[Float32], (8, 16, 64)>)
+}
+""")  # noqa: E501  (lines as MindSpore prints them)
+    assert report.accepted
+    assert report.parameters[0].slice == (64,)
