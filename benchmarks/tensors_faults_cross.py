@@ -7,8 +7,8 @@
 PyTorch calls its functions as a whole; the MindSpore network computes most of them in parts, as
 ported code does.  ``llama-eps`` and ``conv-eps`` are other networks with a fault, see
 tensors_faults_cross_networks.py.  Weights and data come from NumPy and are the same.  Needs
-mindstudio-probe
-(26.2.0) and torch, or MindSpore (2.7.0); the expected culprits stand in tensors_faults.py.
+mindstudio-probe (26.2.0) and torch, or MindSpore (2.7.0); the expected culprits stand in
+tensors_faults.py.
 """
 
 from __future__ import annotations
