@@ -23,16 +23,16 @@ from irtool.planning.plan_ways import Choice, Overhead, Ways, choice_of
 
 CLOSE = 1e-3
 """Part of the bound that is close: nothing more is searched then."""
-_CLOSE_ENOUGH = 4e-3
+_CLOSE_ENOUGH = 8e-3
 """The same where ranges have to be looked at."""
 _BETTER = 2e-4
 """Part of the seconds by which what is searched has to be better."""
 _STEP = 5e-3
 """Part of the bound by which what is searched may be above it at first."""
-_TRIES = 40
+_TRIES = 200
 """Searches after which no more ranges of the largest layer are looked at."""
 _WORK = 12_000_000
-"""Labels of all these searches after which nothing more is searched."""
+"""Labels, or what is about as much work, after which nothing more is searched."""
 _STEPS = 6
 """How often prices of what single layers make anew are changed in a range."""
 

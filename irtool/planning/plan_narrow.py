@@ -33,6 +33,8 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Prices of a byte that are tried, over the one that is good for everything."""
 _FAR = 0.1
 """Part of the seconds by which a bound may be below them, so that a search is worth while."""
+_WORK_OF_A_CHOICE = 100
+"""Labels that are about as much work as a choice that is looked at."""
 _ROUNDS = 100
 """How often prices that turn out to be used are asked for."""
 _MOST_SHARED = 200_000
@@ -93,7 +95,7 @@ class Narrow:
         price: of a byte.
         keep: by variable, the choices that are left.
         around: by variable, what each choice and all others take at least.
-        work: labels that were made.
+        work: labels that were made, or what is about as much work.
     """
 
     search: Search
@@ -182,6 +184,7 @@ class Narrow:
             counts = [len(each) for each in self.keep]
             if not all(counts):
                 return Narrowed(None, within.enough)
+            self.work += _WORK_OF_A_CHOICE * sum(counts)
             numbers = self._numbers(within)
             price, tree, value = self._best_tree(within, numbers, tables)
             lowest = max(lowest, min(value, within.enough))
