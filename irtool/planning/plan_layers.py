@@ -73,17 +73,19 @@ class Closing:
     _narrow: Narrow = field(init=False)
     _tries: int = 0
 
-    def run(self, price: float) -> None:
+    def run(self, price: float, *, with_ranges: bool = True) -> None:
         """Make choice and bound better until they are close.
 
         Args:
             price: of a byte, at which the bound is about the highest.
+            with_ranges: whether to look at ranges of the largest layer.
         """
         self._narrow = Narrow(self.search, self.ways, self.overhead, price)
         try:
             self._narrow.start(Within(self.limit, self.best.seconds))
             self._all()
-            if self.overhead is not None and self.best.seconds > self.bound * (1 + _CLOSE_ENOUGH):
+            far = self.best.seconds > self.bound * (1 + _CLOSE_ENOUGH)
+            if self.overhead is not None and far and with_ranges:
                 self._narrow.restrict(Within(self.limit, self._enough(inf)))
                 self._inward()
                 self._ranges(self._most())

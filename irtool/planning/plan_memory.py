@@ -11,6 +11,7 @@ is closed by mixing the two: the layers of one up to some operator, those of the
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -22,11 +23,16 @@ from irtool.planning.exact import Floats, solve
 from irtool.planning.plan_layers import Closing, exact
 from irtool.planning.plan_mix import Mix
 from irtool.planning.plan_pack import packed, smallest
+from irtool.planning.plan_proof import proved
 from irtool.planning.plan_search import Found, Search
 from irtool.planning.plan_ways import Choice, Overhead, Ways, choice_of, plain_ways
 
 _PRICES = 40
 """Prices that are tried at most."""
+_PARTS = 12
+"""Parts of the choices that are searched apart where bound and choice are not close."""
+_CLOSE = 8e-3
+"""Part of the bound that is close."""
 
 
 class Conflict(CannotPlan):
@@ -96,7 +102,7 @@ class Limited:
         first = self.at(0.0)
         bound = first.bound + self.model.constant
         if limit is None or self.all_bytes(first) <= limit:
-            return _bounded(first, bound)
+            return proved(self.search, self.ways, first, bound)
         fits = self._fits_at_all(first, limit)
         bound, best = self._fitting(first, fits, limit, bound)
         return _bounded(best, min(bound, best.seconds))
@@ -153,17 +159,82 @@ class Limited:
     ) -> tuple[float, Choice]:
         """A bound, and the best choice that fits with all that operators do not hold alone."""
         small = min((each for each in self.seen if each.held <= limit), key=_held, default=fits)
-        found, reached, price = self._within(first, small, limit)
-        fitting = [fits, *self._packed(found, limit)]
-        if self.all_bytes(found) <= limit:
-            fitting.append(found)
-        best = min((self._exact(each) for each in fitting), key=_seconds)
-        closing = Closing(
-            self.search, self.ways, self.overhead, limit, best, max(bound, reached)
-        )  # fmt: skip
+        found, reached, price, ends = self._within(first, small, limit)
+        best = min((self._exact(each) for each in (fits, *self._fits(found, limit))), key=_seconds)
+        closing = Closing(self.search, self.ways, self.overhead, limit, best, max(bound, reached))
         if not closing.is_close:
             closing.run(price)
-        return closing.bound, closing.best
+        if closing.best.seconds <= closing.bound * (1 + _CLOSE) or ends[0] is ends[1]:
+            return closing.bound, closing.best
+        return self._parted(ends, limit, closing.best, closing.bound)
+
+    def _parted(
+        self, ends: tuple[Choice, Choice], limit: int, best: Choice, bound: float
+    ) -> tuple[float, Choice]:
+        """Branch and bound: what differs most in bytes between two choices that tie is divided.
+
+        Either few bytes there, or many: each part has a price of its own.
+        """
+        number, closed = 0, inf
+        queue: list[tuple[float, int, Limited, tuple[Choice, Choice]]] = [(bound, 0, self, ends)]
+        while queue and number < _PARTS and best.seconds > min(closed, queue[0][0]) * (1 + _CLOSE):
+            above, _, whole, ends = heapq.heappop(queue)
+            for part in whole._halves(ends):
+                number += 1
+                reached, best, ties = part._part(limit, best)
+                reached = max(above, reached)
+                if ties is None or ties[0] is ties[1] or reached >= best.seconds:
+                    closed = min(closed, reached)
+                else:
+                    heapq.heappush(queue, (reached, number, part, ties))
+        open_ = queue[0][0] if queue else inf
+        return max(bound, min(closed, open_, best.seconds)), best
+
+    def _part(self, limit: int, best: Choice) -> tuple[float, Choice, tuple[Choice, Choice] | None]:
+        """The bound of a part, the best choice known then, and the two that tie in the part."""
+        try:
+            first, small = self.at(0.0), self._smallest()
+        except CannotPlan:
+            return inf, best, None
+        reached = first.bound + self.model.constant
+        if small.held > limit or small.seconds == inf:
+            return inf, best, None
+        if reached >= best.seconds:
+            return reached, best, None
+        ends, found, price = (first, first), first, 0.0
+        if first.held > limit:
+            found, reached, price, ends = self._within(first, small, limit)
+        for each in self._fits(found, limit):
+            best = min(best, self._exact(each), key=_seconds)
+        closing = Closing(self.search, self.ways, self.overhead, limit, best, reached)
+        if price and best.seconds > reached * (1 + _CLOSE):
+            closing.run(price, with_ranges=False)
+        return closing.bound, closing.best, ends
+
+    def _halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
+        """The same search with few bytes for one operator, and with many."""
+
+        def bytes_of(each: Choice, at: int) -> float:
+            return float(self.ways[at].held[each.ways[at]][each.choices[at]])
+
+        first, then = ends
+        places = range(len(self.ways))
+        at = max(places, key=lambda at: abs(bytes_of(first, at) - bytes_of(then, at)))
+        edge = (bytes_of(first, at) + bytes_of(then, at)) / 2
+        own = self.ways[at]
+        for few in (True, False):
+            seconds = tuple(
+                np.where((held <= edge) == few, each, inf)
+                for each, held in zip(own.seconds, own.held, strict=True)
+            )
+            ways = [Ways(seconds, own.held) if at == each else self.ways[each] for each in places]
+            yield Limited(self.search, ways, self.overhead)
+
+    def _fits(self, found: Choice, limit: int) -> Iterator[Choice]:
+        """What fits of a choice, and of those that were the best at some price."""
+        if self.all_bytes(found) <= limit:
+            yield found
+        yield from self._packed(found, limit)
 
     def _exact(self, choice: Choice) -> Choice:
         return exact(self.search, self.ways, choice)
@@ -205,8 +276,10 @@ class Limited:
         )
         return self.choice(choices, picked)
 
-    def _within(self, over: Choice, under: Choice, room: float) -> tuple[Choice, float, float]:
-        """A choice of at most so many bytes, a bound, and the price of a byte that it is from.
+    def _within(
+        self, over: Choice, under: Choice, room: float
+    ) -> tuple[Choice, float, float, tuple[Choice, Choice]]:
+        """A choice of at most so many bytes, a bound, its price of a byte, and two that tie there.
 
         Args:
             over: the fastest choice, too large.
@@ -243,7 +316,7 @@ class Limited:
                     best = mixed
         if best.seconds > bound * (1 + 1e-6):
             best = mix.polished(best, room)
-        return best, bound, best_price
+        return best, bound, best_price, (over, under)
 
 
 def search(model: Model, limit: int | None) -> Found:
