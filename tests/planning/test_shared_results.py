@@ -15,8 +15,10 @@ from irtool.planning.annotate import with_strategies
 from irtool.planning.cost_report import step_cost
 from irtool.planning.cost_tables import model_of
 from irtool.planning.plan import plan
+from irtool.planning.plan_proof import proved
 from irtool.planning.plan_search import Search
 from irtool.planning.plan_structure import structure_of
+from irtool.planning.plan_ways import choice_of, plain_ways
 from irtool.planning.problem import Problem, planned_context, problem_of
 from irtool.planning.shared_results import lowered
 from irtool.sharding.check import check
@@ -117,6 +119,22 @@ def test_what_is_cheap_only_if_many_choose_alike_is_found() -> None:
     made = plan(dump, under, MACHINE, pinned=fixed)
     assert made.after.seconds == pytest.approx(cheapest_of_all(problem), rel=1e-9)
     assert made.gap == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("users", [["ReLU", "Exp"], ["ReLU", "Exp", "Sqrt"]])
+def test_the_optimum_is_proved_from_any_choice_and_without_a_bound(users: list[str]) -> None:
+    dump, under = network(users), context()
+    problem = problem_of(dump, under, planned_context(under, 2))
+    rows = pinned(problem)
+    fixed = {node: (rows[node.id], None) for node in problem.structure.calls if node.id in rows}
+    search = Search(model_of(problem.structure, MACHINE, {}, fixed))
+    ways = plain_ways(search.model)
+    poor = [len(each) - 1 for each in search.model.candidates]
+    first = choice_of(search.model, ways, poor, [0] * len(poor))
+    found = proved(search, ways, first, 0.0)
+    assert found.seconds < first.seconds
+    assert found.seconds == pytest.approx(cheapest_of_all(problem), rel=1e-9)
+    assert found.bound == pytest.approx(found.seconds, rel=1e-9)
 
 
 def test_users_of_one_kind_need_no_lower_prices() -> None:
