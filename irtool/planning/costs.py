@@ -63,6 +63,8 @@ ASSUMPTIONS = (
     "nothing is hidden behind anything else: times add up",
     f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
     "every result that has a gradient is kept until the backward pass, none is recomputed",
+    "memory is weights, gradients, optimizer states and kept results: batches, temporaries and "
+    "buffers of collectives come on top",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
     f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} us at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",

@@ -76,9 +76,17 @@ def plan_document(view: PlanView) -> Document:
     if plan.border is not None:
         document.add(border_table(plan.border), Note(border_text(plan.border)))
     document.add(*(Note(f"note: {text}") for text in plan.notes))
-    assumptions = ASSUMPTIONS if view.staged is None else stage_assumptions()
-    document.add(*(Note(f"assumed: {text}") for text in assumptions))
+    document.add(*(Note(f"assumed: {text}") for text in assumed(view)))
     return document
+
+
+def assumed(view: PlanView) -> list[str]:
+    """What the model takes for granted."""
+    found = list(ASSUMPTIONS) if view.staged is None else stage_assumptions()
+    decisions = view.plan.decisions
+    if decisions is None or not decisions.recomputed:
+        return found
+    return [text.replace("none is recomputed", "but for what is recomputed") for text in found]
 
 
 def view_text(view: PlanView) -> str:
@@ -320,5 +328,5 @@ def plan_object(view: PlanView) -> dict[str, object]:
         "border": border_object(plan.border) if plan.border is not None else None,
         "decisions": decisions_object(plan.decisions) if plan.decisions is not None else None,
         "notes": list(plan.notes),
-        "assumptions": list(ASSUMPTIONS if view.staged is None else stage_assumptions()),
+        "assumptions": assumed(view),
     }
