@@ -34,11 +34,11 @@ from plan_limits import limits
 
 import irtool
 from irtool.cluster.machine import Machine
-from irtool.planning.candidates import Candidate
-from irtool.planning.cost_tables import CannotPlan, Model, model_of
-from irtool.planning.plan import plan
-from irtool.planning.plan_search import Search
-from irtool.planning.problem import planned_context, problem_of
+from irtool.planning.plans.plan import plan
+from irtool.planning.search.candidates import Candidate
+from irtool.planning.search.problem import planned_context, problem_of
+from irtool.planning.search.search import Search
+from irtool.planning.search.tables import CannotPlan, Model, model_of
 
 
 def quality(folders: Sequence[Path], machine: Machine, with_grid: bool) -> None:

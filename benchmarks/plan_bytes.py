@@ -20,9 +20,9 @@ import irtool
 from irtool.cluster.machine import Machine, built_in, default_machine, machine_from
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
-from irtool.planning.cost_report import step_cost
-from irtool.planning.costs import received_bytes
-from irtool.planning.plan_structure import structure_of
+from irtool.planning.cost.costs import received_bytes
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.cost_report import step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -28,9 +28,9 @@ from pathlib import Path
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.planning.cost_report import StepCost, step_cost
-from irtool.planning.plan import CannotPlan, Plan, plan
-from irtool.planning.plan_structure import structure_of
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.plan import CannotPlan, Plan, plan
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -16,8 +16,8 @@ from plan_bytes import context_for
 import irtool
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
-from irtool.planning.cost_tables import CannotPlan
-from irtool.planning.plan import Plan, plan
+from irtool.planning.plans.plan import Plan, plan
+from irtool.planning.search.tables import CannotPlan
 
 DECIDED = ((False, False), (True, False), (False, True), (True, True))
 """Whether optimizer parallel and recomputation are decided."""

@@ -21,10 +21,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
 import irtool
-from irtool.planning.cost_tables import Model, model_of
-from irtool.planning.link_tables import PricedLink, result_of
-from irtool.planning.plan_search import Search
-from irtool.planning.problem import planned_context, problem_of
+from irtool.planning.search.link_tables import PricedLink, result_of
+from irtool.planning.search.problem import planned_context, problem_of
+from irtool.planning.search.search import Search
+from irtool.planning.search.tables import Model, model_of
 
 
 class Program:

@@ -24,8 +24,8 @@ from types import SimpleNamespace
 
 import irtool
 from irtool.cluster.machine import default_machine
-from irtool.planning.plan import Plan, plan
-from irtool.planning.shard_lines import ShardedFunction, function_lines, sharded_function
+from irtool.planning.files.shard_lines import ShardedFunction, function_lines, sharded_function
+from irtool.planning.plans.plan import Plan, plan
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.query import query

@@ -39,8 +39,8 @@ import irtool
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.planning.costs import received_bytes
-from irtool.planning.stages import StagedPlan, staged_plan
+from irtool.planning.cost.costs import received_bytes
+from irtool.planning.stages.stages import StagedPlan, staged_plan
 
 WRAPPER = """
 import importlib.util, os, sys

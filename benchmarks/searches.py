@@ -28,9 +28,9 @@ from pathlib import Path
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.planning.agreement import Agreement, agreement
-from irtool.planning.imitation import SEARCHES, Settings, choose, imitate
-from irtool.planning.plan import CannotPlan, plain_dump, plan
+from irtool.planning.plans.agreement import Agreement, agreement
+from irtool.planning.plans.imitation import SEARCHES, Settings, choose, imitate
+from irtool.planning.plans.plan import CannotPlan, plain_dump, plan
 from irtool.sharding.network.context import ParallelContext
 
 ALGORITHMS = {"rec": "recursive", "sp": "propagation"}

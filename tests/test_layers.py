@@ -21,6 +21,11 @@ LAYERS = [
 ]
 """From the top; a module imports from its own package and from those below its layer."""
 
+PLANNING = [
+    "recovery", "stages", "files", "plans", "limits", "propagation", "recursive", "search", "cost",
+]  # fmt: skip
+"""The packages of ``planning``, likewise from the top."""
+
 OUTSIDE = {"__init__", "__main__"}
 """The doors of the package: they may import from everywhere."""
 
@@ -73,6 +78,20 @@ def test_imports_run_one_way_only() -> None:
         if layer_of(path) not in OUTSIDE
         for offence in offences(path.read_text(encoding="utf-8"), layer_of(path))
     ]
+    assert found == []
+
+
+def test_imports_of_planning_run_one_way_only() -> None:
+    found: list[str] = []
+    for path in (PACKAGE / "planning").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "planning").parts[0]
+        if own == "__init__.py":
+            continue
+        above = set(PLANNING[: PLANNING.index(own)])
+        for line, name in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = name.split(".")
+            if parts[:2] == ["irtool", "planning"] and len(parts) > 2 and parts[2] in above:
+                found.append(f"{path.name}:{line}: {own} imports {name}")
     assert found == []
 
 

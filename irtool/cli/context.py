@@ -360,7 +360,7 @@ def _bad_value(message: str, merged: Mapping[str, object], origins: Mapping[str,
 
 def _near_counts(merged: Mapping[str, object]) -> str:
     """The legal numbers of devices around one that is none."""
-    from irtool.planning.device_counts import near_counts
+    from irtool.planning.search.device_counts import near_counts
 
     count, stages = (str(merged.get(key, 1)) for key in ("device_num", "pipeline_stages"))
     if not count.isdecimal() or not stages.isdecimal():

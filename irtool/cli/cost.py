@@ -60,8 +60,8 @@ def _cost(
 
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
-    from irtool.planning.cost_report import step_cost
-    from irtool.planning.plan_structure import structure_of
+    from irtool.planning.cost.structure import structure_of
+    from irtool.planning.plans.cost_report import step_cost
     from irtool.render.cost import CostView, cost_document, cost_object
 
     if limit is not None and format is not Format.table:
@@ -112,8 +112,8 @@ def _slowest(
     ``read``: what was read first, for a folder with one stage.
     """
     from irtool.cli.recover_inputs import begins_of
-    from irtool.planning.cost_report import step_cost
-    from irtool.planning.plan_structure import structure_of
+    from irtool.planning.cost.structure import structure_of
+    from irtool.planning.plans.cost_report import step_cost
     from irtool.render.cost import CostView
 
     made: list[tuple[float, int, CostView, Dump]] = []

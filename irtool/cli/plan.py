@@ -163,8 +163,8 @@ def _plan(
     complete plan, or could not be read whole; 2 there is no plan. With --format ir, strategy, shard
     and msjob 1 says only that it could not be read whole.
     """
-    from irtool.planning.elastic import HORIZON
-    from irtool.planning.plan import CannotPlan
+    from irtool.planning.plans.plan import CannotPlan
+    from irtool.planning.recovery.elastic import HORIZON
     from irtool.render.plan import PlanView, plan_document, plan_object
 
     configuration = read_configuration(config)

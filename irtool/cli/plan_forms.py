@@ -14,8 +14,8 @@ from irtool.ir.node import Node
 from irtool.syntax.printer import dumps
 
 if TYPE_CHECKING:
-    from irtool.planning.plan import Plan
-    from irtool.planning.stages import StagedPlan
+    from irtool.planning.plans.plan import Plan
+    from irtool.planning.stages.stages import StagedPlan
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -64,11 +64,11 @@ def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
     if format == "msjob":
         devices = asked.staged.devices if asked.staged is not None else found.context.devices
         return [_job(found, asked.job, devices)]
-    from irtool.planning.strategy_files import NotExpressible, operator_file, parameter_file
+    from irtool.planning.files.strategy_files import NotExpressible, operator_file, parameter_file
 
     try:
         if asked.keys == "operators" and asked.staged is not None and len(asked.staged.stages) > 1:
-            from irtool.planning.stage_files import staged_operator_file
+            from irtool.planning.stages.files import staged_operator_file
 
             file = staged_operator_file(asked.staged, json_file(asked.names))
             return [json.dumps(file, sort_keys=True) + "\n"]
@@ -107,7 +107,7 @@ def _as_read(found: Plan, read: Dump | None) -> Dump:
     Raises:
         Failure: of unknown sizes MindSpore takes less.
     """
-    from irtool.planning.annotate import with_strategies
+    from irtool.planning.plans.annotate import with_strategies
     from irtool.sharding.check import check
 
     if read is None or not any(size < 0 for node in read.nodes() for size in _sizes(node)):
@@ -130,7 +130,7 @@ def _sizes(node: Node) -> tuple[int, ...]:
 
 
 def _lines(found: Plan, asked: Asked) -> list[str]:
-    from irtool.planning.shard_lines import (
+    from irtool.planning.files.shard_lines import (
         decision_lines,
         function_lines,
         shard_lines,
@@ -150,7 +150,7 @@ def _lines(found: Plan, asked: Asked) -> list[str]:
 
 
 def _job(found: Plan, job: JobOptions, devices: int) -> str:
-    from irtool.planning.servers import serves_parameters
+    from irtool.planning.recovery.servers import serves_parameters
     from irtool.render.msjob import Job, job_text
 
     if not _NAME.fullmatch(job.name):

@@ -14,9 +14,9 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.operator import Strategy
 
 if TYPE_CHECKING:
-    from irtool.planning.elastic import ElasticPlan
-    from irtool.planning.plan import Plan
-    from irtool.planning.stages import StagedPlan
+    from irtool.planning.plans.plan import Plan
+    from irtool.planning.recovery.elastic import ElasticPlan
+    from irtool.planning.stages.stages import StagedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def made(asked: Request) -> tuple[Plan, ElasticPlan | None, StagedPlan | None]:
 
 
 def _searched(asked: Request) -> Plan:
-    from irtool.planning.plan import plan
+    from irtool.planning.plans.plan import plan
 
     return plan(
         asked.dump,
@@ -97,7 +97,7 @@ def _searched(asked: Request) -> Plan:
 
 
 def _for_other_devices(asked: Request) -> ElasticPlan:
-    from irtool.planning.elastic import replan
+    from irtool.planning.recovery.elastic import replan
 
     return replan(
         asked.dump,
@@ -112,7 +112,7 @@ def _for_other_devices(asked: Request) -> ElasticPlan:
 
 
 def _in_stages(asked: Request) -> StagedPlan:
-    from irtool.planning.stages import staged_plan
+    from irtool.planning.stages.stages import staged_plan
 
     return staged_plan(
         asked.dump,
@@ -128,7 +128,7 @@ def _in_stages(asked: Request) -> StagedPlan:
 
 
 def _imitated(asked: Request) -> Plan:
-    from irtool.planning.imitation import Settings, imitate
+    from irtool.planning.plans.imitation import Settings, imitate
 
     return imitate(
         asked.dump,

@@ -19,15 +19,15 @@ from irtool.cli.output import Output
 from irtool.cli.recover_inputs import begins_of, read_run
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
-from irtool.planning.recovery_time import Assumptions
+from irtool.planning.recovery.times import Assumptions
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.syntax.printer import dumps
 from irtool.syntax.run_classes import Fingerprints
 
 if TYPE_CHECKING:
-    from irtool.planning.holdings import StageDumps
-    from irtool.planning.recovery import Recovery
+    from irtool.planning.cost.holdings import StageDumps
+    from irtool.planning.recovery.recover import Recovery
     from irtool.render.recovery_view import RecoveryView
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -102,10 +102,10 @@ def _recover(
     on.
     """
     from irtool.cli.plan_asked import horizon_of, ranks_of
-    from irtool.planning.elastic import HORIZON
-    from irtool.planning.holdings_seen import seen_holdings
-    from irtool.planning.recovery import CannotRecover, Request, recover
-    from irtool.planning.recovery_groups import group_table
+    from irtool.planning.recovery.elastic import HORIZON
+    from irtool.planning.recovery.groups import group_table
+    from irtool.planning.recovery.holdings_seen import seen_holdings
+    from irtool.planning.recovery.recover import CannotRecover, Request, recover
     from irtool.render.recovery_view import RecoveryView
 
     assumptions = _assumptions(assume or (), data_bytes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irtool.ir.node import Node
-from irtool.planning.cost_axes import axis_costs
-from irtool.planning.cost_report import CostItem, StepCost, without_strategy
-from irtool.planning.costs import ASSUMPTIONS
+from irtool.planning.cost.costs import ASSUMPTIONS
+from irtool.planning.plans.cost_axes import axis_costs
+from irtool.planning.plans.cost_report import CostItem, StepCost, without_strategy
 from irtool.render.tables import (
     Document,
     Facts,

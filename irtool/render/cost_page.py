@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.planning.cost_report import StepCost
-from irtool.planning.costs import CAUSES
+from irtool.planning.cost.costs import CAUSES
+from irtool.planning.plans.cost_report import StepCost
 from irtool.render.cost import CostView, answer_text, cost_document
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections, with_node_links

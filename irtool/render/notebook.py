@@ -53,11 +53,11 @@ DOCUMENTS: dict[str, str] = {
     "irtool.compare.losses.comparison.LossComparison": "irtool.render.losses:losses_document",
     "irtool.compare.runs.RunComparison": "irtool.render.notebook_reports:runs",
     "irtool.ir.finding.Findings": "irtool.render.notebook_reports:findings",
-    "irtool.planning.cost_report.StepCost": "irtool.render.notebook_reports:cost",
-    "irtool.planning.elastic.ElasticPlan": "irtool.render.notebook_reports:elastic",
-    "irtool.planning.plan.Plan": "irtool.render.notebook_reports:plan",
-    "irtool.planning.recovery.Recovery": "irtool.render.notebook_reports:recovery",
-    "irtool.planning.stage_results.StagedPlan": "irtool.render.notebook_reports:staged",
+    "irtool.planning.plans.cost_report.StepCost": "irtool.render.notebook_reports:cost",
+    "irtool.planning.recovery.elastic.ElasticPlan": "irtool.render.notebook_reports:elastic",
+    "irtool.planning.plans.plan.Plan": "irtool.render.notebook_reports:plan",
+    "irtool.planning.recovery.recover.Recovery": "irtool.render.notebook_reports:recovery",
+    "irtool.planning.stages.results.StagedPlan": "irtool.render.notebook_reports:staged",
     "irtool.sharding.network.report.Report": "irtool.render.notebook_reports:check",
 }
 """By type, the function that makes its document: imported when the first such result is shown."""

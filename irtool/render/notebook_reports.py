@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs import RunComparison
     from irtool.ir.finding import Findings
-    from irtool.planning.cost_report import StepCost
-    from irtool.planning.elastic import ElasticPlan
-    from irtool.planning.plan import Plan
-    from irtool.planning.recovery import Recovery
-    from irtool.planning.stages import StagedPlan
+    from irtool.planning.plans.cost_report import StepCost
+    from irtool.planning.plans.plan import Plan
+    from irtool.planning.recovery.elastic import ElasticPlan
+    from irtool.planning.recovery.recover import Recovery
+    from irtool.planning.stages.stages import StagedPlan
     from irtool.sharding.network.report import Report
 
 
@@ -151,7 +151,7 @@ def cost(result: StepCost) -> Document:
 
 def recovery(result: Recovery) -> Document:
     """What changes and moves when devices or layers came or went."""
-    from irtool.planning.recovery_time import Assumptions
+    from irtool.planning.recovery.times import Assumptions
     from irtool.render.recovery import recovery_document
     from irtool.render.recovery_view import RecoveryView
 

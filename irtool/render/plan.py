@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.planning.costs import ASSUMPTIONS, CAUSES
-from irtool.planning.elastic import ElasticPlan
-from irtool.planning.plan import Plan, PlannedOperator
-from irtool.planning.stages import StagedPlan
+from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES
+from irtool.planning.plans.plan import Plan, PlannedOperator
+from irtool.planning.recovery.elastic import ElasticPlan
+from irtool.planning.stages.stages import StagedPlan
 from irtool.render.cost import (
     communication_object,
     memory_object,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import isinf
 
-from irtool.planning.border import Border, Share
-from irtool.planning.decisions import Decisions
-from irtool.planning.elastic import ElasticPlan
-from irtool.planning.elastic_target import Point
-from irtool.planning.elastic_way import COMPILE_SECONDS
-from irtool.planning.onto import Onto
+from irtool.planning.plans.border import Border, Share
+from irtool.planning.plans.decisions import Decisions
+from irtool.planning.plans.onto import Onto
+from irtool.planning.recovery.elastic import ElasticPlan
+from irtool.planning.recovery.elastic_target import Point
+from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
 from irtool.render.cost import place_text, seconds_text
 from irtool.render.tables import Table, number_column, text_column
 from irtool.render.text import bytes_text, plural, ranks_text

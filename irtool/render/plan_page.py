@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irtool.planning.costs import CAUSES
-from irtool.planning.plan import Plan
+from irtool.planning.cost.costs import CAUSES
+from irtool.planning.plans.plan import Plan
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections, with_node_links
 from irtool.render.page.graph_data import graph_data

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.planning.costs import ASSUMPTIONS
-from irtool.planning.shard_lines import cell_path
-from irtool.planning.stage_files import staged_cells, unsaid_scopes
-from irtool.planning.stages import StagedPlan
+from irtool.planning.cost.costs import ASSUMPTIONS
+from irtool.planning.files.shard_lines import cell_path
+from irtool.planning.stages.files import staged_cells, unsaid_scopes
+from irtool.planning.stages.stages import StagedPlan
 from irtool.render.cost import seconds_text
 from irtool.render.tables import Table, number_column, text_column
 from irtool.render.text import bytes_text, plural

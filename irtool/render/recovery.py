@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.planning.growth import Growth
-from irtool.planning.recovery import Recovery
+from irtool.planning.recovery.growth import Growth
+from irtool.planning.recovery.recover import Recovery
 from irtool.render.recovery_tables import (
     changes_table,
     group_changes_table,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irtool.planning.growth import Growth
-from irtool.planning.recovery import Recovery, Way
-from irtool.planning.recovery_groups import GroupChanges, GroupUse
-from irtool.planning.recovery_time import Assumptions, RecoveryTime
-from irtool.planning.reshard import Resharding
-from irtool.planning.survival import WeakPoint
+from irtool.planning.recovery.groups import GroupChanges, GroupUse
+from irtool.planning.recovery.growth import Growth
+from irtool.planning.recovery.recover import Recovery, Way
+from irtool.planning.recovery.reshard import Resharding
+from irtool.planning.recovery.survival import WeakPoint
+from irtool.planning.recovery.times import Assumptions, RecoveryTime
 from irtool.render.recovery_view import RecoveryView, assumptions_text
 
 _MOVES: tuple[str, ...] = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from irtool.planning.recovery import Recovery
-from irtool.planning.reshard import Move, Resharding
+from irtool.planning.recovery.recover import Recovery
+from irtool.planning.recovery.reshard import Move, Resharding
 from irtool.render.page.charts import bars, cells
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, PictureSection, Section

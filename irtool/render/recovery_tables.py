@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irtool.planning.growth import Growth
-from irtool.planning.recovery import Way
-from irtool.planning.recovery_groups import GroupChanges
-from irtool.planning.recovery_time import RecoveryTime
-from irtool.planning.replan import Replan
-from irtool.planning.reshard import Resharding
-from irtool.planning.survival import SurvivingSlice, WeakPoint
+from irtool.planning.recovery.groups import GroupChanges
+from irtool.planning.recovery.growth import Growth
+from irtool.planning.recovery.recover import Way
+from irtool.planning.recovery.replan import Replan
+from irtool.planning.recovery.reshard import Resharding
+from irtool.planning.recovery.survival import SurvivingSlice, WeakPoint
+from irtool.planning.recovery.times import RecoveryTime
 from irtool.render.comm_pieces import seconds_text
 from irtool.render.recovery_view import RecoveryView
 from irtool.render.tables import Cell, Table, number_column, text_column

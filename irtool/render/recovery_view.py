@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.cluster.machine import Machine
-from irtool.planning.recovery import Recovery
-from irtool.planning.recovery_time import Assumptions
+from irtool.planning.recovery.recover import Recovery
+from irtool.planning.recovery.times import Assumptions
 from irtool.render.text import bytes_text, plural
 
 

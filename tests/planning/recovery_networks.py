@@ -8,8 +8,8 @@ from typing import cast
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.planning.annotate import with_strategies
-from irtool.planning.holdings import Holdings, holdings
+from irtool.planning.cost.holdings import Holdings, holdings
+from irtool.planning.plans.annotate import with_strategies
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.operator import Strategy

@@ -24,7 +24,7 @@ from irtool.compare.losses.read import read_loss
 from irtool.ir.display import Shown, view_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
-from irtool.planning.recovery import Request, recover
+from irtool.planning.recovery.recover import Request, recover
 from irtool.render import notebook
 from irtool.render.notebook import DOCUMENTS, document_html
 from irtool.render.tables import Column, Document, Facts, Heading, Note, Table, number_column
@@ -110,7 +110,7 @@ def test_fusion_shows_buckets_and_better_ones(samples: Path) -> None:
 
 def test_a_pipeline_that_was_planned_shows_its_stages(samples: Path) -> None:
     pytest.importorskip("numpy")
-    from irtool.planning.stages import staged_plan
+    from irtool.planning.stages.stages import staged_plan
 
     begin = irtool.load(samples / "gpt" / "step_parallel_begin_0018.ir")
     context = ParallelContext(devices=8, mode="semi_auto_parallel")
@@ -132,9 +132,9 @@ def test_a_recovery_shows_what_is_lost(samples: Path) -> None:
 
 def test_costs_and_plans_show_where_a_step_goes(samples: Path) -> None:
     pytest.importorskip("numpy")
-    from irtool.planning.cost_report import step_cost
-    from irtool.planning.plan import plan
-    from irtool.planning.plan_structure import structure_of
+    from irtool.planning.cost.structure import structure_of
+    from irtool.planning.plans.cost_report import step_cost
+    from irtool.planning.plans.plan import plan
 
     begin = irtool.load(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
     context = ParallelContext(devices=8, mode="semi_auto_parallel")

@@ -8,10 +8,10 @@ from itertools import product
 from math import prod
 from typing import cast
 
-from irtool.planning.candidates import candidates_of
-from irtool.planning.costs import item_bytes
+from irtool.planning.cost.costs import item_bytes
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import practical
+from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.layout import WHOLE, Shape, TensorLayout, identity_map

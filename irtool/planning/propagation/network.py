@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
-from irtool.planning.costs import item_bytes
+from irtool.planning.cost.costs import item_bytes
 from irtool.planning.recursive.inserted import Dataset, inserted_datasets, is_weight
 from irtool.planning.recursive.operators import HANDED_ON, is_listed
 from irtool.sharding.network.analysis import Analysis, item_of

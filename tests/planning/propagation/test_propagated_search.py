@@ -9,8 +9,8 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.planning.agreement import Agreement, agreement
-from irtool.planning.plan import plain_dump
+from irtool.planning.plans.agreement import Agreement, agreement
+from irtool.planning.plans.plan import plain_dump
 from irtool.planning.propagation.search import search
 from irtool.planning.recursive.cut_costs import NotSearchable
 from irtool.planning.recursive.search import Choice

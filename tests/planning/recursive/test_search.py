@@ -14,7 +14,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.items import Item
 from irtool.ir.node import Node
-from irtool.planning.agreement import Agreement, agreement
+from irtool.planning.plans.agreement import Agreement, agreement
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.search import Choice, search
 from irtool.sharding.network.analysis import analysis_of

@@ -1,0 +1,76 @@
+"""Seconds of a collective among devices whose numbers differ in neighbouring bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from irtool.cluster.machine import Machine
+from irtool.planning.cost.layout_bits import Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rates:
+    """Seconds of a collective among the devices that differ in neighbouring bits.
+
+    ``start`` and ``per_byte`` by lowest bit and number of bits; a byte of the whole tensor.
+    ``least_start`` and ``least_per_byte``: if it may be done in parts, one after the other.
+    """
+
+    start: Floats
+    per_byte: Floats
+    least_start: Floats
+    least_per_byte: Floats
+
+
+@lru_cache(maxsize=256)
+def _rates(machine_key: _Same, op: str, count: int) -> Rates:
+    machine = machine_key.machine
+    start = np.zeros((count + 1, count + 1))
+    per_byte = np.zeros((count + 1, count + 1))
+    for low in range(count):
+        for bits in range(1, count - low + 1):
+            ranks = range(0, 1 << (low + bits), 1 << low)
+            once = machine.seconds(op, 0, ranks)
+            start[low, bits] = once
+            per_byte[low, bits] = (machine.seconds(op, 1 << 40, ranks) - once) / (1 << 40)
+    return Rates(start, per_byte, _in_parts(start), _in_parts(per_byte))
+
+
+def _in_parts(prices: Floats) -> Floats:
+    """The least of each run's price and of the sums of its parts' prices."""
+    found = np.array(prices)
+    count = len(prices) - 1
+    for bits in range(2, count + 1):
+        for low in range(count - bits + 1):
+            for part in range(1, bits):
+                both = found[low, part] + found[low + part, bits - part]
+                found[low, bits] = min(found[low, bits], both)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A machine as a key: by identity, since machines hold mappings."""
+
+    machine: Machine
+
+    def __hash__(self) -> int:
+        return id(self.machine)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.machine is self.machine
+
+
+def rates(machine: Machine, ops: Sequence[str], count: int) -> Rates:
+    """Seconds of some collectives one after the other."""
+    found = [_rates(_Same(machine), op, count) for op in ops]
+    return Rates(
+        sum((each.start for each in found), np.zeros(())),
+        sum((each.per_byte for each in found), np.zeros(())),
+        sum((each.least_start for each in found), np.zeros(())),
+        sum((each.least_per_byte for each in found), np.zeros(())),
+    )

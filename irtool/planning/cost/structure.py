@@ -1,0 +1,353 @@
+"""What depends on what in a network, before anybody chose strategies.
+
+Which edges there are, whose layouts a Reshape takes over, which operator decides how a parameter
+lies and where its gradient is summed: all that is the parallel pass' own business, and the modules
+of :mod:`irtool.sharding.network` know it.  Here they run once on layouts that stand for themselves:
+every operator's input and output has a layout object of its own, and wherever one of these objects
+comes out again, that operator's choice is what decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.node import Node
+from irtool.planning.cost.costs import item_bytes
+from irtool.sharding.judgement import Context, Judgement
+from irtool.sharding.layout import WHOLE, TensorLayout
+from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
+from irtool.sharding.network.calls import NodeCall
+from irtool.sharding.network.care import TIES, primitive
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.data import result_layout
+from irtool.sharding.network.edges import SILENT, SKIP, Edge, EdgeFinder
+from irtool.sharding.network.graphs import Port, network_of
+from irtool.sharding.network.judged import judge_operators
+from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.reshape import judge_reshapes
+from irtool.sharding.network.states import Weight, original_of
+from irtool.sharding.network.weights import behind, weights
+
+FIXED = frozenset({"_VirtualDataset", "GetNext"})
+"""Operators whose strategy is the context's."""
+
+NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})
+"""Operators behind which nothing has a gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A layout that an operator's strategy decides: that of one of its tensors.
+
+    ``node`` None: nobody decides it, it is ``layout``.
+    """
+
+    node: Node | None
+    side: Literal["input", "output"] = "input"
+    index: int = 0
+    layout: TensorLayout | None = None
+
+    def of(self, judgement: Judgement | None) -> TensorLayout | None:
+        """The layout under a judgement of the node."""
+        if self.node is None or judgement is None:
+            return self.layout
+        own = judgement.input_layouts if self.side == "input" else judgement.output_layouts
+        return own[self.index] if self.index < len(own) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A place where something may be redistributed: an edge, or a Reshape (``keep_reshape``).
+
+    ``element``: bytes of one element there; ``gradient``: whether a gradient comes back.
+    ``is_bool``: truth values, which nothing can gather.
+    """
+
+    edge: Edge
+    source: Ref
+    target: Ref
+    element: int
+    gradient: bool
+    keep_reshape: bool = False
+    is_bool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A weight: who decides how it lies (``owner``), and who where its gradient is summed.
+
+    ``element``: bytes of one of its elements; ``states``: elements of optimizer states for one of
+    its own, times their bytes. ``users``: every operand that is this weight.
+    """
+
+    name: str
+    weight: Weight
+    owner: Ref | None
+    mirror: Ref | None
+    element: int
+    states: int
+    users: tuple[Ref, ...]
+
+    @property
+    def trained(self) -> bool:
+        """Whether it has a gradient."""
+        return self.mirror is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A network as a planner sees it.
+
+    ``calls``: operators that have a strategy, with what MindSpore makes of them now (Reshape has
+    none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
+    differentiated: their gradient is a constant, which nobody communicates. ``micro_batches``: how
+    often operators run for one update of the weights.
+    """
+
+    dump: Dump
+    context: ParallelContext
+    operators: Context
+    calls: dict[Node, Judged]
+    links: tuple[Link, ...]
+    parameters: tuple[Parameter, ...]
+    with_gradient: frozenset[Node]
+    differentiates: bool
+    losses: frozenset[Node] = frozenset()
+    micro_batches: int = 1
+
+    def communicates_back(self, node: Node) -> bool:
+        """Whether what an operator sums in the forward pass is communicated in the backward one."""
+        return node in self.with_gradient and node not in self.losses
+
+
+def structure_of(dump: Dump, context: ParallelContext) -> Structure:
+    """Look at a begin dump under a context; strategies in it don't matter for what is found."""
+    plain = replace(context, parallel_optimizer=False, loss_repeated_mean=True)
+    analysis = analysis_of(network_of(dump), plain)
+    judge_operators(analysis)
+    calls = dict(analysis.judged)
+    symbols = _Symbols(analysis)
+    analysis.problems.clear()
+    judge_reshapes(analysis)
+    own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
+    found = weights(analysis)
+    marked = _with_gradient(analysis, found)
+    return Structure(
+        dump,
+        context,
+        context.for_operators(dynamic=analysis.dynamic),
+        own,
+        tuple(_links(analysis, symbols, marked)),
+        tuple(_parameters(analysis, symbols, found)),
+        frozenset(marked),
+        analysis.differentiates,
+        frozenset(loss_nodes(analysis)),
+    )
+
+
+@dataclass(slots=True)
+class _Symbols:
+    """Layouts and groups that stand for what an operator decides, by identity."""
+
+    analysis: Analysis
+    refs: dict[int, Ref] = field(default_factory=dict[int, Ref])
+    kept: list[object] = field(default_factory=list[object])
+
+    def __post_init__(self) -> None:
+        for node, judged in self.analysis.judged.items():
+            symbol = self._judgement(node, judged)
+            if node in self.analysis.foreign:
+                self._settle(judged.judgement, symbol)
+            self.analysis.judged[node] = replace(judged, judgement=symbol)
+
+    def _settle(self, judgement: Judgement, symbol: Judgement) -> None:
+        """Layouts of another stage's operators are nobody's choice."""
+        pairs = (
+            *zip(symbol.input_layouts, judgement.input_layouts, strict=False),
+            *zip(symbol.output_layouts, judgement.output_layouts, strict=False),
+        )
+        for stands, layout in pairs:
+            self.refs[id(stands)] = Ref(None, layout=layout)
+
+    def _judgement(self, node: Node, judged: Judged) -> Judgement:
+        size = self.analysis.context.stage_size
+        ranks = self.analysis.operators.devices
+        inputs = [self._layout(item.shape or (), size) for item in judged.call.call.tensors]
+        outputs = [self._layout(item.shape or (), size) for item in judged.call.call.results]
+        # Made anew each time: the object stands for the operand. Two ranks count as a group.
+        mirrors = [tuple([ranks[0], ranks[-1] + 1]) for _ in inputs]  # noqa: C409 - a new object
+        for index, layout in enumerate(inputs):
+            self._add(layout, Ref(node, "input", index))
+        for index, layout in enumerate(outputs):
+            self._add(layout, Ref(node, "output", index))
+        for index, group in enumerate(mirrors):
+            self._add(group, Ref(node, "input", index))
+        return Judgement(
+            "legal",
+            (),
+            device_matrix=(size,),
+            input_layouts=tuple(inputs),
+            output_layouts=tuple(outputs),
+            input_slices=tuple(layout.tensor_shape for layout in inputs),
+            output_slices=tuple(layout.tensor_shape for layout in outputs),
+            mirrors=tuple(mirrors),
+            devices=ranks,
+        )
+
+    def _layout(self, shape: tuple[int, ...], size: int) -> TensorLayout:
+        return TensorLayout((size,), (WHOLE,) * len(shape), shape)
+
+    def _add(self, thing: object, ref: Ref) -> None:
+        self.kept.append(thing)  # identities must stay taken
+        self.refs[id(thing)] = ref
+
+    def layout(self, layout: TensorLayout | None) -> Ref | None:
+        """Who decides a layout that came out."""
+        if layout is None:
+            return None
+        return self.refs.get(id(layout)) or Ref(None, layout=layout)
+
+    def group(self, ranks: tuple[int, ...] | None) -> Ref | None:
+        """Who decides a group that came out."""
+        return None if ranks is None else self.refs.get(id(ranks))
+
+
+def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator[Link]:
+    """Everything that may be redistributed, in MindSpore's order."""
+    for node, judged in analysis.judged.items():
+        if primitive(node) != "Reshape" or node in analysis.foreign:
+            continue
+        source = symbols.layout(judged.input_layout(0))
+        target = symbols.layout(judged.output_layout(0))
+        if source is None or target is None or node.attribute(SKIP) is True:
+            continue
+        dtype = judged.call.call.tensors[0].dtype
+        yield Link(Edge(node, 0, node, 0), source, target, item_bytes(dtype), node in marked, True)
+    finder = EdgeFinder(analysis)
+    for port in analysis.order:
+        if not isinstance(port, Node) or primitive(port) in SILENT or port not in analysis.judged:
+            continue
+        for edge in finder.edges(port):
+            if edge.consumer in analysis.foreign:
+                continue
+            link = _link(analysis, symbols, edge, marked)
+            if link is not None:
+                yield link
+
+
+def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]) -> Link | None:
+    source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
+    target = symbols.layout(_wanted(analysis, edge))
+    if source is None or target is None or source == target:
+        return None
+    holder, position = (edge.consumer, edge.position)
+    if edge.tie is not None:
+        holder, position = (edge.tie, edge.item)
+    abstract = holder.input_types[position] if position < len(holder.input_types) else None
+    dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
+    dtype = dtypes[0] if dtypes else ""
+    gradient = edge.producer in marked
+    return Link(edge, source, target, item_bytes(dtype), gradient, is_bool=dtype == "Bool")
+
+
+def _wanted(analysis: Analysis, edge: Edge) -> TensorLayout | None:
+    """How what an edge hands on has to lie; of an evaluation's result the context says it."""
+    if edge.consumer.is_return:
+        return result_layout(analysis, edge.consumer, edge.item)
+    consumer = analysis.judged.get(edge.consumer)
+    return None if consumer is None else consumer.input_layout(edge.position, edge.item)
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> Iterator[Parameter]:
+    """Weights that operators use, with their states."""
+    users: dict[int, list[Ref]] = {}
+    for node, judged in analysis.judged.items():
+        for index, parameter in _operands(analysis, node, judged.call):
+            ref = symbols.layout(judged.judgement.input_layouts[index])
+            if ref is not None:
+                users.setdefault(id(parameter), []).append(ref)
+    by_name = {weight.name: weight for weight in found}
+    states: dict[str, int] = {}
+    for weight in found:
+        if weight.user is None:
+            original = original_of(weight.name, by_name)
+            if original is not None and original.user is not None and weight.base:
+                states[original.name] = states.get(original.name, 0) + _element(weight)
+    for weight in found:
+        owner = symbols.layout(weight.layout)
+        if weight.user is None:
+            continue
+        yield Parameter(
+            weight.name,
+            weight,
+            owner,
+            None if weight.mirror_ranks is None else symbols.group(weight.mirror_ranks) or owner,
+            _element(weight),
+            states.get(weight.name, 0),
+            tuple(dict.fromkeys(users.get(id(weight.parameter), ()))),
+        )
+
+
+def _element(weight: Weight) -> int:
+    type = weight.parameter.type
+    return item_bytes(type.dtype if type is not None else None)
+
+
+def _operands(
+    analysis: Analysis, node: Node, call: NodeCall
+) -> Iterator[tuple[int, GraphParameter]]:
+    """Tensor operands of a node that are weights."""
+    for position, source in enumerate(analysis.network.inputs[node]):
+        items: tuple[Source, ...] = (source,)
+        if isinstance(source, Node) and primitive(source) in TIES:
+            items = analysis.network.inputs[source]
+        for item, part in enumerate(items):
+            tensor = call.slots.tensor(position, item)
+            parameter = behind(analysis, part) if tensor is not None else None
+            if tensor is not None and parameter is not None:
+                yield tensor, parameter
+
+
+# -- gradients -----------------------------------------------------------------------------------
+
+
+def _with_gradient(analysis: Analysis, found: list[Weight]) -> set[Node]:
+    """Nodes whose result depends on a trained weight."""
+    network = analysis.network
+    todo: list[Port] = [item.parameter for item in found if item.mirror_ranks is not None]
+    marked: set[Node] = set()
+    seen: set[int] = set()
+    while todo:
+        port = todo.pop()
+        if id(port) in seen:
+            continue
+        seen.add(id(port))
+        for use in network.users_of(port):
+            todo += _reached(analysis, use.node, use.position, marked)
+    return marked
+
+
+def _reached(analysis: Analysis, node: Node, position: int, marked: set[Node]) -> list[Port]:
+    """Where a value that has a gradient goes on from one of its users."""
+    network = analysis.network
+    name = primitive(node)
+    if node not in network.forward or name in NO_GRADIENT or position < 0:
+        return []
+    if name == "Depend" and position != 0:
+        return []
+    graph = network.called(node)
+    if graph is not None:
+        inner = network.parameter(graph, position)
+        return [] if inner is None else [inner]
+    if node.is_return:
+        owner = node.graph
+        return list(network.calls.get(owner.name, ())) if owner is not None else []
+    marked.add(node)
+    return [node]

@@ -1,0 +1,124 @@
+"""What a weight costs under a layout: its gradient's collectives, its update, and its memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from irtool.cluster.machine import Machine
+from irtool.planning.cost.costs import (
+    Communication,
+    gradient_communications,
+    seconds_of,
+    update_seconds,
+)
+from irtool.planning.cost.structure import Parameter, Structure
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.layout import TensorLayout, replicas
+from irtool.sharding.network.states import Weight
+from irtool.sharding.network.weights import shared_state
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCost:
+    """A weight's part of a step.
+
+    ``weights``, ``gradients`` and ``states`` are bytes that one device holds of it.
+    ``micro_batches``: over how many the gradient is summed; ``seconds`` are for one of them.
+    """
+
+    mirrors: tuple[Communication, ...]
+    shared: tuple[Communication, ...]
+    update: float
+    weights: int
+    gradients: int
+    states: int
+    micro_batches: int = 1
+
+    @property
+    def seconds(self) -> float:
+        """All of it, one after the other."""
+        whole = self.update + seconds_of(self.mirrors) + seconds_of(self.shared)
+        return whole / self.micro_batches
+
+    @property
+    def stored_bytes(self) -> int:
+        """Weight, gradient and optimizer states."""
+        return self.weights + self.gradients + self.states
+
+
+def held_weight(structure: Structure, parameter: Parameter, judgement: Judgement | None) -> Weight:
+    """How a weight lies under a judgement of its owner: layout, slices, ranks that share it."""
+    owner = parameter.owner
+    weight = parameter.weight
+    layout = owner.of(judgement) if owner is not None else None
+    base = weight.shape
+    if layout is not None:
+        base = layout.slice_shape
+        if owner is not None and judgement is not None and owner.side == "input":
+            base = judgement.input_slices[owner.index]
+    held = replace(weight, layout=layout, slice=base, base=base, mirror_ranks=None)
+    return shared_state(held, structure.context, structure.operators)
+
+
+def weight_cost(
+    structure: Structure, parameter: Parameter, judgement: Judgement | None, machine: Machine
+) -> WeightCost:
+    """The cost of a weight under a judgement of the operator that decides how it lies."""
+    owner = parameter.owner
+    held = held_weight(structure, parameter, judgement)
+    layout, base = held.layout, held.base or ()
+    gather = held.gather_ranks
+    mirror = held.mirror_ranks if gather is not None else None
+    if gather is None and layout is not None:
+        operators = structure.operators
+        mirror = replicas(layout, operators.devices, operators.own_rank)
+        at = parameter.mirror
+        if at is not None and judgement is not None and at.node is not None:
+            same = owner is not None and at.node is owner.node and at.index < len(judgement.mirrors)
+            mirror = judgement.mirrors[at.index] if same else mirror
+    found = priced_weight(
+        prod(base) * parameter.element,
+        prod(held.slice or ()) * parameter.element,
+        prod(held.slice or ()) * parameter.states,
+        mirror if parameter.trained else None,
+        gather,
+        machine,
+        trained=parameter.trained,
+    )
+    return replace(found, micro_batches=structure.micro_batches)
+
+
+def priced_weight(
+    base: int,
+    stored: int,
+    states: int,
+    mirror: tuple[int, ...] | None,
+    gather: tuple[int, ...] | None,
+    machine: Machine,
+    *,
+    trained: bool,
+) -> WeightCost:
+    """The cost of a weight of which everything is known; sizes in bytes of one device."""
+    mirrors, shared = gradient_communications(base, mirror, gather, machine)
+    if not trained:
+        shared = [item for item in shared if item.phase == "forward"]
+    return WeightCost(
+        tuple(mirrors),
+        tuple(shared),
+        update_seconds(stored, states, machine) if trained else 0.0,
+        stored,
+        stored if trained else 0,
+        states,
+    )
+
+
+def judgement_of_weight(index: int, layout: TensorLayout, mirror: tuple[int, ...]) -> Judgement:
+    """A judgement of which only what is said of one input is known."""
+    return Judgement(
+        "legal",
+        (),
+        input_layouts=(layout,) * (index + 1),
+        input_slices=(layout.slice_shape,) * (index + 1),
+        mirrors=(mirror,) * (index + 1),
+    )

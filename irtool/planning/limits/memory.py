@@ -1,0 +1,364 @@
+"""Choices that fit into a memory: a price on bytes, a mix of what is tied there, and a proof.
+
+With price ``p`` the least of ``seconds + p (bytes - limit)`` is a lower bound for everything that
+fits (Lagrange; Everett 1963).  The price at which the bound is highest lies where a choice that
+fits and one that does not cost the same; it is found by going to the price at which two known
+choices tie, until no other is cheaper there.  What is left between bound and the choice that fits
+is closed by mixing the two: the layers of one up to some operator, those of the other behind it
+(operators in the order of the dump), then by changing single operators.  Where that is not close,
+:mod:`irtool.planning.limits.layers` finds the optimum among the choices that may still be better.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import numpy as np
+
+from irtool.planning.limits.layers import Closing, exact
+from irtool.planning.limits.mix import Mix
+from irtool.planning.limits.pack import packed, smallest
+from irtool.planning.limits.proof import proved
+from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of, plain_ways
+from irtool.planning.search.exact import Floats, solve
+from irtool.planning.search.search import Found, Search
+from irtool.planning.search.tables import CannotPlan, Model
+
+_PRICES = 40
+"""Prices that are tried at most."""
+_PARTS = 12
+"""Parts of the choices that are searched apart where bound and choice are not close."""
+_CLOSE = 8e-3
+"""Part of the bound that is close."""
+
+
+class Conflict(CannotPlan):
+    """What is pinned does not fit together."""
+
+
+@dataclass(eq=False)
+class Limited:
+    """Searches of one model for choices that fit.
+
+    Attributes:
+        search: of the model.
+        ways: by variable; equal operators share theirs.
+        overhead: bytes beside those of operators and weights.
+        seen: choices that were the best at some price.
+    """
+
+    search: Search
+    ways: Sequence[Ways]
+    overhead: Overhead | None = None
+    seen: list[Choice] = field(default_factory=list[Choice])
+    _priced: dict[tuple[int, float], Floats] = field(
+        default_factory=dict[tuple[int, float], Floats]
+    )
+
+    @property
+    def model(self) -> Model:
+        """The model that is searched."""
+        return self.search.model
+
+    def at(self, price: float) -> Choice:
+        """The best choice at a price; its ``bound`` is of seconds and priced bytes."""
+        unary: list[Floats] = []
+        for each in self.ways:
+            key = (id(each), price)
+            if key not in self._priced:
+                self._priced[key] = each.priced(price)
+            unary.append(self._priced[key])
+        choices, value, bound = self.search.best(tuple(unary))
+        if value == inf or self.model.constant == inf:
+            raise Conflict(_conflict(self.model))
+        picked = tuple(
+            way.chosen(choice, price) for way, choice in zip(self.ways, choices, strict=True)
+        )
+        found = self.choice(choices, picked, bound)
+        if all(each.choices != found.choices for each in self.seen):
+            self.seen.append(found)
+        return found
+
+    def choice(self, choices: Sequence[int], picked: Sequence[int], bound: float = -inf) -> Choice:
+        """What some candidates and ways take, constants included."""
+        return choice_of(self.model, self.ways, choices, picked, bound)
+
+    def all_bytes(self, choice: Choice) -> float:
+        """Bytes of one device, overhead included."""
+        if self.overhead is None:
+            return choice.held
+        more = self.overhead.above(choice.choices, choice.ways)
+        return choice.held + more
+
+    def cheapest(self, limit: int | None) -> Choice:
+        """The cheapest choice that fits; ``bound``: seconds that nothing which fits is below.
+
+        Raises:
+            CannotPlan: nothing fits; the message says how much is needed.
+        """
+        first = self.at(0.0)
+        bound = first.bound + self.model.constant
+        if limit is None or self.all_bytes(first) <= limit:
+            return proved(self.search, self.ways, first, bound)
+        fits = self._fits_at_all(first, limit)
+        bound, best = self._fitting(first, fits, limit, bound)
+        return _bounded(best, min(bound, best.seconds))
+
+    def _fits_at_all(self, first: Choice, limit: int) -> Choice:
+        """A choice that fits.
+
+        Raises:
+            CannotPlan: none was found.
+        """
+        least = self._smallest()
+        tried = [least]
+        overhead = self.overhead
+        if overhead is not None:
+            price = first.seconds / max(1.0, first.held)
+            tried += [self.at(price * 4.0**step) for step in range(-3, 4)]
+            tight = (packed(self.model, self.ways, overhead, each, limit) for each in tried)
+            found = min(filter(None, tight), key=_seconds, default=None)
+            if found is not None:
+                return found
+            tried += [smallest(self.model, self.ways, overhead, each) for each in tried]
+        found = min(tried, key=self.all_bytes)
+        if self.all_bytes(found) > limit:
+            raise CannotPlan(self._too_much(limit, least.held, self.all_bytes(found)))
+        return found
+
+    def _too_much(self, limit: int, least: float, found: float) -> str:
+        """That nothing fits, and what would help.
+
+        Args:
+            limit: bytes that there are.
+            least: that nothing is below.
+            found: the fewest that were found.
+        """
+        ways = max(len(each.seconds) for each in self.ways)
+        is_cut = ways > (1 if self.overhead is None else 2)
+        help_ = [] if self.overhead is not None else ["--recompute auto"]
+        if not is_cut and not self.model.structure.context.parallel_optimizer:
+            help_.append("--optimizer-parallel auto")
+        help_ += ["more devices", "pipeline stages (--to-stages)"]
+        needed = f"weights, gradients, states and results take {found:,.0f} bytes at least"
+        if found > least * (1 + 1e-9):
+            needed = (
+                f"the least that was found for weights, gradients, states and results is "
+                f"{found:,.0f} bytes, and {least:,.0f} bytes is less than any plan takes"
+            )
+        return (
+            f"no strategies fit into {limit:,} bytes a device: {needed}. "
+            f"What would lower that: {', '.join(help_)}"
+        )
+
+    def _fitting(
+        self, first: Choice, fits: Choice, limit: int, bound: float
+    ) -> tuple[float, Choice]:
+        """A bound, and the best choice that fits with all that operators do not hold alone."""
+        small = min((each for each in self.seen if each.held <= limit), key=_held, default=fits)
+        found, reached, price, ends = self._within(first, small, limit)
+        best = min((self._exact(each) for each in (fits, *self._fits(found, limit))), key=_seconds)
+        closing = Closing(self.search, self.ways, self.overhead, limit, best, max(bound, reached))
+        if not closing.is_close:
+            closing.run(price)
+        if closing.best.seconds <= closing.bound * (1 + _CLOSE) or ends[0] is ends[1]:
+            return closing.bound, closing.best
+        return self._parted(ends, limit, closing.best, closing.bound)
+
+    def _parted(
+        self, ends: tuple[Choice, Choice], limit: int, best: Choice, bound: float
+    ) -> tuple[float, Choice]:
+        """Branch and bound: what differs most in bytes between two choices that tie is divided.
+
+        Either few bytes there, or many: each part has a price of its own.
+        """
+        number, closed = 0, inf
+        queue: list[tuple[float, int, Limited, tuple[Choice, Choice]]] = [(bound, 0, self, ends)]
+        while queue and number < _PARTS and best.seconds > min(closed, queue[0][0]) * (1 + _CLOSE):
+            above, _, whole, ends = heapq.heappop(queue)
+            for part in whole._halves(ends):
+                number += 1
+                reached, best, ties = part._part(limit, best)
+                reached = max(above, reached)
+                if ties is None or ties[0] is ties[1] or reached >= best.seconds:
+                    closed = min(closed, reached)
+                else:
+                    heapq.heappush(queue, (reached, number, part, ties))
+        open_ = queue[0][0] if queue else inf
+        return max(bound, min(closed, open_, best.seconds)), best
+
+    def _part(self, limit: int, best: Choice) -> tuple[float, Choice, tuple[Choice, Choice] | None]:
+        """The bound of a part, the best choice known then, and the two that tie in the part."""
+        try:
+            first, small = self.at(0.0), self._smallest()
+        except CannotPlan:
+            return inf, best, None
+        reached = first.bound + self.model.constant
+        if small.held > limit or small.seconds == inf:
+            return inf, best, None
+        if reached >= best.seconds:
+            return reached, best, None
+        ends, found, price = (first, first), first, 0.0
+        if first.held > limit:
+            found, reached, price, ends = self._within(first, small, limit)
+        for each in self._fits(found, limit):
+            best = min(best, self._exact(each), key=_seconds)
+        closing = Closing(self.search, self.ways, self.overhead, limit, best, reached)
+        if price and best.seconds > reached * (1 + _CLOSE):
+            closing.run(price, with_ranges=False)
+        return closing.bound, closing.best, ends
+
+    def _halves(self, ends: tuple[Choice, Choice]) -> Iterator[Limited]:
+        """The same search with few bytes for one operator, and with many."""
+
+        def bytes_of(each: Choice, at: int) -> float:
+            return float(self.ways[at].held[each.ways[at]][each.choices[at]])
+
+        first, then = ends
+        places = range(len(self.ways))
+        at = max(places, key=lambda at: abs(bytes_of(first, at) - bytes_of(then, at)))
+        edge = (bytes_of(first, at) + bytes_of(then, at)) / 2
+        own = self.ways[at]
+        for few in (True, False):
+            seconds = tuple(
+                np.where((held <= edge) == few, each, inf)
+                for each, held in zip(own.seconds, own.held, strict=True)
+            )
+            ways = [Ways(seconds, own.held) if at == each else self.ways[each] for each in places]
+            yield Limited(self.search, ways, self.overhead)
+
+    def _fits(self, found: Choice, limit: int) -> Iterator[Choice]:
+        """What fits of a choice, and of those that were the best at some price."""
+        if self.all_bytes(found) <= limit:
+            yield found
+        yield from self._packed(found, limit)
+
+    def _exact(self, choice: Choice) -> Choice:
+        return exact(self.search, self.ways, choice)
+
+    def _packed(self, found: Choice, limit: int) -> Iterator[Choice]:
+        """What fits of a choice, and of those that were the best at some price."""
+        for each in (found, *self.seen):
+            if self.overhead is not None:
+                tight = packed(self.model, self.ways, self.overhead, each, limit)
+                if tight is not None:
+                    yield tight
+
+    def _smallest(self) -> Choice:
+        """The choice with the fewest bytes."""
+        held: dict[int, Floats] = {}
+        for each in self.ways:
+            if id(each) not in held:
+                sizes = [
+                    np.where(np.isinf(s), inf, h)
+                    for s, h in zip(each.seconds, each.held, strict=True)
+                ]
+                held[id(each)] = np.min(np.stack(sizes), axis=0)
+        counts = [len(each) for each in self.model.candidates]
+        while True:
+            unary = self.search.allowed(tuple(held[id(each)] for each in self.ways))
+            choices = solve(counts, unary, self.model.equal).choices
+            if not self.search.refuse(choices):
+                break
+        self.search.refine(choices)
+        picked = tuple(
+            min(
+                range(len(each.held)),
+                key=lambda way, each=each, choice=choice: (
+                    bool(np.isinf(each.seconds[way][choice])),
+                    float(each.held[way][choice]),
+                ),
+            )
+            for each, choice in zip(self.ways, choices, strict=True)
+        )
+        return self.choice(choices, picked)
+
+    def _within(
+        self, over: Choice, under: Choice, room: float
+    ) -> tuple[Choice, float, float, tuple[Choice, Choice]]:
+        """A choice of at most so many bytes, a bound, its price of a byte, and two that tie there.
+
+        Args:
+            over: the fastest choice, too large.
+            under: one that fits.
+            room: bytes, overhead left out.
+        """
+        bound, best_price = -inf, 0.0
+        seen: list[tuple[Choice, Choice]] = []
+        best = under
+        for _ in range(_PRICES):
+            if over.held <= room:
+                best = min(best, over, key=lambda each: each.seconds)
+                break
+            price = max(0.0, (under.seconds - over.seconds) / (over.held - under.held))
+            found = self.at(price)
+            reached = found.bound + self.model.constant
+            reached -= price * (room - self.model.constant_memory)
+            bound, best_price = max((bound, best_price), (reached, price))
+            seen.append((over, under))
+            line = over.seconds + price * (over.held - room)
+            if found.seconds + price * (found.held - room) >= line - 1e-9 * abs(line):
+                break
+            if found.held <= room:
+                under = found
+                best = min(best, found, key=lambda each: each.seconds)
+            else:
+                over = found
+        mix = Mix(self.search, self.ways)
+        for large, small in reversed(seen[-3:]):
+            if best.seconds <= bound * (1 + 1e-6):
+                break
+            for mixed in (mix.mixed(large, small, room), mix.mixed(small, large, room)):
+                if mixed is not None and mixed.seconds < best.seconds:
+                    best = mixed
+        if best.seconds > bound * (1 + 1e-6):
+            best = mix.polished(best, room)
+        return best, bound, best_price, (over, under)
+
+
+def search(model: Model, limit: int | None) -> Found:
+    """The cheapest choices that fit into a limit (bytes of a device).
+
+    Raises:
+        CannotPlan: there are none.
+    """
+    own = Search(model)
+    found = Limited(own, plain_ways(model)).cheapest(limit)
+    return Found(found.choices, found.bound, own.rounds)
+
+
+def _seconds(choice: Choice) -> float:
+    return choice.seconds
+
+
+def _held(choice: Choice) -> float:
+    return choice.held
+
+
+def _bounded(choice: Choice, bound: float) -> Choice:
+    return replace(choice, bound=bound)
+
+
+def _conflict(model: Model) -> str:
+    """Which operators do not fit together, where two alone show it."""
+    for parameter in model.structure.parameters:
+        users = {ref.node for ref in parameter.users}
+        for table in model.equal:
+            ends = [model.nodes[at] for at in table.variables]
+            if users.issuperset(ends) and not np.isfinite(table.values).any():
+                first, second = (
+                    f"{node.id} {node.op} (line {node.line})"
+                    + (", which is pinned" if node in model.pinned else "")
+                    for node in ends
+                )
+                return (
+                    f"weight {parameter.name} cannot lie as both its users want it: {first}, and "
+                    f"{second}"
+                )
+    return (
+        "no choice of strategies fits together: the users of some weight, or the ends of some "
+        "edge, allow no common layout under what is pinned"
+    )

@@ -1,0 +1,308 @@
+"""Where a step goes, by what ``check`` predicts: operators, edges, weights, and their causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from irtool.cluster.machine import Machine
+from irtool.ir.display import Shown
+from irtool.ir.node import Node
+from irtool.planning.cost.costs import (
+    BACKWARD_WORK,
+    CAUSES,
+    Cause,
+    Communication,
+    chain_communications,
+    compute_seconds,
+    item_bytes,
+    operations_of,
+    operator_communications,
+    seconds_of,
+)
+from irtool.planning.cost.structure import FIXED, Parameter, Structure
+from irtool.planning.cost.weights import priced_weight
+from irtool.planning.search.chains import chain_seconds
+from irtool.planning.search.link_tables import brought
+from irtool.planning.search.tables import kept_bytes
+from irtool.sharding.layout import Shape
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.report import (
+    OperatorReport,
+    ParameterReport,
+    RedistributionReport,
+    Report,
+)
+from irtool.sharding.operator import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class CostItem:
+    """One operator, edge or weight. ``node`` is the operator, or the edge's consumer.
+
+    ``seconds`` by cause; ``communications`` in the order of the step's phases. ``operations``: of
+    the whole step. ``again``: seconds that recomputing it takes, of operators that the network
+    marks for it; no part of ``seconds``.
+    """
+
+    kind: str
+    node: Node | None
+    name: str
+    seconds: Mapping[Cause, float]
+    communications: tuple[Communication, ...]
+    producer: Node | None = None
+    strategy: Strategy | None = None
+    operations: int = 0
+    again: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Seconds of all causes."""
+        return sum(self.seconds.values())
+
+    @property
+    def received(self) -> int:
+        """Bytes that one device receives."""
+        return sum(item.received for item in self.communications)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCost:
+    """Bytes of one device: every result with a gradient kept, nothing recomputed."""
+
+    weights: int
+    gradients: int
+    states: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.gradients + self.states + self.activations
+
+
+@dataclass(frozen=True, eq=False)
+class StepCost(Shown):
+    """A step of one device of the stage.
+
+    ``unknown``: parts that could not be priced, as texts; then the sums are too small.
+    """
+
+    machine: Machine
+    items: tuple[CostItem, ...]
+    memory: MemoryCost
+    unknown: tuple[str, ...]
+    differentiates: bool
+
+    @property
+    def seconds(self) -> float:
+        """A step, in seconds; nothing hidden."""
+        return sum(item.total for item in self.items)
+
+    @property
+    def shares(self) -> dict[Cause, float]:
+        """Seconds by cause."""
+        found = dict.fromkeys(CAUSES, 0.0)
+        for item in self.items:
+            for cause, seconds in item.seconds.items():
+                found[cause] += seconds
+        return found
+
+    @property
+    def operations(self) -> int:
+        """Operations of a step on one device, the backward pass included."""
+        return sum(item.operations for item in self.items)
+
+    @property
+    def recompute_seconds(self) -> float:
+        """What recomputing adds to the step, where the network asks for it; not in ``seconds``."""
+        return sum(item.again for item in self.items)
+
+    @property
+    def hidden_at_best(self) -> float:
+        """Seconds of gradient sums that the arithmetic of the backward pass could hide."""
+        shares = self.shares
+        back = BACKWARD_WORK / (1 + BACKWARD_WORK) if self.differentiates else 0.0
+        return min(shares["gradients"], shares["compute"] * back)
+
+    @property
+    def by_link(self) -> dict[str, float]:
+        """Seconds of communication by the links that it uses."""
+        found = {level.name: 0.0 for level in self.machine.levels}
+        for item in self.items:
+            for each in item.communications:
+                found[self.machine.level_of(each.ranks).name] += each.seconds
+        return found
+
+    @property
+    def received(self) -> dict[tuple[str, str], int]:
+        """Bytes that a device receives, by collective and phase."""
+        found: dict[tuple[str, str], int] = {}
+        for item in self.items:
+            for each in item.communications:
+                key = (each.op, each.phase)
+                found[key] = found.get(key, 0) + each.received
+        return found
+
+    def dearest(self, count: int) -> tuple[CostItem, ...]:
+        """The items that take longest, the longest first."""
+        return tuple(sorted(self.items, key=lambda item: -item.total)[:count])
+
+
+def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCost:
+    """Price what ``check`` says of a network.
+
+    Args:
+        structure: of the dump that was checked (the same object).
+        report: what ``check`` says.
+        machine: what things cost.
+    """
+    machine = machine.for_planning()
+    unknown: list[str] = []
+    items = [
+        *_operators(structure, report, machine, unknown),
+        *_edges(structure, report, machine, unknown),
+    ]
+    parameters = {item.name: item for item in structure.parameters}
+    weights = gradients = states = 0
+    for item in report.parameters:
+        known = parameters.get(item.name)
+        if known is None:
+            continue
+        if item.base is None or item.slice is None:
+            unknown.append(f"weight {item.name}: {item.why}")
+            continue
+        found, sizes = _weight(item, known, machine)
+        items.append(found)
+        weights, gradients, states = (
+            weights + sizes[0], gradients + sizes[1], states + sizes[2],
+        )  # fmt: skip
+    kept = sum(
+        kept_bytes(structure.calls[node], item.judgement)
+        for node, item in report.by_node.items()
+        if node in structure.with_gradient
+        and node in structure.calls
+        and has_sizes(item.judgement.raw_outputs)
+    )
+    memory = MemoryCost(weights, gradients, states, int(kept))
+    return StepCost(machine, tuple(items), memory, tuple(unknown), structure.differentiates)
+
+
+def without_strategy(report: Report) -> int:
+    """How many operators have neither a strategy nor a layout in the dump."""
+    return sum(
+        item.node.in_strategy is None and item.node.attribute("in_layout") is None
+        for item in report.operators
+        if primitive(item.node) not in (*FIXED, "Reshape")
+    )
+
+
+def has_sizes(shapes: Iterable[Shape]) -> bool:
+    """Whether every dimension has a size."""
+    return all(size >= 0 for shape in shapes for size in shape)
+
+
+def _operators(
+    structure: Structure, report: Report, machine: Machine, unknown: list[str]
+) -> Iterator[CostItem]:
+    for item in report.operators:
+        if primitive(item.node) == "Reshape":
+            continue
+        if item.verdict != "legal":
+            unknown.append(f"{item.node.id} {item.op}: its strategy is {item.verdict}")
+            continue
+        if not has_sizes((*item.judgement.raw_inputs, *item.judgement.raw_outputs)):
+            unknown.append(f"{item.node.id} {item.op}: its sizes are not known")
+            continue
+        yield _operator(structure, item, machine)
+
+
+def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> CostItem:
+    gradient = item.node in structure.with_gradient
+    call = item.call.call
+    back = structure.communicates_back(item.node)
+    communications = operator_communications(call, item.judgement, machine, gradient=back)
+    seconds: dict[Cause, float] = {
+        "compute": compute_seconds(call, item.judgement, machine, gradient=gradient)
+    }
+    if communications:
+        seconds["operator collectives"] = seconds_of(communications)
+    work = 1 + BACKWARD_WORK if gradient else 1
+    again = 0.0
+    if gradient and item.node.attribute("recompute") is True:
+        forward = [each for each in communications if each.phase == "forward"]
+        again = seconds["compute"] / work + seconds_of(forward)
+    return CostItem(
+        "operator",
+        item.node,
+        item.op,
+        seconds,
+        tuple(communications),
+        strategy=item.strategy,
+        operations=work * operations_of(call, item.judgement),
+        again=again,
+    )
+
+
+def _edges(
+    structure: Structure, report: Report, machine: Machine, unknown: list[str]
+) -> Iterator[CostItem]:
+    made: set[object] = set()
+    for item in report.redistributions:
+        if item.operators is None:
+            unknown.append(f"{item.producer.id} to {item.consumer.id}: {item.why}")
+            continue
+        if not item.operators:
+            continue
+        if not has_sizes(
+            shape for step in item.operators for shape in (step.input_shape, step.output_shape)
+        ):
+            unknown.append(f"{item.producer.id} to {item.consumer.id}: its sizes are not known")
+            continue
+        element = _element(item)
+        # What several users want of one result alike, MindSpore's later passes make once.
+        holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
+        same = id(brought(holder, position)), item.operators, element
+        if not item.replaces and same in made:
+            continue
+        made.add(same)
+        gradient = item.producer in structure.with_gradient
+        communications = chain_communications(item.operators, element, machine, gradient=gradient)
+        seconds: dict[Cause, float] = {
+            "redistribution": chain_seconds(item.operators, element, machine, gradient=gradient)
+        }
+        name = item.consumer.op if item.replaces else f"{item.producer.op} to {item.consumer.op}"
+        yield CostItem("edge", item.consumer, name, seconds, tuple(communications), item.producer)
+
+
+def _element(item: RedistributionReport) -> int:
+    """Bytes of an element of what an edge hands on, behind a Cast if there is one."""
+    holder, position = (item.consumer, item.input)
+    if item.tie is not None:
+        holder, position = (item.tie, item.item)
+    abstract = holder.input_types[position] if position < len(holder.input_types) else None
+    dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
+    return item_bytes(dtypes[0] if dtypes else None)
+
+
+def _weight(
+    item: ParameterReport, known: Parameter, machine: Machine
+) -> tuple[CostItem, tuple[int, int, int]]:
+    cost = priced_weight(
+        prod(item.base or ()) * known.element,
+        prod(item.slice or ()) * known.element,
+        prod(item.slice or ()) * known.states,
+        item.mirror_ranks,
+        item.gather_ranks,
+        machine,
+        trained=known.trained,
+    )
+    seconds: dict[Cause, float] = {"optimizer": cost.update}
+    if cost.mirrors:
+        seconds["gradients"] = seconds_of(cost.mirrors)
+    if cost.shared:
+        seconds["optimizer parallel"] = seconds_of(cost.shared)
+    communications = (*cost.mirrors, *cost.shared)
+    found = CostItem("weight", item.user, item.name, seconds, communications)
+    return found, (cost.weights, cost.gradients, cost.states)

@@ -1,0 +1,396 @@
+"""A strategy for every operator: the cheapest under the cost model, with a proof of how cheap.
+
+The search is exact: tables of all choices (``cost_tables``), their least sum (``exact``).  Prices
+of redistributions are lower bounds at first; those that the best choice uses are asked for, and the
+search goes on until it uses no other.  Then the choice is optimal under the exact prices, too:
+no other choice costs less even under prices that are too low.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from irtool.cluster.machine import Machine
+from irtool.ir.display import Shown
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.planning.cost.structure import FIXED, structure_of
+from irtool.planning.limits.memory import Limited, search
+from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.plans.as_it_was import as_it_was, keeps
+from irtool.planning.plans.border import Border, Share, share_of
+from irtool.planning.plans.compatible import compatible
+from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.decisions import DecidedWays, Decisions
+from irtool.planning.plans.onto import Onto, taken_over
+from irtool.planning.plans.ties import (
+    Priced,
+    communication_of,
+    is_tie,
+    no_dearer,
+    with_slower_links,
+)
+from irtool.planning.search.problem import (
+    Problem,
+    configured,
+    outside,
+    pins,
+    plain_dump,
+    planned_context,
+    problem_of,
+)
+from irtool.planning.search.search import Found, Search
+from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
+from irtool.sharding.check import check
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+from irtool.sharding.operator import Strategy
+from irtool.syntax.collector import CollectorPause
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """What is planned for one operator.
+
+    ``node`` stands in the plan's dump. ``before`` is None where the dump had no strategy. ``why``:
+    why MindSpore's own strategy is all there is ("": there was a choice).
+    """
+
+    node: Node
+    before: Strategy | None
+    after: Strategy | None
+    out_before: Strategy | None
+    out_after: Strategy | None
+    pinned: bool
+    why: str = ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it gets another strategy than it had; None after: nobody chose one."""
+        changed = (self.before, self.out_before) != (self.after, self.out_after)
+        return changed and self.after is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Shown):
+    """A plan.
+
+    Attributes:
+        dump: the dump with the plan's strategies.
+        context: that the plan is for.
+        report: what ``check`` says of it.
+        operators: every operator that has a strategy, in MindSpore's order.
+        before: cost of what the dump had; None: it had no complete plan for these devices.
+        after: cost of the plan.
+        lower_bound: seconds that no plan under the same constraints can be below (where plans
+            nearly tie, one of them is to communicate no dearer than the dump: ``plan_ties``);
+            None: the search was MindSpore's, which knows none.
+        memory_limit: bytes, if there is a limit.
+        seconds: CPU time of tables and search.
+        rounds: how often the search was run.
+        notes: what the reader should know.
+        onto: what was taken over from an old plan.
+        border: what it costs that only a region was planned.
+        decisions: what was decided beside strategies.
+        algorithm: how it was searched.
+        passed_over: cost of the fastest plan where it is not this one: see ``plan_ties``.
+    """
+
+    dump: Dump
+    context: ParallelContext
+    report: Report
+    operators: tuple[PlannedOperator, ...]
+    before: StepCost | None
+    after: StepCost
+    lower_bound: float | None
+    memory_limit: int | None
+    seconds: float
+    rounds: int
+    notes: tuple[str, ...]
+    onto: Onto | None = None
+    border: Border | None = None
+    decisions: Decisions | None = None
+    algorithm: str = "exact"
+    passed_over: StepCost | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """By what part of the bound the plan may be above the optimum; None: there is no bound."""
+        if self.lower_bound is None:
+            return None
+        if self.lower_bound <= 0:
+            return 0.0
+        return max(0.0, self.after.seconds / self.lower_bound - 1)
+
+
+def plan(
+    dump: Dump,
+    context: ParallelContext,
+    machine: Machine,
+    *,
+    devices: int | None = None,
+    pinned: Mapping[Node, Strategy] | None = None,
+    pinned_outputs: Mapping[Node, Strategy] | None = None,
+    keep_configured: bool = False,
+    region: frozenset[Node] | None = None,
+    onto: tuple[Dump, ParallelContext] | None = None,
+    memory_limit: int | None = None,
+    decide_optimizer: bool = False,
+    decide_recompute: bool = False,
+) -> Plan:
+    """Find the cheapest legal strategies.
+
+    Args:
+        dump: a begin dump, with strategies or without.
+        context: what the dump was compiled under.
+        machine: what things cost.
+        devices: devices to plan for; None: those of the context.
+        pinned: strategies that must be, by node of the dump.
+        pinned_outputs: the out_strategy of some of these nodes.
+        keep_configured: operators that users gave a strategy keep it.
+        region: nodes of the dump to plan; all others keep what they have.
+        onto: an old dump whose strategies stay where nothing changed, with its context.
+        memory_limit: bytes of one device.
+        decide_optimizer: whether optimizer parallel is decided weight by weight; else the context
+            decides.
+        decide_recompute: whether recomputation is decided operator by operator.
+
+    Raises:
+        CannotPlan: there is no such plan; the message says what would have to change.
+    """
+    target = planned_context(context, devices or context.devices)
+    if decide_optimizer:
+        target = replace(target, parallel_optimizer=False)
+    problem = problem_of(dump, context, target)
+    started = time.process_time()
+    fixed = pins(problem, pinned or {}, pinned_outputs or {})
+    if keep_configured:
+        fixed = {**configured(problem), **fixed}
+    free = fixed
+    if region is not None:
+        fixed = {**outside(problem, {problem.twins[node] for node in region}), **fixed}
+    taken = taken_over(problem, *onto) if onto is not None else None
+    if taken is not None:
+        taken = compatible(problem, machine, taken, fixed)
+        kept = {problem.twins[node]: given for node, given in taken.kept.items()}
+        fixed = {**kept, **fixed}
+    with CollectorPause.over(0):
+        model = model_of(problem.structure, machine, problem.current, fixed)
+        made = _made(
+            model, problem, memory_limit, started,
+            optimizer=decide_optimizer, recompute=decide_recompute,
+        )  # fmt: skip
+        if keeps(made, problem, fixed):
+            made = as_it_was(made, problem)
+        elif made.decisions is None:
+            made = _untied(made, model, problem, fixed, started)
+    border = None
+    if region is not None:
+        everything = model_of(problem.structure, machine, problem.current, free)
+        other = _made(
+            everything, problem, memory_limit, started,
+            optimizer=decide_optimizer, recompute=decide_recompute,
+        )  # fmt: skip
+        border = _border(dump, region, made, other)
+    return replace(made, onto=taken, border=border)
+
+
+def _made(
+    model: Model,
+    problem: Problem,
+    limit: int | None,
+    started: float,
+    *,
+    optimizer: bool,
+    recompute: bool,
+) -> Plan:
+    """The plan of a model, with what else is to be decided."""
+    if not optimizer and not recompute:
+        found = search(model, limit)
+        elapsed = time.process_time() - started
+        return told(model, found, problem.current, limit, elapsed)
+    decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+    own = Search(model)
+    choice = Limited(own, decided.ways, decided if recompute else None).cheapest(limit)
+    elapsed = time.process_time() - started
+    found = Found(choice.choices, choice.bound, own.rounds)
+    made = told(model, found, problem.current, limit, elapsed)
+    decisions = decided.decided(choice)
+    pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
+    after = decided.priced(made.after, choice, dict(pairs))
+    if decisions.sharded:
+        refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
+    bound = min(choice.bound, after.seconds)
+    return replace(made, after=after, decisions=decisions, lower_bound=bound)
+
+
+def _untied(
+    made: Plan, model: Model, problem: Problem, fixed: Mapping[Node, Given], started: float
+) -> Plan:
+    """The plan, or if the dump's strategies nearly tie, one that communicates no dearer."""
+    before, limit, own = made.before, made.memory_limit, model.own
+    if before is None or own is None or not is_tie(before, made.after):
+        return made
+    if limit is not None and model.memory_of(own) > limit:
+        return made
+
+    def tell(found: Found) -> Plan:
+        return told(model, found, problem.current, limit, time.process_time() - started)
+
+    def at_price(price: float) -> Priced:
+        slower = with_slower_links(model.machine, price)
+        found = search(model_of(model.structure, slower, problem.current, fixed), limit)
+        return Priced(found, tell(found).after)
+
+    fastest = Priced(Found((), made.lower_bound or 0.0, made.rounds), made.after)
+    best, bound = no_dearer(fastest, Priced(Found(own, 0.0, made.rounds), before), at_price)
+    found = tell(replace(best.found, bound=bound))
+    if found.after.seconds <= made.after.seconds * (1 + 1e-9):
+        return found
+    saved = 1 - made.after.seconds / found.after.seconds
+    dearer = communication_of(made.after) / communication_of(before) - 1
+    note = (
+        f"a plan that saves {100 * saved:.2g} % more of the step communicates {100 * dearer:.2g} % "
+        "dearer than the dump's strategies, and is not taken"
+    )
+    return replace(found, notes=(*found.notes, note), passed_over=made.after)
+
+
+def _border(dump: Dump, region: frozenset[Node], made: Plan, other: Plan) -> Border:
+    shares: list[Share] = []
+    for each in (made, other):
+        pairs = zip(dump.nodes(), each.dump.nodes(), strict=True)
+        shares.append(share_of(each.after, {new for old, new in pairs if old in region}))
+    count = sum(
+        old in region and new in made.report.by_node
+        for old, new in zip(dump.nodes(), made.dump.nodes(), strict=True)
+    )
+    return Border(count, *shares)
+
+
+# -- the answer ----------------------------------------------------------------------------------
+
+
+def told(
+    model: Model,
+    found: Found,
+    current: Mapping[Node, Given],
+    limit: int | None,
+    elapsed: float,
+    start: Mapping[Node, Given] | None = None,
+) -> Plan:
+    """The plan of some choices.
+
+    ``start``: strategies whose cost is the one before, where those of the dump fit other devices.
+
+    Raises:
+        CannotPlan: ``check`` refuses it.
+    """
+    structure = model.structure
+    strategies: dict[Node, Strategy] = {}
+    outs: dict[Node, Strategy] = {}
+    places: list[tuple[Node, int]] = []
+    for at, (node, item) in enumerate(model.chosen(found.choices).items()):
+        places.append((node, at))
+        if item.strategy is not None and primitive(node) not in FIXED:
+            strategies[node] = item.strategy
+            if item.out_strategy is not None:
+                outs[node] = item.out_strategy
+    planned = with_strategies(structure.dump, strategies, outs)
+    twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
+    report = check(planned, structure.context)
+    refuse_illegal(report)
+    own = structure_of(planned, structure.context)
+    after = step_cost(own, report, model.machine)
+    operators = tuple(
+        _planned(model, found.choices, at, twins[node], current.get(node))
+        for node, at in places
+        if primitive(node) not in FIXED
+    )
+    return Plan(
+        planned,
+        structure.context,
+        report,
+        operators,
+        _before(model, start if start is not None else current),
+        after,
+        min(found.bound, after.seconds),
+        limit,
+        elapsed,
+        found.rounds,
+        tuple(_notes(model, report)),
+    )
+
+
+def refuse_illegal(report: Report) -> None:
+    """Refuse to give out what MindSpore would refuse."""
+    if report.accepted is False:
+        first = next(item for item in report.findings if item.severity == "error")
+        raise CannotPlan(
+            f"MindSpore would refuse the plan for {first.op} in line {first.line}: "
+            f"{first.message}; if the code asks for that, mend it there, else it is a fault of "
+            "irtool"
+        )
+
+
+def _planned(
+    model: Model, choices: tuple[int, ...], at: int, node: Node, before: Given | None
+) -> PlannedOperator:
+    candidates = model.candidates[at]
+    item = candidates.items[choices[at]]
+    return PlannedOperator(
+        node,
+        before[0] if before is not None else None,
+        item.strategy,
+        before[1] if before is not None else None,
+        item.out_strategy,
+        model.nodes[at] in model.pinned,
+        candidates.why,
+    )
+
+
+def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
+    """The cost of what the dump had, for the same devices; None if it was not complete or legal.
+
+    In semi-auto mode what has no strategy gets MindSpore's own; else its search would decide.
+    """
+    structure = model.structure
+    needed = [
+        node
+        for node, candidates in zip(model.nodes, model.candidates, strict=True)
+        if len(candidates) > 1 and primitive(node) not in FIXED
+    ]
+    searches = structure.context.mode == "auto_parallel"
+    given = bool(current) or any(
+        judged.wanted.in_layout is not None for judged in structure.calls.values()
+    )
+    if not given or (searches and any(node not in current for node in needed)):
+        return None
+    old = with_strategies(
+        structure.dump,
+        {node: given[0] for node, given in current.items() if primitive(node) not in FIXED},
+        {node: given[1] for node, given in current.items() if given[1] is not None},
+    )
+    report = check(old, structure.context)
+    if report.accepted is False:
+        return None
+    return step_cost(structure_of(old, structure.context), report, model.machine)
+
+
+def _notes(model: Model, report: Report) -> list[str]:
+    found: list[str] = []
+    whys: dict[str, int] = {}
+    for candidates in model.candidates:
+        if candidates.why:
+            whys[candidates.why] = whys.get(candidates.why, 0) + 1
+    found += [f"{why} ({count} times)" for why, count in whys.items()]
+    if report.accepted is None:
+        unknown = sum(item.code == "unknown" for item in report.findings)
+        found.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")
+    return found
+
+
+__all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context", "told"]

@@ -1,0 +1,222 @@
+"""Plans for one number of devices, from the fastest to the nearest to what ran before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from irtool.cluster.machine import Machine
+from irtool.ir.node import Node
+from irtool.planning.cost.holdings import Holdings, StageDumps
+from irtool.planning.cost.structure import FIXED
+from irtool.planning.limits.memory import Limited
+from irtool.planning.limits.ways import plain_ways
+from irtool.planning.plans.plan import Plan, told
+from irtool.planning.recovery.elastic_way import COMPILE_SECONDS, Extra, Extras, paid
+from irtool.planning.recovery.fetch import Fetch
+from irtool.planning.recovery.scale import scaled_plan
+from irtool.planning.search.exact import value_of
+from irtool.planning.search.problem import Problem, planned_context, problem_of
+from irtool.planning.search.search import Found, Search
+from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+
+HORIZONS = (inf, 1e6, 1e5, 1e4, 1e3, 1e2, 10.0, 1.0)
+"""Horizons of the list; endless: nothing but the step counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A plan to choose from.
+
+    Attributes:
+        devices: that it uses.
+        horizon: steps that it is best for; infinite: the fastest plan for these devices.
+        seconds: a step, under the cost model; of a pipeline that of its slowest stage.
+        fetched_bytes: that all devices together fetch.
+        recompiled: operators whose slices are others than before.
+        changed: operators whose strategy is not the old one fitted to the number of devices.
+    """
+
+    devices: int
+    horizon: float
+    seconds: float
+    fetched_bytes: int
+    recompiled: int
+    changed: int
+
+    @property
+    def fetched_per_device(self) -> float:
+        """Bytes that a device fetches, on average."""
+        return self.fetched_bytes / self.devices
+
+    def seconds_over(self, horizon: float, bandwidth: float) -> float:
+        """Seconds a step, with what it costs to get there paid off over a horizon."""
+        return self.seconds + self.seconds_before(bandwidth) / horizon
+
+    def seconds_before(self, bandwidth: float) -> float:
+        """Seconds until the plan runs: bytes fetched, operators compiled."""
+        return self.fetched_per_device / bandwidth + COMPILE_SECONDS * self.recompiled
+
+    def beats(self, other: Point) -> bool:
+        """Whether it is no worse in anything."""
+        mine = (self.seconds, self.fetched_bytes, self.recompiled, self.changed)
+        theirs = (other.seconds, other.fetched_bytes, other.recompiled, other.changed)
+        close = all(a <= b * (1 + 1e-9) for a, b in zip(mine, theirs, strict=True))
+        return close and mine != theirs
+
+
+def best_over(points: Sequence[Point], bandwidth: float) -> tuple[tuple[float, float] | None, ...]:
+    """For which horizons, from 1 to endless, each point is the cheapest; None: for none."""
+    ways = [(point.seconds, point.seconds_before(bandwidth)) for point in points]
+    found: list[tuple[float, float] | None] = []
+    for at, (step, before) in enumerate(ways):
+        least, most = 1.0, inf
+        for other, (its_step, its_before) in enumerate(ways):
+            if its_step == step:
+                beaten = (its_before, other) < (before, at)
+                most = 0.0 if beaten else most
+            elif its_step > step:
+                least = max(least, (before - its_before) / (its_step - step))
+            else:
+                most = min(most, (its_before - before) / (step - its_step))
+        found.append((least, most) if least < most else None)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What one stage is searched with; ``fitted``: the old strategies, for these devices."""
+
+    problem: Problem
+    fitted: Mapping[Node, Given]
+    search: Search
+    extras: tuple[Extra, ...]
+
+    @property
+    def model(self) -> Model:
+        """That is searched."""
+        return self.search.model
+
+
+Choices = Mapping[int, tuple[int, ...]]
+"""By stage."""
+
+
+@dataclass(eq=False)
+class Target:
+    """Plans for a number of devices; ``bounds``: by stage of the fastest one."""
+
+    count: int
+    bandwidth: float
+    stages: Mapping[int, Stage]
+    plans: list[tuple[Point, Choices]]
+    bounds: dict[int, float]
+
+    @property
+    def operators(self) -> int:
+        """How many have a strategy, in all stages."""
+        return sum(
+            primitive(node) not in FIXED
+            for stage in self.stages.values()
+            for node in stage.model.nodes
+        )
+
+    def fill(self, limit: int | None) -> None:
+        """The best plan of each horizon, whatever of the way there counts."""
+        for horizon in HORIZONS:
+            for weights in ((1, 1, 1), (1, 0, 0), (0, 1, 1)) if horizon < inf else ((0, 0, 0),):
+                choices: dict[int, tuple[int, ...]] = {}
+                for number, stage in self.stages.items():
+                    more = paid(stage.extras, horizon, weights, self.count, self.bandwidth)
+                    ways = plain_ways(stage.model, more)
+                    found = Limited(stage.search, ways).cheapest(limit)
+                    choices[number] = found.choices
+                    if horizon == inf:
+                        self.bounds[number] = found.bound
+                point = self.point(choices, horizon)
+                self.plans.append((point, choices))
+
+    def point(self, choices: Choices, horizon: float) -> Point:
+        """What choices cost, and what it costs to get there."""
+        seconds, sums = 0.0, [0.0, 0.0, 0.0]
+        for number, stage in self.stages.items():
+            own = choices[number]
+            model = stage.model
+            seconds = max(seconds, value_of(own, model.unary, model.pairs()) + model.constant)
+            for extra, choice in zip(stage.extras, own, strict=True):
+                for at, values in enumerate((extra.fetched, extra.recompiled, extra.changed)):
+                    sums[at] += float(values[choice])
+        return Point(self.count, horizon, seconds, int(sums[0]), int(sums[1]), int(sums[2]))
+
+    def told(self, choices: Choices, limit: int | None, elapsed: float) -> dict[int, Plan]:
+        """The plans of the stages."""
+        return {
+            number: told(
+                stage.model,
+                Found(choices[number], self.bounds[number], stage.search.rounds),
+                stage.problem.current,
+                limit,
+                elapsed,
+                start=stage.fitted,
+            )
+            for number, stage in self.stages.items()
+        }
+
+
+def target_of(
+    begins: StageDumps,
+    context: ParallelContext,
+    machine: Machine,
+    old: Holdings,
+    count: int,
+    devices: Sequence[int | None],
+    pinned: Mapping[Node, Given],
+) -> Target:
+    """The search for some number of devices.
+
+    Raises:
+        CannotPlan: nothing is known of what ran.
+    """
+    target = planned_context(context, count)
+    stages: dict[int, Stage] = {}
+    for number, dump in sorted(begins.items()):
+        own = replace(target, rank=number * target.stage_size)
+        problem = problem_of(dump, replace(context, rank=number * context.stage_size), own)
+        if not problem.current:
+            raise CannotPlan(
+                "this dump has no strategies, so nothing is known of what ran: without --lost, a "
+                "new plan can be made for any number of devices"
+            )
+        fitted = _fitted(problem)
+        fixed = {
+            problem.twins[node]: given for node, given in pinned.items() if node in problem.twins
+        }
+        model = model_of(problem.structure, machine, fitted, fixed)
+        ranks = own.stage_ranks
+        fetch = Fetch(ranks, tuple(devices[rank] for rank in ranks))
+        extras = Extras(problem, fitted, model, fetch, old)
+        stages[number] = Stage(problem, fitted, Search(model), extras.all())
+    return Target(count, fetch_bandwidth(machine), stages, [], {})
+
+
+def _fitted(problem: Problem) -> dict[Node, Given]:
+    """The old strategies, fitted to the new number of devices where they have to be."""
+    report = problem.report
+    if report is None or problem.old.stage_size == problem.target.stage_size:
+        return dict(problem.current)
+    scaled = scaled_plan(problem.dump, report, problem.target)
+    found: dict[Node, Given] = {}
+    for old, new in zip(problem.dump.nodes(), scaled.dump.nodes(), strict=True):
+        twin = problem.twins[old]
+        if twin in problem.current and new.in_strategy is not None and old not in scaled.failed:
+            # The model allows any nesting; scaled strategies are a tuple a tensor.
+            found[twin] = (tuple(tuple(row) for row in new.in_strategy), None)  # type: ignore[arg-type, misc, union-attr]
+    return found
+
+
+def fetch_bandwidth(machine: Machine) -> float:
+    """Bytes a second at which a device fetches: the slowest of its links."""
+    return min(level.bandwidth for level in machine.levels)

@@ -1,0 +1,143 @@
+"""What it costs to get to the candidates of operators: bytes to fetch, operators to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from irtool.ir.node import Node
+from irtool.planning.cost.holdings import Holdings
+from irtool.planning.cost.structure import FIXED, Parameter
+from irtool.planning.cost.weights import held_weight
+from irtool.planning.recovery.fetch import Boxes, Fetch
+from irtool.planning.search.exact import Floats
+from irtool.planning.search.problem import Problem
+from irtool.planning.search.tables import Given, Model
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.layout import Shape
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.report import OperatorReport
+
+COMPILE_SECONDS = 0.044
+"""Of the compiler's front end for one operator (measured on a slow machine)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extra:
+    """What the candidates of an operator cost to get to: bytes fetched, slices and form new."""
+
+    fetched: Floats
+    recompiled: Floats
+    changed: Floats
+
+
+class Extras:
+    """Arrays of what candidates cost to get to; operators that are alike share theirs."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        fitted: Mapping[Node, Given],
+        model: Model,
+        fetch: Fetch,
+        old: Holdings,
+    ) -> None:
+        self.problem = problem
+        self.fitted = fitted
+        self.model = model
+        self.fetch = fetch
+        self.old = old.by_name()
+        self._known: dict[object, Extra] = {}
+        reports = problem.report.by_node if problem.report is not None else {}
+        self._reports: dict[Node, OperatorReport] = {
+            problem.twins[node]: item for node, item in reports.items() if node in problem.twins
+        }
+        self._owned: dict[Node, list[tuple[Parameter, Boxes]]] = {}
+        for parameter in problem.structure.parameters:
+            if parameter.owner is not None and parameter.owner.node is not None:
+                held = fetch.held(self.old.get(parameter.name))
+                self._owned.setdefault(parameter.owner.node, []).append((parameter, held))
+
+    def all(self) -> tuple[Extra, ...]:
+        """By variable of the model."""
+        return tuple(self._of(at) for at in range(len(self.model.nodes)))
+
+    def _of(self, at: int) -> Extra:
+        node, candidates = self.model.nodes[at], self.model.candidates[at]
+        report = self._reports.get(node)
+        slices = None
+        if report is not None:
+            slices = (report.judgement.input_slices, report.judgement.output_slices)
+        owned = self._owned.get(node, [])
+        fitted = self.fitted.get(node)
+        shown = tuple(
+            (p.owner.side, p.owner.index, p.element, p.states, p.weight.shape, held)
+            for p, held in owned
+            if p.owner is not None
+        )
+        key = (id(candidates), slices, fitted, shown)
+        found = self._known.get(key)
+        if found is None:
+            judgements = [item.judgement for item in candidates.items]
+            found = self._known[key] = Extra(
+                np.array([self._fetched(owned, each) for each in judgements]),
+                np.array([float(slices != _slices(each)) for each in judgements]),
+                np.array(
+                    [
+                        float(
+                            primitive(node) not in FIXED
+                            and fitted is not None
+                            and (item.strategy, item.out_strategy) != fitted
+                        )
+                        for item in candidates.items
+                    ]
+                ),
+            )
+        return found
+
+    def _fetched(self, owned: Sequence[tuple[Parameter, Boxes]], judgement: Judgement) -> float:
+        total = 0
+        for parameter, held in owned:
+            weight = held_weight(self.problem.structure, parameter, judgement)
+            if weight.layout is None:
+                continue
+            shared = len(weight.gather_ranks or (0,))
+            elements = self.fetch.elements(weight.layout, shared, held)
+            total += elements * (parameter.element + parameter.states)
+        return float(total)
+
+
+def _slices(judgement: Judgement) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    return judgement.input_slices, judgement.output_slices
+
+
+def paid(
+    extras: Sequence[Extra],
+    horizon: float,
+    weights: tuple[int, int, int],
+    count: int,
+    bandwidth: float,
+) -> list[Floats] | None:
+    """Seconds a step that the way to each candidate costs; equal operators share an array.
+
+    Args:
+        extras: by variable.
+        horizon: steps that pay it off.
+        weights: of bytes fetched, operators compiled, operators changed.
+        count: devices.
+        bandwidth: bytes a second at which a device fetches.
+    """
+    if horizon == inf:
+        return None
+    fetched, recompiled, changed = weights
+    known: dict[int, Floats] = {}
+    for extra in extras:
+        if id(extra) not in known:
+            way = fetched * extra.fetched / count / bandwidth + COMPILE_SECONDS * (
+                recompiled * extra.recompiled + changed * extra.changed
+            )
+            known[id(extra)] = way / horizon
+    return [known[id(extra)] for extra in extras]

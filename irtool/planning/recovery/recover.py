@@ -1,0 +1,342 @@
+"""Recovery: devices or layers came or went; what changes, what moves, how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.display import Shown
+from irtool.ir.dump import Dump
+from irtool.planning.cost.holdings import Holdings, StageDumps, holdings, stages_of
+from irtool.planning.recovery.elastic import HORIZON
+from irtool.planning.recovery.groups import (
+    GroupChanges,
+    GroupTable,
+    GroupUse,
+    group_changes,
+    predicted_groups,
+)
+from irtool.planning.recovery.growth import Growth, grown
+from irtool.planning.recovery.replan import (
+    Change,
+    Replan,
+    given_plan,
+    loaded,
+    slowest_stage,
+    ways_on,
+)
+from irtool.planning.recovery.reshard import Resharding, reshard
+from irtool.planning.recovery.survival import (
+    LostSlice,
+    SurvivingSlice,
+    WeakPoint,
+    common_replicas,
+    lost_slices,
+    surviving_slices,
+    weak_points,
+)
+from irtool.planning.recovery.times import Assumptions, TimeComparison, compare_times
+from irtool.planning.search.device_counts import device_count_problem, legal_counts
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
+
+
+class CannotRecover(ValueError):
+    """There is no way on: the message says what would have to be different."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What happened, and what is wanted.
+
+    Attributes:
+        lost: ranks whose devices are gone.
+        to: devices to go on with; None for the largest legal number of those that are left.
+        added: devices that joined.
+        server: devices that fail together.
+        search: whether strategies for another number of devices are searched, or scaled only.
+        horizon: steps that pay off what is moved and compiled for them.
+    """
+
+    lost: tuple[int, ...] = ()
+    to: int | None = None
+    added: int = 0
+    server: int = 8
+    search: bool = True
+    horizon: float = HORIZON
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One way to go on: a plan, and what has to be moved for it."""
+
+    plan: Replan
+    moves: Resharding
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery(Shown):
+    """The answer.
+
+    Attributes:
+        context: of the old run.
+        old: who held what.
+        old_seconds: of a step of its slowest stage, by the planner's model; None: not all has a
+            price there, or nothing changes.
+        request: what happened.
+        survivors: ranks whose devices are there.
+        broken: groups to be built anew; ``groups`` all of them.
+        lost: slices without a holder; ``surviving`` those of lost ranks that have another one.
+        common_replicas: ranks that MindSpore's own recovery would restore from each other.
+        weak: the smallest sets of ranks whose loss no peer repairs; ``weak_servers`` of servers.
+        target: devices to go on with; ``legal`` the legal numbers up to it or to what is there.
+        why_target: why it is that number.
+        ways: plans for that number with what they move, the chosen one first; none: the plan
+            stays as it is.
+        moves: what has to be moved, for the chosen plan; None: nobody knows, for want of a plan.
+        group_changes: groups of the plan against those of the old one; None if nothing changes.
+        growth: where layers were added.
+        times: how long it takes.
+        machine: links and prices.
+        notes: what could not be said, and what was taken for granted.
+    """
+
+    context: ParallelContext
+    old: Holdings
+    old_seconds: float | None
+    request: Request
+    survivors: tuple[int, ...]
+    groups: GroupTable
+    broken: tuple[GroupUse, ...]
+    lost: tuple[LostSlice, ...]
+    surviving: tuple[SurvivingSlice, ...]
+    common_replicas: tuple[tuple[int, ...], ...]
+    weak: tuple[WeakPoint, ...]
+    weak_servers: tuple[WeakPoint, ...]
+    target: int
+    legal: tuple[int, ...]
+    why_target: str
+    ways: tuple[Way, ...]
+    moves: Resharding | None
+    group_changes: GroupChanges | None
+    growth: Growth | None
+    times: TimeComparison
+    machine: Machine
+    notes: tuple[str, ...]
+
+    @property
+    def plan(self) -> Replan | None:
+        """The plan to go on with; None: the old one."""
+        return self.ways[0].plan if self.ways else None
+
+    @property
+    def new(self) -> Holdings:
+        """Who needs what."""
+        return self.ways[0].plan.holdings if self.ways else self.old
+
+    @property
+    def replanned(self) -> bool:
+        """Whether the network is another one than before."""
+        return bool(self.ways)
+
+    @property
+    def accepted(self) -> bool | None:
+        """What MindSpore would say of the new plan; None: not known, or nothing changes."""
+        return self.ways[0].plan.accepted if self.ways else None
+
+    @property
+    def changed(self) -> int:
+        """Operators with another strategy."""
+        return len(self.ways[0].plan.changes) if self.ways else 0
+
+    @property
+    def happened(self) -> bool:
+        """Whether anything came or went."""
+        asked = self.request
+        return bool(asked.lost or asked.added or asked.to or self.ways)
+
+
+def recover(
+    begin: Dump | StageDumps,
+    context: ParallelContext,
+    request: Request,
+    groups: GroupTable | None = None,
+    seen: Holdings | None = None,
+    new_begin: Dump | StageDumps | None = None,
+    grown_begin: Dump | StageDumps | None = None,
+    statements: int = 0,
+    assumptions: Assumptions | None = None,
+    machine: Machine | None = None,
+) -> Recovery:
+    """What a failure or a change of the cluster means for a run.
+
+    Args:
+        begin: the dump ``step_parallel_begin`` of the run; of a pipeline those of its stages.
+        context: its devices and options.
+        request: what happened.
+        groups: all its communication groups, where its dumps show them; else they are predicted.
+        seen: who holds what, as later dumps show it: for a run without begin dumps (``begin`` is
+            empty then), whose devices can be replaced but not re-planned.
+        new_begin: a plan for the new number of devices; without it the planner makes one.
+        grown_begin: the network with layers added.
+        statements: of the graph that has to be compiled.
+        assumptions: rates of the time model.
+        machine: links and prices; None: the default one of the context's target.
+
+    Raises:
+        CannotRecover: a rank does not exist, or no number of devices is legal.
+    """
+    assumptions = assumptions or Assumptions()
+    machine = _with_links(machine or default_machine(context.target), assumptions)
+    survivors = _survivors(context, request.lost)
+    begins = stages_of(begin, context)
+    old = seen if seen is not None and not begins else holdings(begins, context)
+    target, legal, why = _target(context, request, len(survivors))
+    new_context = loaded(context, target)
+    given = grown_begin if grown_begin is not None else new_begin
+    fresh = max(0, target - len(survivors))
+    no_search = ""
+    plans: list[Replan] = []
+    if given is not None and begins:
+        network = stages_of(given, new_context)
+        plans = [given_plan(begins, old, network, new_context, machine)]
+    elif target != context.devices and begins:
+        change = Change(request.lost, fresh, request.horizon, request.search)
+        plans, no_search = ways_on(begins, old, new_context, change, machine)
+    ways = tuple(
+        Way(each, reshard(old, each.holdings, survivors, machine, fresh)) for each in plans
+    )
+    new = ways[0].plan.holdings if ways else old
+    moves: Resharding | None = ways[0].moves if ways else None
+    if not ways and target == context.devices:
+        moves = reshard(old, old, survivors, machine, fresh)
+    predicted = predicted_groups(old)
+    groups = groups if groups is not None and groups.groups else predicted
+    changes = group_changes(predicted, predicted_groups(new)) if ways else None
+    broken = groups.broken_by(request.lost)
+    rebuilt = broken if changes is None else (*changes.kept, *changes.added)
+    growth = None
+    if grown_begin is not None:
+        growth = grown(begins, stages_of(grown_begin, new_context), old, new)
+    times = compare_times(
+        assumptions,
+        _most_groups(rebuilt),
+        # A device that takes a lost rank's place has no compile cache, even if all others have.
+        statements if ways or target != context.devices or request.lost else 0,
+        moves,
+        sum(item.whole_bytes for item in new.items),
+        bool(old.unknown or old.missing),
+    )
+    return Recovery(
+        context,
+        old,
+        slowest_stage(begins, old, machine) if ways else None,
+        request,
+        survivors,
+        groups,
+        broken,
+        lost_slices(old, request.lost),
+        surviving_slices(old, request.lost),
+        common_replicas(old),
+        weak_points(old),
+        weak_points(old, request.server),
+        target,
+        legal,
+        why,
+        ways,
+        moves,
+        changes,
+        growth,
+        times,
+        machine,
+        tuple(_notes(old, ways, no_search, moves)),
+    )
+
+
+def _survivors(context: ParallelContext, lost: Sequence[int]) -> tuple[int, ...]:
+    wrong = [rank for rank in lost if not 0 <= rank < context.devices]
+    if wrong:
+        raise CannotRecover(
+            f"there is no rank {wrong[0]}: the run has {context.devices} devices, from rank 0"
+        )
+    gone = set(lost)
+    found = tuple(rank for rank in range(context.devices) if rank not in gone)
+    if not found:
+        raise CannotRecover("all devices are lost")
+    return found
+
+
+def _target(
+    context: ParallelContext, request: Request, left: int
+) -> tuple[int, tuple[int, ...], str]:
+    """How many devices to go on with, which numbers are legal, and why this one."""
+    available = left + request.added
+    legal = tuple(legal_counts(min(max(available, request.to or 0), LARGEST_WORLD), context))
+    if request.to is not None:
+        problem = device_count_problem(request.to, loaded(context, context.devices))
+        if request.to > LARGEST_WORLD:
+            problem = f"MindSpore takes {LARGEST_WORLD} at most"
+        if problem:
+            near = ", ".join(map(str, legal[:3])) or "none"
+            raise CannotRecover(f"{request.to} devices: {problem}; legal here: {near}")
+        searching = device_count_problem(request.to, context)
+        more = request.to - available
+        why = f"as asked for, {more} of them new" if more > 0 else "as asked for"
+        if searching:
+            why += f"; its strategies have to be given: {searching}"
+        return request.to, legal, why
+    if not request.lost and not request.added:
+        return context.devices, legal, "nothing happened to the devices"
+    if not legal:
+        raise CannotRecover(f"no number of devices up to {available} is legal here")
+    idle = available - legal[0]
+    why = "the largest legal number of those that are left"
+    return legal[0], legal, f"{why}; {idle} stay idle" if idle else why
+
+
+def _with_links(machine: Machine, assumptions: Assumptions) -> Machine:
+    """The machine with the bandwidth between servers that was given, if one was."""
+    if not assumptions.link_bandwidth:
+        return machine
+    *inner, outer = machine.levels
+    return replace(machine, levels=(*inner, replace(outer, bandwidth=assumptions.link_bandwidth)))
+
+
+def _most_groups(groups: Sequence[GroupUse]) -> list[int]:
+    """Sizes of the groups of the rank that has most members to link."""
+    found: dict[int, list[int]] = {}
+    for group in groups:
+        for rank in group.ranks:
+            found.setdefault(rank, []).append(len(group.ranks))
+    return max(found.values(), key=sum, default=list[int]())
+
+
+def _notes(
+    old: Holdings, ways: Sequence[Way], no_search: str, moves: Resharding | None
+) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in old.unknown.items():
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{names[0]}{more}: {reason}"
+    if old.missing:
+        stages = ", ".join(map(str, old.missing))
+        kind = "dump" if old.seen else "begin dump"
+        yield f"no {kind} of stage {stages}: nothing is known of what its ranks hold"
+    if moves is None:
+        yield "without a begin dump there is no plan for other devices, so what moves is not known"
+    if not ways:
+        return
+    plan = ways[0].plan
+    if no_search:
+        yield f"strategies were scaled, data parallelism first, not searched: {no_search}"
+    if plan.kept:
+        names = ", ".join(sorted({node.op for node in plan.kept}))
+        yield f"{len(plan.kept)} operators keep strategies that do not fit: {names}"
+    if plan.accepted is not True:
+        reports = plan.holdings.reports.values()
+        findings = [item.message for report in reports for item in report.findings]
+        first = next(iter(findings), "a part is unknown")
+        word = "refuse" if plan.accepted is False else "perhaps refuse"
+        yield f"MindSpore would {word} this plan: {first}"

@@ -1,0 +1,65 @@
+"""Strategies of one operator that cost alike: of each kind only one needs to be priced.
+
+What an operator costs depends on how large its slices are, and which devices communicate what.
+Most strategies of a form differ in neither: it is all the same to an addition which of its axes
+are cut, as long as they are cut into as many slices.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from irtool.planning.cost.costs import operations_of
+from irtool.planning.search.candidate_forms import AxesOf, Form, Ints
+
+PROBES = 6
+"""Strategies on which it is tried whether operations follow from how often axes are cut."""
+
+
+def alike(form: Form, values: Ints) -> tuple[Ints, Ints]:
+    """Strategies of which no two cost alike, and for each strategy which of them it costs as much.
+
+    Args:
+        form: of the operator.
+        values: by strategy into how many slices each axis is cut.
+    """
+    low, counts = form.lowest_bits(values)
+    tensors = dict.fromkeys((*form.raw_inputs, *form.raw_outputs, *form.outputs))
+    columns = [counts[:, _axes(tensor)].sum(axis=1) for tensor in tensors]
+    for item in form.sums:
+        for axis in item.axes:
+            columns += [np.where(counts[:, axis] > 0, low[:, axis], -1), counts[:, axis]]
+    exponents = _exponents(form, values)
+    more = counts if exponents is None else (counts * exponents).sum(axis=1)[:, None]
+    table = np.column_stack([*columns, more])
+    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first, dtype=np.int64), np.ravel(np.asarray(which, dtype=np.int64))
+
+
+def _axes(tensor: AxesOf) -> list[int]:
+    """Axes that cut a tensor, one as often as it does."""
+    return [axis for axes in tensor for axis in axes]
+
+
+def _exponents(form: Form, values: Ints) -> Ints | None:
+    """By axis how many halvings of the operations cutting it in two makes; None: not so simple."""
+    count = values.shape[1]
+    ones = np.ones((1, count), dtype=np.int64)
+    halves = ones + np.eye(count, dtype=np.int64)
+    step = max(1, len(values) // PROBES)
+    probes = np.concatenate([ones, halves, values[::step], values[-1:]])
+    found = [operations_of(form.call, sketch) for sketch in form.sketches(probes)]
+    whole = found[0]
+    exponents: list[int] = []
+    for half in found[1 : count + 1]:
+        exponent = (whole // half).bit_length() - 1 if half else 0
+        if half << exponent != whole:
+            return None
+        exponents.append(exponent)
+    for row, operations in zip(probes.tolist(), found, strict=True):
+        cut = prod(value**exponent for value, exponent in zip(row, exponents, strict=True))
+        if operations * cut != whole:
+            return None
+    return np.array(exponents, dtype=np.int64)

@@ -1,0 +1,307 @@
+"""At least what redistributions between many layouts cost, all pairs at once.
+
+Where devices are a power of two, a layout says for each bit of a device's number which halving of
+which dimension it decides (or none).  Two layouts then need: a gather of the bits that the target
+does not have at the same place (or an exchange, of those that it has elsewhere, if all-to-all is
+enabled), and a slice of the target's new bits.  Bits that both layouts handle as one axis of
+devices are moved together, the last dimension first, each gather on what the one before it left.
+That is how MindSpore does it (:mod:`irtool.sharding.redistribution`), but for details that can only
+make it dearer: what is here is a lower bound, and mostly the price itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS
+from irtool.cluster.machine import Machine
+from irtool.planning.cost.group_rates import Rates, rates
+from irtool.planning.cost.layout_bits import LEVELS, Bits, Bools, Floats, Ints
+from irtool.planning.search.pair_kinds import kinds_of, row_kinds, runs
+
+PAIRS = 1 << 14
+"""Pairs that are looked at together: what stands of them must fit into the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What is moved: ``element`` bytes of one element; ``gradient``: a gradient comes back."""
+
+    element: int
+    gradient: bool
+
+
+def least_between(
+    first: Bits, second: Bits, moved: Moved, machine: Machine, enable_alltoall: bool
+) -> Floats:
+    """At least the seconds of every redistribution from a layout of ``first`` to one of ``second``.
+
+    Both are of one shape and of as many devices.
+    """
+    found = np.empty((len(first.place), len(second.place)))
+    rows = max(1, PAIRS // max(1, len(second.place)))
+    alike, count = row_kinds(first.order, first.lead <= 1, (first.place >= 0).sum(axis=1))
+    columns = row_kinds(second.order, second.lead <= 1)
+    for start in range(0, len(first.place), rows):
+        part = slice(start, start + rows)
+        state = _Pairs(first.rows(start, start + rows), second, (alike[part], count), columns)
+        seconds = _least_gathered(state, moved, machine)
+        if enable_alltoall:
+            exchanged = state.gone & state.wanted[None, :]
+            dearer = _least_exchanged(state, exchanged, moved, machine)
+            seconds = np.where(exchanged != 0, dearer, seconds)
+        found[start : start + rows] = seconds
+    return found
+
+
+def _least_gathered(state: _Pairs, moved: Moved, machine: Machine) -> Floats:
+    """Everything that moves is gathered and sliced."""
+    whole, ways = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
+    held = np.broadcast_to(_ones(state.held)[:, None], state.gone.shape)
+    both = rates(machine, ("AllGather", "ReduceScatter")[:ways], state.first.count)
+    seconds, copies = _runs(state, state.gone, (whole, held), both, "gather", machine)
+    copies += _sliced(state, (whole, held - _ones(state.gone)), machine)
+    return seconds + copies * ways
+
+
+def _least_exchanged(state: _Pairs, exchanged: Ints, moved: Moved, machine: Machine) -> Floats:
+    """What is wanted elsewhere is exchanged, the rest gathered; on what slices leave."""
+    count = state.first.count
+    whole, ways = prod(state.first.shape) * moved.element, 2 if moved.gradient else 1
+    smallest = _ones(state.held)[:, None] + _ones(state.new)
+    both = rates(machine, ("AlltoAll",) * ways, count)
+    seconds, _ = _runs(state, exchanged, (whole, smallest), both, "exchange", machine)
+    gathered = state.gone & ~exchanged
+    before = smallest - _ones(state.blocked(gathered))
+    both = rates(machine, ("AllGather", "ReduceScatter")[:ways], count)
+    found, copies = _runs(state, gathered, (whole, before), both, "any order", machine)
+    sliced = _copied(whole / 2.0**smallest, machine)
+    copies += np.where(state.new != 0, sliced, 0.0)
+    return seconds + found + copies * ways
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Masks of bits for every pair."""
+
+    first: Bits
+    second: Bits
+    held: Ints
+    wanted: Ints
+    gone: Ints
+    new: Ints
+    sliced: Ints
+    cuts: Ints
+    unsure: Bools
+    rows: tuple[Ints, int]
+    columns: tuple[Ints, int]
+
+    def __init__(
+        self, first: Bits, second: Bits, rows: tuple[Ints, int], columns: tuple[Ints, int]
+    ) -> None:
+        self.first, self.second = first, second
+        self.rows, self.columns = rows, columns
+        self.held, self.wanted = _mask(first.place), _mask(second.place)
+        kept = np.zeros((len(first.place), len(second.place)), dtype=np.int64)
+        touched = np.zeros(kept.shape, dtype=np.int64)
+        for bit in range(first.count):
+            a, b = first.place[:, bit], second.place[:, bit]
+            same = a[:, None] == b[None, :]
+            kept += same * np.where(a >= 0, 1 << bit, 0)[:, None]
+            touched |= (_dimension(a)[:, None] | _dimension(b)[None, :]) * ~same
+        self.gone = self.held[:, None] & ~kept
+        self.new = self.wanted[None, :] & ~self.held[:, None]
+        self.sliced = self.wanted[None, :] & ~kept
+        self.cuts = first.cuts[:, None] | second.cuts[None, :]
+        # Where both split a dimension, and in several steps, one may make the other cut its axes.
+        once, more = _split_dimensions(first)
+        also, again = _split_dimensions(second)
+        both = once[:, None] & also[None, :] & (more[:, None] | again[None, :])
+        self.unsure = (touched & both) != 0
+
+    def blocked(self, gathered: Ints) -> Ints:
+        """New bits whose place is taken until another bit is gathered."""
+        places = len(self.first.shape) * LEVELS + 1
+        holder = np.full((len(self.held), places), 63, dtype=np.int64)
+        rows = np.arange(len(self.held))
+        for bit in range(self.first.count):
+            place = self.first.place[:, bit]
+            holder[rows[place >= 0], place[place >= 0]] = bit
+        found = np.zeros_like(gathered)
+        for bit in range(self.first.count):
+            at = self.second.place[:, bit]
+            taken = holder[:, np.maximum(at, 0)]
+            hit = (gathered >> taken) & (self.new >> bit) & 1
+            found |= np.where((taken < 63) & (at >= 0)[None, :], hit, 0) << bit
+        return found
+
+
+Size: TypeAlias = tuple[int, Ints]
+"""Bytes of the whole tensor, and how often they are halved on a device."""
+Way: TypeAlias = Literal["gather", "exchange", "any order"]
+"""How bits are moved: gathered as the peephole pass orders them, exchanged, or gathered somehow."""
+
+
+def _runs(
+    state: _Pairs, moving: Ints, size: Size, rates: Rates, way: Way, machine: Machine
+) -> tuple[Floats, Floats]:
+    """Seconds of moving the bits of a mask axis by axis, and of copies on each device.
+
+    ``size``: on one device before; gathers multiply it.
+    """
+    whole, halvings = size
+    count = state.first.count
+    parts = [runs(moving, state.cuts, count), (halvings, count + 1)]
+    if way != "any order":
+        parts.append((state.rows[0][:, None], state.rows[1]))
+    if way == "gather":  # what is held is the same in rows alike
+        parts[1] = (state.unsure.astype(np.int64), 2)
+    kinds = kinds_of(moving.shape, parts)
+    few = _Moves(
+        state.first,
+        kinds.at // moving.shape[1],
+        np.ravel(moving)[kinds.at],
+        np.ravel(state.cuts)[kinds.at],
+        np.ravel(state.unsure)[kinds.at],
+    )
+    seconds, copies = few.seconds(whole / 2.0 ** np.ravel(halvings)[kinds.at], rates, way, machine)
+    return seconds[kinds.which], copies[kinds.which]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Moves:
+    """What is to be moved from some layouts; ``rows``: from which of ``first`` each time."""
+
+    first: Bits
+    rows: Ints
+    mask: Ints
+    cuts: Ints
+    unsure: Bools
+
+    def seconds(
+        self, size: Floats, rates: Rates, way: Way, machine: Machine
+    ) -> tuple[Floats, Floats]:
+        """Seconds of moving, and of copies.
+
+        Gathers along what is the first dimension on a device need no Split and Concat, and merge
+        where they can.  Where it is not sure that bits are moved together, the start of the cheaper
+        way is counted.
+        """
+        mask, count = self.mask, self.first.count
+        grows = way != "exchange"
+        order, lead = self.first.order[self.rows], self.first.lead[self.rows]
+        if way == "any order":  # slow links first is the cheapest
+            order = np.broadcast_to(np.arange(count - 1, -1, -1), (len(mask), count))
+        seconds, copies = np.zeros(mask.shape), np.zeros(mask.shape)
+        low, last = np.zeros(mask.shape, dtype=np.int64), np.full(mask.shape, -2)
+        length = np.zeros(mask.shape, dtype=np.int64)
+        sure, inside = np.zeros(mask.shape, dtype=np.bool_), np.zeros(mask.shape, dtype=np.bool_)
+        certain = ~self.unsure & (way == "gather")
+        width = count + 1
+        starts, least_starts = rates.start.ravel(), rates.least_start.ravel()
+        per_byte = (rates.per_byte if grows else rates.least_per_byte).ravel()
+        factors = 2.0 ** np.arange(width)
+        for turn in range(count + 1):
+            if turn < count:
+                bit = order[:, turn]
+                wanted = ((mask >> bit) & 1).astype(np.bool_)
+                leads = lead[:, turn] <= 1
+                uncut = ((self.cuts >> bit) & 1) == 0
+                joined = wanted & (length > 0)
+                if way == "any order":
+                    joined &= bit == last - 1
+                else:
+                    joined &= (bit == last + 1) & (uncut | (leads & ~inside if grows else False))
+                ended = wanted & ~joined & (length > 0)
+            else:
+                ended = length > 0
+                wanted = joined = uncut = np.zeros(mask.shape, dtype=np.bool_)
+                bit, leads = np.zeros_like(mask), wanted
+            if ended.any():
+                at = low * width + length
+                grown = size * factors[length] if grows else size
+                start = np.where(sure, starts.take(at), least_starts.take(at))
+                seconds += np.where(ended, start + per_byte.take(at) * grown, 0.0)
+                if grows:
+                    size = np.where(ended, grown, size)
+                    if way == "gather":
+                        copies += np.where(ended & inside, 2 * _copied(grown, machine), 0.0)
+                length = np.where(ended, 0, length)
+            begins = wanted & ~joined
+            low = np.where(begins if way != "any order" else wanted, bit, low)
+            sure = np.where(begins, certain, sure & (uncut | ~joined))
+            last = np.where(wanted, bit, last)
+            if way == "gather":
+                inside = np.where(wanted, ~leads, inside)
+            length += wanted
+        return seconds, copies
+
+
+def _sliced(state: _Pairs, size: Size, machine: Machine) -> Floats:
+    """Seconds of the slices; ``size``: on one device before them."""
+    whole, halvings = size
+    count = state.second.count
+    column, columns = state.columns
+    parts = [
+        runs(state.sliced, state.cuts, count),
+        (halvings, count + 1),
+        (column[None, :], columns),
+    ]
+    kinds = kinds_of(halvings.shape, parts)
+    rows = kinds.at % halvings.shape[1]
+    mask, cuts = np.ravel(state.sliced)[kinds.at], np.ravel(state.cuts)[kinds.at]
+    left = whole / 2.0 ** np.ravel(halvings)[kinds.at]
+    copies, last = np.zeros(len(mask)), np.full(len(mask), -2)
+    pending = np.zeros(len(mask), dtype=np.bool_)
+    for turn in range(count - 1, -1, -1):
+        bit = state.second.order[rows, turn]
+        wanted = ((mask >> bit) & 1).astype(np.bool_)
+        joined = wanted & (bit == last - 1) & (((cuts >> (bit + 1)) & 1) == 0)
+        joined |= wanted & (state.second.lead[rows, turn] <= 1)
+        copies += np.where(wanted & ~joined & pending, _copied(left, machine), 0.0)
+        left = np.where(wanted, left / 2, left)
+        pending |= wanted
+        last = np.where(wanted, bit, last)
+    copies += np.where(pending, _copied(left, machine), 0.0)
+    return copies[kinds.which]
+
+
+def _copied(size: Floats, machine: Machine) -> Floats:
+    """Seconds of an operator that reads and writes so many bytes."""
+    if not machine.memory_bandwidth:
+        return np.full_like(size, LAUNCH_SECONDS)
+    return np.maximum(LAUNCH_SECONDS, size * (2 / machine.memory_bandwidth))
+
+
+def _dimension(place: Ints) -> Ints:
+    """The bit of a place's dimension; 0 for none."""
+    return np.where(place >= 0, 1 << (np.maximum(place, 0) // LEVELS), 0)
+
+
+def _split_dimensions(bits: Bits) -> tuple[Ints, Ints]:
+    """Masks of the dimensions that are split, and of those that several bits split."""
+    once, more = np.zeros((2, len(bits.place)), dtype=np.int64)
+    for bit in range(bits.count):
+        dimension = _dimension(bits.place[:, bit])
+        more |= once & dimension
+        once |= dimension
+    return once, more
+
+
+def _mask(place: Ints) -> Ints:
+    bits = 1 << np.arange(place.shape[1], dtype=np.int64)
+    return np.where(place >= 0, bits[None, :], 0).sum(axis=1)
+
+
+def _ones(mask: Ints) -> Ints:
+    """How many bits of a mask are set."""
+    found = np.zeros(mask.shape, dtype=np.int64)
+    rest = np.array(mask, dtype=np.int64)
+    while rest.any():
+        found += rest & 1
+        rest >>= 1
+    return found

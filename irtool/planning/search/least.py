@@ -1,0 +1,115 @@
+"""At least what redistributions cost, on any number of devices.
+
+Where devices are a power of two, :mod:`irtool.planning.search.bounds` knows nearly the price.  Here
+it is only counted what a device wants and does not have: that has to come from others, and no
+collective brings a byte faster than the fastest of them.  All devices of a unit together have so
+much at most; the rest comes over slower links, and may be divided among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from irtool.cluster.machine import Machine
+from irtool.planning.cost.costs import received_bytes
+from irtool.planning.cost.layout_bits import Floats, Ints
+from irtool.planning.search.bounds import Moved
+from irtool.sharding.layout import TensorLayout, axes_of
+
+MUCH = 1 << 40
+"""Bytes beside which the start of a collective is nothing."""
+
+
+def least_anywhere(
+    sources: Sequence[TensorLayout],
+    targets: Sequence[TensorLayout],
+    moved: Moved,
+    machine: Machine,
+) -> Floats:
+    """At least the seconds of each redistribution; 0 where nothing is known."""
+    found = np.zeros((len(sources), len(targets)))
+    if any(size <= 0 for each in (*sources, *targets) for size in each.tensor_shape):
+        return found
+    devices = prod(sources[0].device_matrix)
+    have = np.array([prod(each.slice_shape) for each in sources], dtype=np.float64)[:, None]
+    want = np.array([prod(each.slice_shape) for each in targets], dtype=np.float64)[None, :]
+    missing = np.maximum(0.0, want - have)
+    if sources[0].tensor_shape == targets[0].tensor_shape:
+        missing = np.maximum(missing, want - _least_overlap(sources, targets, devices))
+    start, fast, slow, unit = _rates(_Same(machine), devices)
+    far = np.minimum(np.maximum(0.0, want / unit - have), missing)
+    seconds = start + (fast * (missing - far) + slow * far) * moved.element
+    found = np.where(missing > 0, seconds, 0.0)
+    return found * (2 if moved.gradient else 1)
+
+
+def _least_overlap(
+    sources: Sequence[TensorLayout], targets: Sequence[TensorLayout], devices: int
+) -> Floats:
+    """Elements that a device has of those that it wants: the fewest of some devices."""
+    least = np.full((len(sources), len(targets)), np.inf)
+    for rank in {1 % devices, devices // 3, 2 * devices // 3, devices - 2}:
+        first, second = _boxes(sources, rank), _boxes(targets, rank)
+        shared = np.ones(least.shape)
+        for axis in range(first.shape[1]):
+            low = np.maximum(first[:, None, axis, 0], second[None, :, axis, 0])
+            high = np.minimum(first[:, None, axis, 1], second[None, :, axis, 1])
+            shared *= np.maximum(0, high - low)
+        least = np.minimum(least, shared)
+    return least
+
+
+def _boxes(layouts: Sequence[TensorLayout], rank: int) -> Ints:
+    """By layout and dimension where the slice of a device begins and ends."""
+    found = np.zeros((len(layouts), len(layouts[0].tensor_shape), 2), dtype=np.int64)
+    for at, layout in enumerate(layouts):
+        matrix = layout.device_matrix
+        for axis, (entry, size) in enumerate(
+            zip(layout.tensor_map, layout.slice_shape, strict=True)
+        ):
+            place = 0
+            for each in axes_of(matrix, entry):
+                place = place * matrix[each] + rank // prod(matrix[each + 1 :]) % matrix[each]
+            found[at, axis] = place * size, (place + 1) * size
+    return found
+
+
+class _Same:
+    """A machine as a key: by identity, since machines hold mappings."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def __hash__(self) -> int:
+        return id(self.machine)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.machine is self.machine
+
+
+@lru_cache(maxsize=64)
+def _rates(same: _Same, devices: int) -> tuple[float, float, float, int]:
+    """The least start; the least seconds of a received byte, inside of units and across; a unit."""
+    machine = same.machine
+    unit = min(machine.node_devices or devices, devices)
+    starts: list[float] = []
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for count in (n for n in range(2, devices + 1) if devices % n == 0):
+        strides = {1, min(unit, devices // count), devices // count}
+        for stride in strides:
+            ranks = range(0, count * stride, stride)
+            across = len({rank // unit for rank in ranks}) > 1
+            for op in ("AllGather", "ReduceScatter", "AlltoAll"):
+                once = machine.seconds(op, 0, ranks)
+                rate = (machine.seconds(op, MUCH, ranks) - once) / received_bytes(op, MUCH, count)
+                starts.append(once)
+                rates[across].append(rate)
+    everywhere = [*rates[False], *rates[True]]
+    if not everywhere:
+        return 0.0, 0.0, 0.0, unit
+    fast = min(everywhere)
+    return min(starts), fast, max(fast, min(rates[True], default=fast)), unit

@@ -1,0 +1,104 @@
+"""The candidates of a network's operators; operators that are called alike share theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from irtool.ir.node import Node
+from irtool.planning.cost.structure import FIXED
+from irtool.planning.search.candidates import Candidate, Candidates, candidates_of, given_candidate
+from irtool.sharding.judgement import Context, Judgement
+from irtool.sharding.network.analysis import Judged
+from irtool.sharding.network.care import primitive
+from irtool.sharding.operator import Strategy
+
+Given = tuple[Strategy, Strategy | None]
+"""A strategy and, if there is one, an out_strategy."""
+
+
+class CannotPlan(Exception):
+    """There is no plan; the message says why, and what would have to change."""
+
+
+@dataclass(eq=False, slots=True)
+class OperatorCandidates:
+    """Candidates of operators in one context; each kind of call is tried once."""
+
+    context: Context
+    tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
+
+    def of(
+        self, node: Node, judged: Judged, current: Given | None, pinned: Given | None
+    ) -> Candidates:
+        """All that may be tried for it.
+
+        Args:
+            node: the operator.
+            judged: what is known of it.
+            current: what the dump has: a candidate, whatever else is.
+            pinned: what must be.
+
+        Raises:
+            CannotPlan: it has no legal strategy, or the pinned one is illegal.
+        """
+        call, context = judged.call.call, self.context
+        if primitive(node) in FIXED or judged.wanted.in_layout is not None:
+            judgement = judged.judgement
+            if judgement.verdict != "legal":
+                raise CannotPlan(_refusal(node, judgement))
+            kept = judgement.strategy if judged.wanted.in_layout is None else None
+            return self._kept((id(node),), Candidates((Candidate(kept, None, judgement),)))
+        if judged.call.missing:
+            raise CannotPlan(f"{node.id} {node.op} (line {node.line}): {judged.call.missing}")
+        key = _signature(judged)
+        if pinned is not None:
+            found = self.tried.get((key, pinned))
+            if found is None:
+                only = given_candidate(call, *pinned, context)
+                if only.judgement.verdict != "legal":
+                    raise CannotPlan(_refusal(node, only.judgement))
+                found = self._kept((key, pinned), Candidates((only,)))
+            return found
+        found = self.tried.get(key)
+        if found is None:
+            found = self._kept(key, candidates_of(call, context))
+        if current is not None and found.why == "" and current not in found.places:
+            more = self.tried.get((key, current, "more"))
+            if more is None:
+                own = given_candidate(call, *current, context)
+                items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
+                more = Candidates(items, found.why, found.families)
+                more = self._kept((key, current, "more"), more)
+            found = more
+        if not found.items:
+            raise CannotPlan(
+                f"{node.id} {node.op} (line {node.line}) has no legal strategy: {found.why}"
+            )
+        return found
+
+    def _kept(self, key: object, found: Candidates) -> Candidates:
+        self.tried[key] = found
+        return found
+
+
+def _signature(judged: Judged) -> object:
+    call = judged.call.call
+    try:
+        shown = tuple((item, type(item.value)) for item in call.inputs)
+        key = (call.op, shown, call.outputs, judged.call.node.primitive_attributes)
+        hash(key)
+    except TypeError:
+        return id(judged)
+    return key
+
+
+def _refusal(node: Node, judgement: Judgement) -> str:
+    reason = judgement.findings[0].message if judgement.findings else "it is not legal"
+    what = judgement.strategy or "what the code or the context gives it"
+    return f"{node.id} {node.op} (line {node.line}): {what} can't be: {reason}"
+
+
+def index_of(candidates: Candidates, given: Given | None) -> int | None:
+    """Where what the dump has stands among the candidates, if it does."""
+    found = None if given is None else candidates.places.get(given)
+    return 0 if found is None and len(candidates) == 1 else found

@@ -1,0 +1,80 @@
+"""Pairs of layouts between which the same has to be done: each kind is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from irtool.planning.cost.layout_bits import Bools, Ints
+
+DENSE = 1 << 15
+"""Kinds that there may be before those that there are get new numbers."""
+SPARSE = 64
+"""Numbers over pairs up to which a table of all numbers is made; beyond, they are sorted."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Kinds:
+    """``at``: by kind the place of a pair of it, all pairs in one row; ``which``: kinds of all."""
+
+    at: Ints
+    which: Ints
+
+
+def kinds_of(shape: tuple[int, int], parts: Sequence[tuple[Ints, int]]) -> Kinds:
+    """Pairs that agree in everything.
+
+    Args:
+        shape: how many layouts there are at both ends.
+        parts: what they have to agree in, as numbers that broadcast to the shape, each with how
+            many numbers there may be.
+    """
+    key, most = np.zeros(shape, dtype=np.int64), 1
+    for numbers, count in parts:
+        if most * count > DENSE:
+            at, key = _numbered(key, most)
+            most = len(at)
+        key = key * count + numbers
+        most *= count
+    return Kinds(*_numbered(key, most))
+
+
+def _numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
+    """Where each number stands that there is, and which of them stands where."""
+    flat = np.ravel(key)
+    if most > len(flat) * SPARSE:
+        _, at, which = np.unique(flat, return_index=True, return_inverse=True)
+        return at, np.reshape(which, key.shape)
+    number = np.full(most, -1, dtype=np.int64)
+    number[flat] = np.arange(len(flat), dtype=np.int64)
+    used = np.flatnonzero(number >= 0)
+    at = number[used]
+    number[used] = np.arange(len(used), dtype=np.int64)
+    return at, np.reshape(number[flat], key.shape)
+
+
+def runs(mask: Ints, cuts: Ints, count: int) -> tuple[Ints, int]:
+    """Which of ``count`` bits are set, and between which neighbours among them a cut lies."""
+    digits = _digits(count)
+    return digits[mask] + digits[mask & (mask << 1) & cuts], 3**count
+
+
+def row_kinds(*columns: Ints | Bools) -> tuple[Ints, int]:
+    """Rows that agree in all columns, as numbers; how many kinds there are."""
+    table = np.ascontiguousarray(np.column_stack(columns))
+    number: dict[bytes, int] = {}
+    found = [number.setdefault(row.tobytes(), len(number)) for row in table]
+    return np.array(found, dtype=np.int64), len(number)
+
+
+@lru_cache(maxsize=32)
+def _digits(count: int) -> Ints:
+    """By mask the number that its bits give to base 3."""
+    masks = np.arange(1 << count, dtype=np.int64)
+    found = np.zeros(len(masks), dtype=np.int64)
+    for bit in range(count):
+        found += ((masks >> bit) & 1) * 3**bit
+    return found

@@ -1,0 +1,63 @@
+"""Weights of several operators: all of them must want the weight in one layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from irtool.planning.search.candidate_layouts import Layouts
+from irtool.planning.search.exact import Floats
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shared:
+    """A weight of several operators, all of which want it in one layout.
+
+    ``users``: variables with the number of the layout that each candidate wants (-1: one that not
+    all can have); ``values``: for each of them a table of candidates and layouts, 0 or infinite;
+    ``nothing``: a 0 for each layout.
+    """
+
+    users: tuple[tuple[int, Ints], ...]
+    values: tuple[Floats, ...]
+    nothing: Floats
+
+    @property
+    def count(self) -> int:
+        """How many layouts there are."""
+        return len(self.nothing)
+
+    def agrees(self, choices: Sequence[int]) -> bool:
+        """Whether all operators want the same layout under some choices."""
+        found = {int(numbers[choices[at]]) for at, numbers in self.users}
+        return len(found) == 1 and -1 not in found
+
+
+Numbered: TypeAlias = tuple[tuple[Ints, ...], tuple[Floats, ...], Floats]
+
+
+def numbered(users: Sequence[Layouts]) -> Numbered:
+    """Layouts of a weight as numbers, by user and candidate: -1 where not all users can have it.
+
+    And tables of candidates and numbers: 0 where they fit; and a 0 for each number.
+    """
+    common = set(users[0].keys).intersection(*(each.keys for each in users[1:]))
+    number = {
+        key: at for at, key in enumerate(dict.fromkeys(k for k in users[0].keys if k in common))
+    }
+    count = max(1, len(number))
+    made: dict[int, tuple[Ints, Floats]] = {}
+    for each in users:
+        if id(each) not in made:
+            own = np.array([number.get(key, -1) for key in each.keys], dtype=np.int64)[each.which]
+            fits = own[:, None] == np.arange(count, dtype=np.int64)[None, :]
+            made[id(each)] = own, np.where(fits, 0.0, inf)
+    ends = [made[id(each)] for each in users]
+    return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(count)

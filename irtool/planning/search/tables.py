@@ -1,0 +1,399 @@
+"""A network as tables of costs: what each strategy of each operator costs, alone and beside others.
+
+One number per candidate of an operator (arithmetic, its own collectives, gradients of its weights),
+one table per pair of operators that share a tensor (redistribution).  Operators that are called
+alike share their candidates and tables, so that repeated layers cost nothing to build.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf, prod
+
+import numpy as np
+
+from irtool.cluster.machine import Machine
+from irtool.ir.node import Node
+from irtool.planning.cost.costs import (
+    compute_seconds,
+    item_bytes,
+    operator_communications,
+    seconds_of,
+)
+from irtool.planning.cost.structure import Link, Parameter, Ref, Structure
+from irtool.planning.cost.weights import judgement_of_weight, weight_cost
+from irtool.planning.search.alike import alike
+from irtool.planning.search.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
+from irtool.planning.search.candidates import Candidate, Candidates
+from irtool.planning.search.chains import Chains
+from irtool.planning.search.exact import Floats, Table
+from irtool.planning.search.link_tables import (
+    LinkTable,
+    PricedLink,
+    end_of,
+    price_of,
+    result_of,
+    want_of,
+)
+from irtool.planning.search.operator_candidates import (
+    CannotPlan,
+    Given,
+    OperatorCandidates,
+    index_of,
+)
+from irtool.planning.search.shared_weights import Numbered, Shared, numbered
+from irtool.sharding.judgement import Judgement
+from irtool.sharding.network.analysis import Judged
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The tables of a network.
+
+    ``nodes``: the variables; ``memory``: bytes by candidate; ``shared``: operators that must agree
+    on a weight's layout; ``constant`` and ``constant_memory``: what no choice changes;
+    ``current``: by variable the candidate that the dump has now, if it has one; ``alone``: links
+    of which one variable decides everything, with what they add to its numbers.
+    """
+
+    structure: Structure
+    machine: Machine
+    chains: Chains
+    nodes: tuple[Node, ...]
+    candidates: tuple[Candidates, ...]
+    unary: tuple[Floats, ...]
+    memory: tuple[Floats, ...]
+    links: tuple[PricedLink, ...]
+    shared: tuple[Shared, ...]
+    constant: float
+    constant_memory: float
+    current: tuple[int | None, ...]
+    pinned: frozenset[Node]
+    alone: tuple[tuple[Link, int, Floats], ...] = ()
+
+    def pairs(self) -> list[Table]:
+        """All tables over two variables, as they are now."""
+        found = [
+            Table((item.source, item.target), item.table.values)
+            if item.source < item.target
+            else Table((item.target, item.source), item.table.flipped)
+            for item in self.links
+        ]
+        return [*found, *self.equal]
+
+    @cached_property
+    def equal(self) -> tuple[Table, ...]:
+        """Pairs that must agree on a weight's layout: 0 where they do, infinite elsewhere."""
+        made: dict[object, Floats] = {}
+        found: list[Table] = []
+        for each in self.shared:
+            first, *others = each.users
+            for other in others:
+                key = id(first[1]), id(other[1])
+                if key not in made:
+                    same = first[1][:, None] == other[1][None, :]
+                    made[key] = np.where(same & (first[1] >= 0)[:, None], 0.0, inf)
+                found.append(Table((first[0], other[0]), made[key]))
+        return tuple(found)
+
+    def tables(
+        self, unary: Sequence[Floats], shared: Collection[int] = ()
+    ) -> tuple[list[int], list[Floats], list[Table]]:
+        """The model for a search: sizes, numbers and tables of all variables.
+
+        Args:
+            unary: numbers of the operators' candidates.
+            shared: which of the weights that several operators use have one layout; the others are
+                left out. Each of them is a variable behind the operators: its layout. It has few
+                values, and makes tables small that would have to hold an operator's.
+        """
+        sizes = [len(each) for each in self.candidates]
+        numbers = list(unary)
+        pairs = self.pairs()[: len(self.links)]
+        for number in shared:
+            each = self.shared[number]
+            at = len(sizes)
+            sizes.append(each.count)
+            numbers.append(each.nothing)
+            pairs += [
+                Table((variable, at), values)
+                for (variable, _), values in zip(each.users, each.values, strict=True)
+            ]
+        return sizes, numbers, pairs
+
+    def chosen(self, choices: Sequence[int]) -> dict[Node, Candidate]:
+        """The candidates of some choices."""
+        return {
+            node: candidates.items[choice]
+            for node, candidates, choice in zip(self.nodes, self.candidates, choices, strict=True)
+        }
+
+    @property
+    def own(self) -> tuple[int, ...] | None:
+        """The choices that the dump has now; None: it has not all of them."""
+        found = [
+            at if at is not None else (0 if len(candidates) == 1 else None)
+            for at, candidates in zip(self.current, self.candidates, strict=True)
+        ]
+        return tuple(at for at in found if at is not None) if None not in found else None
+
+    def memory_of(self, choices: Sequence[int]) -> float:
+        """Bytes of a device under some choices."""
+        own = sum(float(each[choice]) for each, choice in zip(self.memory, choices, strict=True))
+        return self.constant_memory + own
+
+
+def model_of(
+    structure: Structure,
+    machine: Machine,
+    current: Mapping[Node, Given],
+    pinned: Mapping[Node, Given],
+) -> Model:
+    """Build all tables.
+
+    Args:
+        structure: the network, its nodes those of a dump without strategies.
+        machine: what things cost.
+        current: strategies that the dump has now; they are candidates, whatever else is.
+        pinned: strategies that must be.
+
+    Raises:
+        CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
+    """
+    return _Builder(structure, machine.for_planning()).build(current, pinned)
+
+
+@dataclass(eq=False, slots=True)
+class _Builder:
+    structure: Structure
+    machine: Machine
+    columns: dict[object, tuple[Floats, Floats]] = field(
+        default_factory=dict[object, tuple[Floats, Floats]]
+    )
+    tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
+    least: dict[object, Floats] = field(default_factory=dict[object, Floats])
+    layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
+    shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
+
+    def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
+        structure = self.structure
+        context = structure.context
+        chains = Chains(structure.operators, self.machine, context.enable_alltoall)
+        nodes = tuple(structure.calls)
+        place = {node: at for at, node in enumerate(nodes)}
+        tried = OperatorCandidates(structure.operators)
+        candidates = tuple(
+            tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
+            for node in nodes
+        )
+        owned: dict[Node, list[Parameter]] = {}
+        constant, held = 0.0, 0.0
+        for parameter in structure.parameters:
+            owner = parameter.owner
+            if owner is not None and owner.node in place:
+                owned.setdefault(owner.node, []).append(parameter)
+                continue
+            cost = weight_cost(structure, parameter, None, self.machine)
+            constant += cost.seconds
+            held += cost.stored_bytes
+        unary: list[Floats] = []
+        memory: list[Floats] = []
+        for node, choices in zip(nodes, candidates, strict=True):
+            seconds, held_bytes = self._column(node, choices, owned.get(node, []))
+            unary.append(seconds)
+            memory.append(held_bytes)
+        links: list[PricedLink] = []
+        alone: list[tuple[Link, int, Floats]] = []
+        settled: set[object] = set()
+        users = Counter(self._use(link, place, candidates) for link in structure.links)
+        for link in structure.links:
+            ends = [ref.node for ref in (link.source, link.target)]
+            known = [place[node] for node in ends if node is not None and node in place]
+            if len(set(known)) == 2:
+                count = users[self._use(link, place, candidates)]
+                table = self._table(link, candidates[known[0]], candidates[known[1]], count)
+                links.append(PricedLink(link, known[0], known[1], table))
+            elif known:
+                added = self._alone(link, candidates[known[0]], chains)
+                unary[known[0]] = unary[known[0]] + added
+                alone.append((link, known[0], added))
+            elif (same := (result_of(link), link.target.layout)) not in settled:
+                settled.add(same)
+                constant += price_of(chains, link, None, None)
+        return Model(
+            structure,
+            self.machine,
+            chains,
+            nodes,
+            candidates,
+            tuple(unary),
+            tuple(memory),
+            tuple(links),
+            tuple(self._shared(place, candidates)),
+            constant,
+            held,
+            tuple(
+                index_of(choices, current.get(node))
+                for node, choices in zip(nodes, candidates, strict=True)
+            ),
+            frozenset(pinned),
+            tuple(alone),
+        )
+
+    # -- one operator --------------------------------------------------------------------------
+
+    def _column(
+        self, node: Node, candidates: Candidates, parameters: list[Parameter]
+    ) -> tuple[Floats, Floats]:
+        gradient = node in self.structure.with_gradient
+        shown = tuple(
+            (p.owner.side, p.owner.index, p.mirror is None, p.element, p.states, p.weight.shape)
+            for p in parameters
+            if p.owner is not None
+        )
+        back = self.structure.communicates_back(node)
+        key = (id(candidates), gradient, back, shown)
+        found = self.columns.get(key)
+        if found is None:
+            seconds, held = self._own(node, candidates, gradient=gradient, back=back)
+            for parameter in parameters:
+                more, bytes_ = self._weight(parameter, candidates)
+                seconds, held = seconds + more, held + bytes_
+            found = self.columns[key] = (seconds, held)
+        return found
+
+    def _own(
+        self, node: Node, candidates: Candidates, *, gradient: bool, back: bool
+    ) -> tuple[Floats, Floats]:
+        """Arithmetic, collectives and kept bytes of an operator, by candidate."""
+        judged = self.structure.calls[node]
+        call = judged.call.call
+
+        def numbers(judgement: Judgement) -> tuple[float, float]:
+            communications = operator_communications(call, judgement, self.machine, gradient=back)
+            seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
+            seconds += seconds_of(communications)
+            return seconds, kept_bytes(judged, judgement) if gradient else 0.0
+
+        rows: list[Floats] = []
+        for family in candidates.families:
+            first, which = alike(family.form, family.values)
+            few = [numbers(sketch) for sketch in family.form.sketches(family.values[first])]
+            rows.append(np.array(few)[which])
+        told = sum(len(row) for row in rows)
+        rest = [numbers(item.judgement) for item in candidates.items[told:]]
+        if rest:
+            rows.append(np.array(rest))
+        table = np.concatenate(rows)
+        return np.array(table[:, 0]), np.array(table[:, 1])
+
+    def _weight(self, parameter: Parameter, candidates: Candidates) -> tuple[Floats, Floats]:
+        """What a weight costs under each candidate of the operator that decides how it lies."""
+        owner, mirror = parameter.owner, parameter.mirror
+        assert owner is not None
+        layouts = self._layouts(owner, candidates)
+        elsewhere = mirror is not None and mirror.node is owner.node and mirror != owner
+        if candidates.families and owner.side == "input" and not elsewhere:
+            # The operator's judgement is not needed: how the weight lies says everything.
+            form = candidates.families[0].form
+            which, first = layouts.kinds
+            prices: list[tuple[float, float]] = []
+            for at in first:
+                layout = layouts.layout(at)
+                mirror = form.mirror(owner.index, layout)
+                judgement = judgement_of_weight(owner.index, layout, mirror)
+                cost = weight_cost(self.structure, parameter, judgement, self.machine)
+                prices.append((cost.seconds, float(cost.stored_bytes)))
+            table = np.array(prices)[which]
+            return table[:, 0], table[:, 1]
+        found = np.zeros((2, len(candidates)))
+        for at, item in enumerate(candidates.items):
+            cost = weight_cost(self.structure, parameter, item.judgement, self.machine)
+            found[:, at] = cost.seconds, float(cost.stored_bytes)
+        return found[0], found[1]
+
+    # -- two operators -------------------------------------------------------------------------
+
+    def _use(
+        self, link: Link, place: Mapping[Node, int], candidates: Sequence[Candidates]
+    ) -> object:
+        """Equal for links that bring one result to operators of one kind."""
+        target = link.target.node
+        if target is None or target not in place:
+            return id(link)
+        return result_of(link), id(candidates[place[target]]), end_of(link.target)
+
+    def _table(self, link: Link, first: Candidates, second: Candidates, users: int) -> LinkTable:
+        want = want_of(link)
+        key = (id(first), end_of(link.source), id(second), end_of(link.target), want, users)
+        found = self.tables.get(key)
+        if found is None:
+            sources, targets = self._layouts(link.source, first), self._layouts(link.target, second)
+            alltoall = self.structure.context.enable_alltoall
+            alike = (sources.content, targets.content, want)
+            if alike not in self.least:
+                self.least[alike] = least_prices(sources, targets, want, self.machine, alltoall)
+            least: Floats = np.array(self.least[alike])
+            exact = np.zeros(least.shape, dtype=np.bool_)
+            share = np.full(len(targets), 1 / users)
+            found = LinkTable(sources, targets, want, least, exact, share)
+            self.tables[key] = found
+        return found
+
+    def _layouts(self, ref: Ref, candidates: Candidates) -> Layouts:
+        key = (id(candidates), end_of(ref))
+        if key not in self.layouts:
+            try:
+                devices = self.structure.operators.stage_size
+                self.layouts[key] = layouts_of(ref, candidates, devices)
+            except NoLayout:
+                where = ref.node.id if ref.node else "?"
+                raise CannotPlan(f"a layout of {where} is not known") from None
+        return self.layouts[key]
+
+    def _alone(self, link: Link, candidates: Candidates, chains: Chains) -> Floats:
+        """A link of which one operator decides both ends, or the only end that is decided."""
+        ends = [ref for ref in (link.source, link.target) if ref.node is not None]
+        which = [self._layouts(ref, candidates).which.tolist() for ref in ends]
+        known: dict[object, float] = {}
+        found = np.zeros(len(candidates))
+        for at, key in enumerate(zip(*which, strict=True)):
+            if key not in known:
+                judgement = candidates.items[at].judgement
+                known[key] = price_of(chains, link, judgement, judgement)
+            found[at] = known[key]
+        return found
+
+    def _shared(
+        self, place: Mapping[Node, int], candidates: Sequence[Candidates]
+    ) -> Iterator[Shared]:
+        """All users of a weight want it in one layout."""
+        for parameter in self.structure.parameters:
+            users = {ref.node: ref for ref in parameter.users if ref.node in place}
+            if len(users) < 2:
+                continue
+            ends = [(place[node], ref) for node, ref in users.items() if node is not None]
+            ends.sort(key=lambda end: end[0])
+            key = tuple((id(candidates[at]), end_of(ref)) for at, ref in ends)
+            if key not in self.shared:
+                users_of = [self._layouts(ref, candidates[at]) for at, ref in ends]
+                self.shared[key] = numbered(users_of)
+            numbers, values, nothing = self.shared[key]
+            at = tuple(variable for variable, _ in ends)
+            yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
+
+
+def kept_bytes(judged: Judged, judgement: Judgement) -> float:
+    """Bytes of an operator's results on one device: kept for the backward pass."""
+    return float(
+        sum(
+            prod(shape) * item_bytes(operand.dtype)
+            for shape, operand in zip(
+                judgement.output_slices, judged.call.call.results, strict=False
+            )
+            if all(size >= 0 for size in shape)
+        )
+    )

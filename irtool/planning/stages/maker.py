@@ -1,0 +1,384 @@
+"""Pipelines of one network: where it is cut, what is planned anew to fit, and what a step takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from irtool.cluster.machine import Machine
+from irtool.cluster.pipeline_cut import Layer, best_cut
+from irtool.cluster.schedule import StageTimes, ideal_bubble, one_forward_one_backward, play
+from irtool.planning.cost.structure import Parameter
+from irtool.planning.plans.cost_report import MemoryCost
+from irtool.planning.plans.decisions import Decisions
+from irtool.planning.plans.plan import Plan
+from irtool.planning.search.tables import CannotPlan
+from irtool.planning.stages.cells import StageCells, stage_cells
+from irtool.planning.stages.figures import (
+    CellFigures,
+    cell_figures,
+    of_micro_batches,
+    sent_by_flow,
+)
+from irtool.planning.stages.results import PlannedStage, StagedPlan, Transfer
+from irtool.planning.stages.search import Chosen, StageSearch
+
+_CUTS = 3
+"""How often a cut is made anew after stages were planned to fit."""
+_HALVINGS = 24
+"""How often the bytes of the fullest stage are halved in on, for the cut that is even in memory."""
+
+Parts = tuple[tuple[int, ...], ...]
+"""Cells by stage."""
+
+
+@dataclass(eq=False, slots=True)
+class _Made:
+    """Strategies of all operators, with what cells take under them.
+
+    Attributes:
+        figures: by cell.
+        sent: bytes by flow; ``shared``: by weight that several cells use.
+    """
+
+    chosen: Chosen
+    plan: Plan
+    figures: list[CellFigures]
+    sent: list[int]
+    shared: list[int]
+
+
+@dataclass(eq=False)
+class PipelineMaker:
+    """Makes pipelines of one network: cuts, plans inside, and the answer."""
+
+    search: StageSearch
+    machine: Machine
+    stages: int
+    micro: int
+    devices: int
+
+    def __post_init__(self) -> None:
+        self.structure = self.search.problem.structure
+        self.cells: StageCells = stage_cells(self.structure)
+        trained: set[int] = set()
+        for parameter in self.structure.parameters:
+            users = [ref.node for ref in parameter.users if ref.node in self.cells.place]
+            if parameter.trained and users:
+                trained |= {self.cells.place[node] for node in users if node is not None}
+        self.trained = trained
+        self.loose = [
+            (cell, _whole(parameter)) for parameter, cell in self.cells.loose if self.stages > 1
+        ]
+        count = len(self.cells.cells)
+        if self.stages > 1 and not any(cell.is_cell for cell in self.cells.cells):
+            raise CannotPlan(
+                f"{self.stages} stages need as many layers that are cells of their own, whose "
+                "pipeline_stage can be set, and this network has none: put its layers into cells"
+            )
+        if self.stages > max(count, 1):
+            names = ", ".join(" + ".join(cell.names) for cell in self.cells.cells)
+            raise CannotPlan(
+                f"{self.stages} stages need as many layers that are cells of their own, whose "
+                f"pipeline_stage can be set; here they can be at most {count}: {names}"
+            )
+
+    # -- cuts ----------------------------------------------------------------------------------
+
+    def best(self, limit: int | None) -> StagedPlan:
+        """The fastest pipeline that fits.
+
+        Raises:
+            CannotPlan: none does.
+        """
+        free = self.free = self._made(self.search.free())
+        parts = self._cut(free, None)
+        if parts is None:
+            raise CannotPlan(
+                f"there are no {self.stages} stages each of which has a weight that is trained: "
+                "MindSpore refuses others"
+            )
+        if limit is None or self._fits(free, parts, limit):
+            return self._pipeline(free, parts)
+        found: list[StagedPlan] = []
+        as_it_is = self._cut(free, limit)
+        if as_it_is is not None:
+            found.append(self._pipeline(free, as_it_is))
+        problem: CannotPlan | None = None
+        tried: set[Parts] = set()
+        todo = [parts, self._even(free)]
+        while todo and len(tried) < _CUTS:
+            parts = todo.pop(0)
+            if parts in tried:
+                continue
+            tried.add(parts)
+            try:
+                made = self._fitted(free, parts, limit)
+            except CannotPlan as error:
+                problem = error
+                continue
+            found.append(self._pipeline(made, parts))
+            again = self._cut(made, limit)
+            if again is not None and again not in tried:
+                found.append(self._pipeline(made, again))
+                todo.insert(0, again)
+        if not found:
+            assert problem is not None
+            raise problem
+        return min(found, key=lambda each: each.seconds)
+
+    def _cut(self, made: _Made, limit: int | None) -> Parts | None:
+        """The most even cut in time; with a limit, of those whose stages fit as they are."""
+        layers = [Layer(str(at), each.seconds(self.micro)) for at, each in enumerate(made.figures)]
+
+        def fits(stage: int, first: int, last: int) -> bool:
+            places = tuple(range(first, last))
+            if self.stages > 1 and not self.trained.intersection(places):
+                return False
+            return limit is None or self._bytes(made, stage, places) <= limit
+
+        cut = best_cut(layers, self.stages, fits=fits)
+        return None if cut is None else tuple(tuple(map(int, part)) for part in cut.stages)
+
+    def _even(self, made: _Made) -> Parts:
+        """The cut whose fullest stage has the fewest bytes, about."""
+        low, high = 0, sum(self._bytes(made, 0, (at,)) for at in range(len(made.figures)))
+        best = self._cut(made, None)
+        assert best is not None
+        for _ in range(_HALVINGS):
+            middle = (low + high) // 2
+            found = self._cut(made, middle)
+            if found is None:
+                low = middle
+            else:
+                best, high = found, middle
+        return best
+
+    def _fits(self, made: _Made, parts: Parts, limit: int) -> bool:
+        return all(self._bytes(made, at, part) <= limit for at, part in enumerate(parts))
+
+    def _in_flight(self, stage: int) -> int:
+        return min(self.stages - stage, self.micro)
+
+    def _bytes(self, made: _Made, stage: int, places: Sequence[int]) -> int:
+        static, results = self._both(made, stage, places)
+        return static + results
+
+    def _both(self, made: _Made, stage: int, places: Sequence[int]) -> tuple[int, int]:
+        """Bytes that a stage holds all the time, and of results."""
+        own = [made.figures[at] for at in places]
+        results = self._in_flight(stage) * sum(each.kept for each in own)
+        results += max((each.again for each in own), default=0)
+        static = sum(each.static for each in (*own, *self._loose(places)))
+        return static + self._copies(made, places), results
+
+    def _copies(self, made: _Made, places: Sequence[int]) -> int:
+        """Bytes of weights that a stage gets from an earlier one."""
+        return sum(
+            size
+            for (_, users), size in zip(self.cells.shared, made.shared, strict=True)
+            if users[0] not in places and not set(users).isdisjoint(places)
+        )
+
+    def _loose(self, places: Sequence[int]) -> list[CellFigures]:
+        """Weights of other stages that a stage has to keep."""
+        return [each for cell, each in self.loose if cell not in places]
+
+    # -- plans ---------------------------------------------------------------------------------
+
+    def _made(self, chosen: Chosen) -> _Made:
+        plan = self.search.told(chosen)
+        figures = cell_figures(self.structure, self.cells, plan, self.search.sharded(chosen))
+        slices = {item.name: item.slice for item in plan.report.parameters}
+        shared = [
+            prod(slices.get(parameter.name) or ()) * parameter.element
+            for parameter, _ in self.cells.shared
+        ]
+        sent = sent_by_flow(plan, self.structure, self.cells)
+        return _Made(chosen, plan, figures, sent, shared)
+
+    def _fitted(self, free: _Made, parts: Parts, limit: int) -> _Made:
+        """Stages that do not fit planned anew.
+
+        Raises:
+            CannotPlan: one can't be made to fit.
+        """
+        chosen = free.chosen
+        for number, part in enumerate(parts):
+            if self._bytes(free, number, part) <= limit:
+                continue
+            inside = {node for at in part for node in self.cells.cells[at].nodes}
+            try:
+                room = limit - sum(each.static for each in self._loose(part))
+                room -= self._copies(free, part)
+                if room <= 0:
+                    raise CannotPlan(
+                        f"{limit:,} bytes a device are less than weights of other stages take that "
+                        f"this one keeps, too: {limit - room:,} bytes"
+                    )
+                chosen = self.search.fitted(chosen, inside, self._in_flight(number), room)
+            except CannotPlan as error:
+                names = [name for at in part for name in self.cells.cells[at].names]
+                which = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
+                raise CannotPlan(
+                    f"in stage {number} ({which}), which holds results of "
+                    f"{self._in_flight(number)} of {self.micro} micro-batches, {error} (it also "
+                    "takes less with more stages, or with more micro-batches)"
+                ) from None
+        return self._made(chosen)
+
+    def _anew(self, made: _Made, parts: Parts) -> tuple[int, ...]:
+        """Numbers of stages that are not as they would be without a limit."""
+        free, own = self.free.chosen, made.chosen
+        same = zip(free.choices, own.choices, free.ways, own.ways, strict=True)
+        others = {
+            self.cells.place.get(node)
+            for node, (a, b, c, d) in zip(self.search.model.nodes, same, strict=True)
+            if a != b or c != d
+        }
+        return tuple(at for at, part in enumerate(parts) if others.intersection(part))
+
+    # -- the answer ----------------------------------------------------------------------------
+
+    def _pipeline(self, made: _Made, parts: Parts) -> StagedPlan:
+        transfers = self._transfers(made, parts)
+        pairs = zip(self.structure.dump.nodes(), made.plan.dump.nodes(), strict=True)
+        twins = dict(pairs)
+        found: list[PlannedStage] = []
+        times: list[StageTimes] = []
+        once: list[float] = []
+        size = self.devices // self.stages
+        for number, part in enumerate(parts):
+            own = [made.figures[at] for at in part]
+            cells = [self.cells.cells[at] for at in part]
+            static, results = self._both(made, number, part)
+            outgoing = [item for item in transfers if item.source == number]
+            found.append(
+                PlannedStage(
+                    tuple(name for cell in cells for name in cell.names),
+                    sum(each.seconds(self.micro) for each in own),
+                    static,
+                    results,
+                    sum(item.size * item.count for item in outgoing),
+                    tuple(dict.fromkeys(node.scope or "" for cell in cells for node in cell.nodes)),
+                    frozenset(twins[node] for cell in cells for node in cell.nodes),
+                    self._in_flight(number),
+                    sum(each.static for each in self._loose(part)),
+                )
+            )
+            ends = (size * number, size * (number + 1))
+            send = [item.size for item in outgoing if item.count == self.micro]
+            times.append(
+                StageTimes(
+                    sum(each.forward for each in own),
+                    sum(each.backward for each in own),
+                    sum(self.machine.seconds("Send", each, ends) for each in send),
+                )
+            )
+            once.append(sum(each.once for each in own))
+        after = of_micro_batches(made.plan.after, self.micro, self._fullest(made, parts))
+        inner = replace(
+            made.plan,
+            after=after,
+            lower_bound=min(self.micro * made.chosen.bound, after.seconds),
+            seconds=self.search.seconds,
+            rounds=self.search.rounds,
+            decisions=self._decisions(made, parts),
+        )
+        return StagedPlan(
+            inner,
+            self.devices,
+            tuple(found),
+            self.micro,
+            ideal_bubble(self.stages, self.micro),
+            _step(times, once, self.micro),
+            transfers,
+            replanned=self._anew(made, parts),
+        )
+
+    def _fullest(self, made: _Made, parts: Parts) -> MemoryCost:
+        """What a device of the fullest stage holds."""
+        number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
+        own = [*(made.figures[at] for at in part), *self._loose(part)]
+        return MemoryCost(
+            sum(each.weights for each in own) + self._copies(made, part),
+            sum(each.gradients for each in own),
+            sum(each.states for each in own),
+            self._both(made, number, part)[1],
+        )
+
+    def _decisions(self, made: _Made, parts: Parts) -> Decisions | None:
+        """What was decided: seconds of a step, bytes of a device of the fullest stage."""
+        found = made.plan.decisions
+        if found is None:
+            return None
+        number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
+        again = [made.figures[at].again for at in part]
+        return replace(
+            found,
+            seconds=self.micro * found.seconds,
+            saved=self._in_flight(number) * sum(again),
+            held=max(again, default=0),
+        )
+
+    def _transfers(self, made: _Made, parts: Parts) -> tuple[Transfer, ...]:
+        """What goes from stage to stage: results once a micro-batch, shared weights once."""
+        stage = {cell: number for number, part in enumerate(parts) for cell in part}
+        found: list[Transfer] = []
+        for flow, size in zip(self.cells.flows, made.sent, strict=True):
+            source = stage[flow.source]
+            found += (
+                Transfer(source, target, flow.node.op, size, self.micro, flow.gradient)
+                for target in sorted({stage[cell] for cell in flow.users})
+                if target > source and size
+            )
+        for (parameter, users), size in zip(self.cells.shared, made.shared, strict=True):
+            numbers = sorted({stage[cell] for cell in users})
+            what = f"weight {parameter.name}"
+            found += (
+                Transfer(numbers[0], target, what, size, 1, parameter.trained)
+                for target in numbers[1:]
+            )
+        return tuple(found)
+
+    def notes(self) -> list[str]:
+        """What the reader should know."""
+        found = [
+            f"weight {parameter.name} is used in several layers: MindSpore sends it from stage to "
+            "stage where these are apart"
+            for parameter, _ in self.cells.shared
+            if parameter.trained
+        ]
+        if self.loose:
+            names = ", ".join(parameter.name for parameter, _ in self.cells.loose)
+            found.append(
+                f"{names}: used outside of cells, so that MindSpore keeps them whole in every "
+                "stage; in cells of their own, with a pipeline_stage, they would be in one"
+            )
+        if self.micro > 1:
+            found.append(
+                f"strategies are for one of {self.micro} micro-batches, and so is the dump that "
+                "--format ir writes"
+            )
+        if self.structure.context.interleave:
+            found.append("planned for the 1F1B schedule: interleaved stages are not planned")
+        return found
+
+
+def _whole(parameter: Parameter) -> CellFigures:
+    """A weight that is not cut, with gradient and states."""
+    count = prod(parameter.weight.shape)
+    size = count * parameter.element
+    return CellFigures(weights=size, gradients=size, states=count * parameter.states)
+
+
+def _step(times: Sequence[StageTimes], once: Sequence[float], micro: int) -> float:
+    """Seconds of a step: 1F1B against a clock, then what every stage does once."""
+    count = len(times)
+    schedules = [one_forward_one_backward(stage, count, micro) for stage in range(count)]
+    played = play(schedules, times)
+    return max(
+        (stage[-1].end if stage else 0.0) + own
+        for stage, own in zip(played.stages, once, strict=True)
+    )

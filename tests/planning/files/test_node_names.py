@@ -1,0 +1,111 @@
+"""The numbers of operators: those of a file that MindSpore saved, or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.files.node_names import Naming, Unsure
+from irtool.planning.files.strategy_files import NotExpressible, operator_file
+from irtool.planning.plans.plan import plan
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.graphs import network_of
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+LOOP = SAMPLES / "mlp_loop" / "step_parallel_begin_0019.ir"
+CONTEXT = ParallelContext(
+    devices=8, mode="auto_parallel", search="sharding_propagation", full_batch=True
+)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Dump:
+    return irtool.load(str(LOOP))
+
+
+def numbered(dump: Dump, op: str) -> tuple[str, ...] | Unsure:
+    """Names of the weights, or of the nodes, of operators by their number."""
+    nodes = [node for node in dump.nodes() if node.op == op]
+    order = Naming(network_of(dump)).ordered(nodes, {node: node.line for node in nodes})
+    return order if isinstance(order, Unsure) else tuple(node.name or "" for node in order)
+
+
+def test_iterations_of_a_loop_count_from_the_last(loop: Dump) -> None:
+    found = numbered(loop, "MatMul")
+    assert isinstance(found, tuple)
+    numbers = [int(name.removeprefix("CNode_")) for name in found]
+    assert numbers == sorted(numbers)
+    assert list(found) == list(reversed([n.name for n in loop.nodes() if n.op == "MatMul"]))
+
+
+def test_nodes_with_the_name_of_a_variable_count_with_their_iteration(loop: Dump) -> None:
+    """Both ReLU are called ``x``; what stands beside them in their iteration has numbers."""
+    nodes = [node for node in loop.nodes() if node.op == "ReLU"]
+    assert [node.name for node in nodes] == ["x", "x"]
+    order = Naming(network_of(loop)).ordered(nodes, {node: node.line for node in nodes})
+    assert order == tuple(reversed(nodes))
+
+
+def test_every_strategy_has_the_key_that_mindspore_saved_it_under(loop: Dump) -> None:
+    saved = json.loads((LOOP.parent / "saved.json").read_text())["parallel_strategy_item"]
+    naming = Naming(network_of(loop))
+    groups: dict[str, list[irtool.Node]] = {}
+    strategies = {item.node: item.strategy for item in check(loop, CONTEXT).operators}
+    for node in strategies:
+        groups.setdefault(f"{node.scope}/{node.op}", []).append(node)
+    seen = set[str]()
+    for prefix, nodes in groups.items():
+        order = naming.ordered(nodes, {node: node.line for node in nodes})
+        assert not isinstance(order, Unsure)
+        for number, node in enumerate(order):
+            key = f"{prefix}-op{number}"
+            seen.add(key)
+            rows = [list(row) for row in strategies[node] or ()]
+            assert rows == saved[key]["parallel_strategy"], key
+    assert seen == set(saved)
+
+
+def test_without_source_lines_an_order_is_not_guessed() -> None:
+    dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_parallel_begin_0019.ir"))
+    assert isinstance(numbered(dump, "ReLU"), Unsure)
+
+
+def test_operators_with_one_strategy_need_no_order() -> None:
+    dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_parallel_begin_0019.ir"))
+    nodes = [node for node in dump.nodes() if node.op == "ReLU"]
+    order = Naming(network_of(dump)).ordered(nodes, dict.fromkeys(nodes, "same"))
+    assert order == tuple(nodes)
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def test_the_file_has_the_keys_of_the_saved_one(loop: Dump) -> None:
+    saved = json.loads((LOOP.parent / "saved.json").read_text())
+    found = operator_file(plan(loop, CONTEXT, default_machine()), saved)
+    entries = found["parallel_strategy_item"]
+    assert isinstance(entries, dict)
+    assert set(entries) == set(saved["parallel_strategy_item"])
+
+
+def test_keys_that_the_saved_file_lacks_are_refused(loop: Dump) -> None:
+    saved = json.loads((LOOP.parent / "saved.json").read_text())
+    saved["parallel_strategy_item"].popitem()
+    with pytest.raises(NotExpressible, match="does not know"):
+        operator_file(plan(loop, CONTEXT, default_machine()), saved)
+
+
+def test_the_dataset_has_an_entry_even_before_mindspore_put_it_in() -> None:
+    """The dump before the search has no ``_VirtualDataset`` yet, but the file must name it."""
+    dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_auto_parallel_begin_0010.ir"))
+    relus = [node for node in dump.nodes() if node.op == "ReLU"]
+    made = plan(dump, CONTEXT, default_machine(), pinned=dict.fromkeys(relus, ((8, 1),)))
+    entries = operator_file(made)["parallel_strategy_item"]
+    assert isinstance(entries, dict)
+    assert entries["Default/_VirtualDataset-op0"]["parallel_strategy"] == [[1, 1], [1, 1]]

@@ -1,0 +1,80 @@
+"""Optimizer parallel and recomputation as decisions: cheaper memory, priced as it is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.plans.plan import Plan, plan
+from irtool.planning.search.tables import CannotPlan
+from irtool.sharding.network.context import ParallelContext
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+CONTEXT = ParallelContext(
+    devices=8, mode="auto_parallel", search="sharding_propagation", full_batch=True
+)
+MACHINE = default_machine()
+
+
+@pytest.fixture(scope="module")
+def begin() -> Dump:
+    return irtool.load(str(SAMPLES / "mlp_loop" / "step_parallel_begin_0019.ir"))
+
+
+@pytest.fixture(scope="module")
+def made(begin: Dump) -> Plan:
+    return plan(begin, CONTEXT, MACHINE, decide_optimizer=True, decide_recompute=True)
+
+
+def test_a_decision_never_makes_a_plan_dearer(begin: Dump, made: Plan) -> None:
+    assert made.after.seconds <= plan(begin, CONTEXT, MACHINE).after.seconds * (1 + 1e-9)
+
+
+def test_the_plan_is_priced_as_it_was_chosen(made: Plan) -> None:
+    assert made.lower_bound == pytest.approx(made.after.seconds, rel=1e-9)
+
+
+def test_without_a_limit_nothing_is_run_again(made: Plan) -> None:
+    assert made.decisions is not None
+    assert made.decisions.recomputed == ()
+
+
+def test_cut_weights_fit_into_less_memory(begin: Dump) -> None:
+    """Data parallel: every device holds all weights, unless optimizer parallel cuts them."""
+    pins = {node: ((8, 1), (1, 1)) for node in begin.nodes() if node.op == "MatMul"}
+    limit = int(plan(begin, CONTEXT, MACHINE, pinned=pins).after.memory.total * 0.6)
+    with pytest.raises(CannotPlan, match="--optimizer-parallel auto"):
+        plan(begin, CONTEXT, MACHINE, pinned=pins, memory_limit=limit)
+    found = plan(begin, CONTEXT, MACHINE, pinned=pins, memory_limit=limit, decide_optimizer=True)
+    assert found.after.memory.total <= limit
+    assert found.decisions is not None
+    assert found.decisions.sharded
+
+
+def test_what_a_limit_leaves_is_close_to_the_bound(begin: Dump) -> None:
+    free = plan(begin, CONTEXT, MACHINE)
+    limit = int(free.after.memory.total * 0.97)
+    found = plan(begin, CONTEXT, MACHINE, memory_limit=limit)
+    assert found.after.memory.total <= limit
+    assert found.gap is not None
+    assert found.gap <= 0.01
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.9])
+def test_recomputation_under_a_limit_is_close_to_the_bound(corpus: Path, part: float) -> None:
+    """The bound is one of plans that recompute, and layers share what they hold meanwhile."""
+    folder = corpus / "planning" / "gpt_L8_B64_rec_8"
+    begin = irtool.load(str(folder / "step_parallel_begin.ir"))
+    free = plan(begin, CONTEXT, MACHINE)
+    limit = int(free.after.memory.total * part)
+    found = plan(begin, CONTEXT, MACHINE, memory_limit=limit, decide_recompute=True)
+    assert found.after.memory.total <= limit
+    assert found.lower_bound is not None
+    assert found.lower_bound > free.after.seconds
+    assert found.gap is not None
+    assert found.gap <= 0.01

@@ -1,0 +1,122 @@
+"""What must hold of any plan, on networks that MindSpore compiled: the corpus as judge."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.plan import plan
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+
+MACHINE = default_machine()
+
+NETWORKS = {
+    "an operator split over all devices or none": (
+        "test_auto_parallel_for_loop_simplify.test_auto_parallel.1"
+    ),
+    "a strategy of the dump's that no axis leads to": (
+        "test_reshape_and_cache.test_reshape_and_cache_semi_auto_parallel.1"
+    ),
+    "operands that several definitions may mean": "test_control_flow.test_control_flow.1",
+    "operators beside the differentiated graph": (
+        "test_auto_parallel_for_loop_multi_subgraph.test_double_subgraphs.1"
+    ),
+    "a later stage, whose result is split": (
+        "test_pipeline_split.test_pipeline_split_shared_parameter_stage1_predict.1"
+    ),
+    "an evaluation, whose result is split": (
+        "test_distribute_predict.test_distribute_predict.1"
+    ),
+    "all stages in one dump": (
+        "test_pipeline_interleave.test_pipeline_interleave_gpipe_stage0.1"
+    ),
+}  # fmt: skip
+"""By what is special about them, cases of the corpus."""
+
+
+@cache
+def read(corpus: Path, case: str) -> tuple[Dump, ParallelContext]:
+    folder = corpus / "verdicts" / case
+    told = json.loads((folder / "case.json").read_text(encoding="utf-8"))["context"]
+    (begin,) = folder.glob("*step_parallel_begin*")
+    return irtool.load(str(begin)), ParallelContext.from_mapping(told)
+
+
+@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
+def test_a_plan_is_accepted_and_no_dearer_than_the_dump(corpus: Path, case: str) -> None:
+    dump, context = read(corpus, case)
+    made = plan(dump, context, MACHINE)
+    assert made.report.accepted is not False
+    assert made.lower_bound is not None
+    assert made.lower_bound <= made.after.seconds * (1 + 1e-9)
+    if made.before is not None:
+        assert made.after.seconds <= made.before.seconds * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
+def test_the_cost_before_is_what_the_dump_costs(corpus: Path, case: str) -> None:
+    dump, context = read(corpus, case)
+    made = plan(dump, context, MACHINE)
+    report = check(dump, context)
+    alone = step_cost(structure_of(dump, context), report, MACHINE)
+    assert made.before is None or made.before.seconds == pytest.approx(alone.seconds)
+
+
+@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
+def test_planning_a_plan_changes_nothing(corpus: Path, case: str) -> None:
+    dump, context = read(corpus, case)
+    made = plan(dump, context, MACHINE)
+    again = plan(made.dump, context, MACHINE)
+    assert again.after.seconds == pytest.approx(made.after.seconds)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "test_control_flow.test_control_flow.1",
+        "test_batch_matmul_high_dimension.test_batch_matmul_2D_TP.1",
+    ],
+    ids=["some operators have no strategy", "operators have layouts"],
+)
+def test_what_mindspore_adds_to_a_semi_automatic_plan_is_in_the_cost_before(
+    corpus: Path, case: str
+) -> None:
+    dump, context = read(corpus, case)
+    made = plan(dump, context, MACHINE)
+    alone = step_cost(structure_of(dump, context), check(dump, context), MACHINE)
+    assert made.before is not None
+    assert made.before.seconds == pytest.approx(alone.seconds)
+
+
+def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan(corpus: Path) -> None:
+    """Layouts of its code are handed on to operators whose strategies do not say so."""
+    case = "test_sharding_propagation_multi_input.test_mint_add_layout_222.1"
+    made = plan(*read(corpus, case), MACHINE)
+    assert made.before is not None
+    assert made.after.seconds == made.before.seconds
+    assert made.lower_bound is None
+    assert not any(item.changes for item in made.operators)
+    assert any("layouts of the code are handed on" in text for text in made.notes)
+
+
+def test_operators_of_other_stages_keep_their_strategies(corpus: Path) -> None:
+    dump, context = read(corpus, NETWORKS["all stages in one dump"])
+    made = plan(dump, context, MACHINE)
+    planned = {item.node for item in made.operators}
+    pairs = zip(dump.nodes(), made.dump.nodes(), strict=True)
+    others = [
+        (old.in_strategy, new.in_strategy)
+        for old, new in pairs
+        if new not in planned and old.op == "MatMul" and old.in_strategy is not None
+    ]
+    assert others
+    assert all(old == new for old, new in others)

@@ -1,0 +1,92 @@
+"""Lower bounds of redistributions: never above the price of the chain that MindSpore inserts."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irtool.cluster.machine import built_in
+from irtool.planning.search.chains import Chains, Want, least_seconds
+from irtool.sharding.judgement import Context
+from irtool.sharding.layout import TensorLayout
+
+DEVICES = 64
+SHAPES = ((64, 128, 32), (8192, 32), (64, 4096), (16, 4, 128, 32))
+"""Ways to cut one tensor into dimensions: between two of them lies a Reshape."""
+
+
+@st.composite
+def layouts(draw: st.DrawFn, shape: tuple[int, ...]) -> TensorLayout:
+    """A layout with axes of powers of two, in any order, on one dimension each or on none."""
+    left, sizes = DEVICES, list[int]()
+    while left > 1:
+        size = draw(st.sampled_from([n for n in (2, 4, 8, 16, 32, 64) if n <= left]))
+        sizes.append(size)
+        left //= size
+    free, entries = list(range(len(sizes))), list[int]()
+    for size in shape:
+        fitting = [-1, *(axis for axis in free if size % sizes[len(sizes) - 1 - axis] == 0)]
+        axis = draw(st.sampled_from(fitting))
+        entries.append(axis)
+        if axis >= 0:
+            free.remove(axis)
+    return TensorLayout(tuple(sizes), tuple(entries), shape)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[TensorLayout, TensorLayout]:
+    """A source and a target of one tensor, perhaps of different shapes."""
+    first, second = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(SHAPES))
+    return draw(layouts(first)), draw(layouts(second))
+
+
+@pytest.mark.parametrize("enable_alltoall", [False, True])
+@pytest.mark.parametrize("machine", ["ascend_910b", "gpu_a100"])
+def test_a_bound_is_never_above_the_price(machine: str, enable_alltoall: bool) -> None:
+    chains = Chains(
+        Context(tuple(range(DEVICES)), soc="Ascend910B"), built_in(machine), enable_alltoall
+    )
+
+    @settings(max_examples=150, deadline=None)
+    @given(pairs(), st.booleans())
+    def check(pair: tuple[TensorLayout, TensorLayout], gradient: bool) -> None:
+        source, target = (layout.standard() for layout in pair)
+        want = Want(4, gradient, source.tensor_shape != target.tensor_shape, False)
+        exact = chains.seconds(source, target, want)
+        least = least_seconds([source], [target], want, built_in(machine), enable_alltoall)
+        assert exact == inf or least[0, 0] <= exact * (1 + 1e-9) + 1e-15
+
+    check()
+
+
+def test_a_bound_is_the_price_where_a_gather_and_a_slice_do() -> None:
+    machine = built_in("ascend_910b")
+    chains = Chains(
+        Context(tuple(range(DEVICES)), soc="Ascend910B"), machine, enable_alltoall=False
+    )
+    source = TensorLayout((64,), (0, -1), (8192, 32))
+    target = TensorLayout((8, 8), (1, 0), (8192, 32)).standard()
+    want = Want(4, True, False, False)
+    least = least_seconds([source], [target], want, machine, False)
+    assert least[0, 0] == pytest.approx(chains.seconds(source, target, want))
+
+
+@pytest.mark.parametrize("enable_alltoall", [False, True])
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_pairs_that_are_looked_at_together_cost_what_each_costs_alone(
+    enable_alltoall: bool, data: st.DataObject
+) -> None:
+    machine, want = built_in("ascend_910b"), Want(4, True, False, False)
+    sources, targets = (
+        [each.standard() for each in data.draw(st.lists(layouts(SHAPES[0]), min_size=1))]
+        for _ in range(2)
+    )
+    found = least_seconds(sources, targets, want, machine, enable_alltoall)
+    for at, source in enumerate(sources):
+        for to, target in enumerate(targets):
+            alone = least_seconds([source], [target], want, machine, enable_alltoall)
+            assert found[at, to] == alone[0, 0]

@@ -1,0 +1,122 @@
+"""Candidates: which strategies an operator may have, asked of its rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from irtool.planning.search.candidates import candidates_of
+from irtool.sharding.judge import judge
+from irtool.sharding.judgement import Context
+from irtool.sharding.operator import OperatorCall, constant, tensor
+
+EIGHT = Context(tuple(range(8)), 8)
+
+
+def strategies(call: OperatorCall, context: Context = EIGHT) -> set[object]:
+    return {item.strategy for item in candidates_of(call, context).items}
+
+
+def matmul(rows: int = 64, summed: int = 64, columns: int = 64) -> OperatorCall:
+    return OperatorCall(
+        "MatMul",
+        (tensor(rows, summed), tensor(summed, columns)),
+        (tensor(rows, columns),),
+        {"transpose_a": False, "transpose_b": False},
+    )
+
+
+def test_a_product_splits_rows_columns_and_the_sum_over_all_devices() -> None:
+    found = strategies(matmul())
+    assert found == {
+        ((m, k), (k, n))
+        for m in (1, 2, 4, 8)
+        for k in (1, 2, 4, 8)
+        for n in (1, 2, 4, 8)
+        if m * k * n == 8
+    }
+
+
+def test_a_split_sum_may_be_scattered() -> None:
+    outs = {
+        item.out_strategy
+        for item in candidates_of(matmul(), EIGHT).items
+        if item.strategy == ((2, 4), (4, 1))
+    }
+    assert outs == {None, ((8, 1),)}
+
+
+def gather(*indices: int) -> OperatorCall:
+    inputs = (tensor(64, 32), tensor(*indices), constant(0), constant(0))
+    return OperatorCall("Gather", inputs, (tensor(*indices, 32),), {})
+
+
+def ways(call: OperatorCall, *strategy: tuple[int, ...]) -> dict[object, str]:
+    """By out_strategy the collective of a strategy."""
+    return {
+        item.out_strategy: item.judgement.collectives[0].op
+        for item in candidates_of(call, EIGHT).items
+        if item.strategy == strategy
+    }
+
+
+def test_rows_of_a_split_table_may_be_left_whole() -> None:
+    found = ways(gather(8, 16), (4, 2), (1, 1))
+    assert found == {None: "ReduceScatter", ((1, 1, 2),): "AllReduce"}
+
+
+def test_rows_of_a_split_table_may_be_scattered_where_indices_are_split() -> None:
+    found = ways(gather(8), (4, 1), (2,))
+    assert found == {None: "AllReduce", ((8, 1),): "ReduceScatter"}
+
+
+def test_columns_of_a_split_table_are_scattered_in_one_way_only() -> None:
+    inputs = (tensor(64, 32), tensor(8), constant(1), constant(0))
+    call = OperatorCall("Gather", inputs, (tensor(64, 8),), {})
+    assert {item.out_strategy for item in candidates_of(call, EIGHT).items} == {None}
+
+
+def test_rows_are_not_scattered_where_mindspore_refuses_what_comes_behind() -> None:
+    assert ways(gather(8, 16), (4, 1), (2, 1)) == {None: "AllReduce"}
+
+
+def test_operands_of_an_addition_are_split_together_but_where_one_is_broadcast() -> None:
+    call = OperatorCall("Add", (tensor(8, 8), tensor(8)), (tensor(8, 8),))
+    found = strategies(call)
+    assert ((2, 4), (4,)) in found
+    assert all(rows[0][1] == rows[1][0] for rows in found)  # type: ignore[index]  # pairs of rows
+
+
+def test_an_axis_that_may_not_be_split_is_left_whole() -> None:
+    call = OperatorCall("Softmax", (tensor(8, 8),), (tensor(8, 8),), {"axis": (-1,)})
+    assert strategies(call) == {((n, 1),) for n in (1, 2, 4, 8)}
+
+
+@pytest.mark.parametrize("devices", [1, 4, 24])
+def test_only_divisors_of_sizes_and_devices_are_tried(devices: int) -> None:
+    context = Context(tuple(range(devices)), devices, soc="Ascend910B")
+    call = OperatorCall("ReLU", (tensor(12, 5),), (tensor(12, 5),))
+    found = strategies(call, context)
+    divisors = [n for n in range(1, devices + 1) if devices % n == 0 and 12 % n == 0]
+    assert found == {((n, 1),) for n in divisors}
+
+
+def test_axes_are_found_where_groups_of_two_are_refused() -> None:
+    """Three servers of the first generation: halves would not fit the servers, thirds do."""
+    first = Context(tuple(range(24)), 24)
+    call = OperatorCall("ReLU", (tensor(12, 5),), (tensor(12, 5),))
+    assert ((3, 1),) in strategies(call, first)
+
+
+def test_every_candidate_is_legal_by_the_judge() -> None:
+    call = matmul(16, 32, 8)
+    for item in candidates_of(call, EIGHT).items:
+        found = judge(call, item.strategy, EIGHT, out_strategy=item.out_strategy)
+        assert found.verdict == "legal"
+
+
+def test_an_operator_without_a_rule_has_mindspores_own_choice_and_says_so() -> None:
+    call = OperatorCall("NobodyKnows", (tensor(8, 8),), (tensor(8, 8),))
+    found = candidates_of(call, EIGHT)
+    assert len(found) == 1
+    assert "no rule" in found.why
+    assert found.items[0].strategy is None
