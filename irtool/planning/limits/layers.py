@@ -17,8 +17,8 @@ from math import inf
 from irtool.planning.limits.bucket_tree import TooWide
 from irtool.planning.limits.narrow import Narrow, Narrowed, Within
 from irtool.planning.limits.pack import packed
-from irtool.planning.limits.paid_once import seconds_of_links
 from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of
+from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.search import Search
 
 CLOSE = 1e-3

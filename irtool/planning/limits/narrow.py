@@ -20,10 +20,10 @@ import numpy.typing as npt
 from irtool.planning.limits.bucket_tree import Tree, loose_tree_of, tree_of
 from irtool.planning.limits.fronts import TooMany
 from irtool.planning.limits.labels import Labelling
-from irtool.planning.limits.paid_once import paid_once
 from irtool.planning.limits.ways import Overhead, Ways
 from irtool.planning.search.exact import Floats, Table
 from irtool.planning.search.link_tables import result_of
+from irtool.planning.search.paid_once import paid_once
 from irtool.planning.search.search import Search
 from irtool.planning.search.tables import Model
 

@@ -16,8 +16,8 @@ from math import prod
 import numpy as np
 
 from irtool.planning.search.exact import Floats, Table
-from irtool.planning.search.link_tables import LinkTable, result_of
-from irtool.planning.search.shared_weights import Ints
+from irtool.planning.search.link_tables import PricedLink, result_of
+from irtool.planning.search.paid_once import paid_once
 from irtool.planning.search.tables import Model
 
 MOST_ENTRIES = 12_000_000
@@ -31,57 +31,29 @@ class Kind:
     """Results that are wanted alike: their tables are the same, and so are orders of variables.
 
     Attributes:
-        tables: by user, those of the model.
-        places: where the result stands among the variables, and where each user does.
+        items: the links of the first of these results, one a user.
         results: by result the links of its users, as numbers of the model's.
         values: what all pay together, over the variables in ascending order; empty until made.
         known: how many prices were known when it was made.
     """
 
-    tables: tuple[LinkTable, ...]
-    places: tuple[int, ...]
+    items: tuple[PricedLink, ...]
     results: list[tuple[int, ...]]
     values: Floats = field(default_factory=lambda: np.zeros(0))
     known: int = -1
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """By variable, how many choices it has."""
-        found = [0] * (max(self.places) + 1)
-        for at, table in zip(self.places[1:], self.tables, strict=True):
-            found[self.places[0]] = len(table.sources.which)
-            found[at] = len(table.targets.which)
-        return tuple(found)
+    def size(self) -> int:
+        """Entries of a table of all variables."""
+        counts = {item.source: len(item.table.sources.which) for item in self.items}
+        counts.update({item.target: len(item.table.targets.which) for item in self.items})
+        return prod(counts.values())
 
     def renew(self) -> None:
         """Take over prices that were asked for since."""
-        known = sum(int(np.count_nonzero(table.exact)) for table in self.tables)
+        known = sum(int(np.count_nonzero(item.table.exact)) for item in self.items)
         if known != self.known:
-            self.known, self.values = known, self._paid()
-
-    def _paid(self) -> Floats:
-        shape, source = self.shape, self.places[0]
-        total = np.zeros(shape)
-        before: list[tuple[int, Ints]] = []
-        number: dict[object, int] = {}
-        for at, table in zip(self.places[1:], self.tables, strict=True):
-            keys = [number.setdefault(key, len(number)) for key in table.targets.keys]
-            wanted = np.array(keys, dtype=np.int64)[table.targets.which]
-            prices = table.prices[np.ix_(table.sources.which, table.targets.which)]
-            paid = _over(prices, (source, at), shape)
-            for other, others in before:
-                same = wanted == others if other == at else wanted[:, None] == others[None, :]
-                axes = (at,) if other == at else (at, other)
-                paid = np.where(_over(same, axes, shape), 0.0, paid)
-            before.append((at, wanted))
-            total += paid
-        return total
-
-
-def _over(values: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
-    """A table over some axes, so that it broadcasts to all."""
-    ordered = values if list(axes) == sorted(axes) else np.transpose(values)
-    return np.reshape(ordered, [size if at in axes else 1 for at, size in enumerate(shape)])
+            self.known, self.values = known, paid_once(self.items).values
 
 
 @dataclass(eq=False)
@@ -114,7 +86,7 @@ class Together:
             places = tuple(scope.index(variable) for variable in variables)
             tables = tuple(item.table for item in items)
             key = places, tuple(id(table) for table in tables)
-            kinds.setdefault(key, Kind(tables, places, [])).results.append(tuple(numbers))
+            kinds.setdefault(key, Kind(tuple(items), [])).results.append(tuple(numbers))
         self.kinds = list(kinds.values())
 
     def variables(self, result: Sequence[int]) -> tuple[int, ...]:
@@ -151,7 +123,7 @@ class Together:
         """Look at users together that pay too little; whether there are any."""
         found: list[Kind] = []
         for kind in self.kinds:
-            if kind in self.paid or prod(kind.shape) > MOST_ENTRIES:
+            if kind in self.paid or kind.size > MOST_ENTRIES:
                 continue
             for result in kind.results:
                 items = [lowered.links[number] for number in result]

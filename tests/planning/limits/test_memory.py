@@ -17,7 +17,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.limits.bucket_tree import TooWide, Tree, loose_tree_of, tree_of
 from irtool.planning.limits.labels import SLACK, Labelling
 from irtool.planning.limits.memory import Limited
-from irtool.planning.limits.paid_once import seconds_of_links
+from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.limits.ways import plain_ways
 from irtool.planning.plans.plan import plan
 from irtool.planning.search.exact import Floats, Table, value_of

@@ -20,25 +20,28 @@ Ints = npt.NDArray[np.int64]
 Number = TypeVar("Number", np.float64, np.bool_)
 
 
-def paid_once(items: Sequence[PricedLink], keep: Sequence[Ints]) -> Table:
+def paid_once(items: Sequence[PricedLink], keep: Sequence[Ints] | None = None) -> Table:
     """What all users of a result pay for it: one that wants what another has pays nothing.
 
     Args:
         items: the links of one result.
-        keep: by variable, the candidates that are looked at.
+        keep: by variable, the candidates that are looked at; None: all.
     """
     source = items[0].source
-    scope = tuple(sorted({source, *(item.target for item in items)}))
-    sizes = {at: len(keep[at]) for at in scope}
+    counts = {item.target: len(item.table.targets.which) for item in items}
+    counts[source] = len(items[0].table.sources.which)
+    scope = tuple(sorted(counts))
+    left = {at: np.arange(counts[at]) if keep is None else keep[at] for at in scope}
+    sizes = {at: len(left[at]) for at in scope}
     number: dict[object, int] = {}
     total = np.zeros([sizes[at] for at in scope])
     before: list[tuple[int, Ints]] = []
     for item in items:
         table, target = item.table, item.target
-        which = table.targets.which[keep[target]]
+        which = table.targets.which[left[target]]
         keys = [number.setdefault(key, len(number)) for key in table.targets.keys]
         wanted = np.array(keys, dtype=np.int64)[which]
-        prices = table.prices[np.ix_(table.sources.which[keep[source]], which)]
+        prices = table.prices[np.ix_(table.sources.which[left[source]], which)]
         paid = _over(prices, (source, target), scope, sizes)
         for other, others in before:
             if other == target:
