@@ -9,47 +9,21 @@ of every operator says how its results are then split.  Slices are what a micro-
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import gcd, prod
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from math import gcd
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter, Source
+from irtool.ir.graph import Graph
 from irtool.ir.items import Item, Parameter, ParameterList
 from irtool.ir.node import Node
 from irtool.ir.types import Abstract, AnyShape, SequenceShape, Shape, Signature
 from irtool.ir.values import Scalar, Value, Word
 from irtool.ir.values import Sequence as SequenceLiteral
-from irtool.planning.search.candidates import candidates_of
 from irtool.planning.search.operator_candidates import CannotPlan
-from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import NOT_SHARDED, TIES, primitive
+from irtool.planning.stages.micro_batch_parts import DATASET, Follower, Part, Parts, is_cut
+from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.data import outer_parameter
 from irtool.sharding.network.graphs import Network, network_of
-
-_HANDS_ON = frozenset(
-    {"Load", "Depend", "Cast", "StopGradient", "InsertGradientOf", "DumpGradient"}
-)
-_DATASET = frozenset({"_VirtualDataset", "GetNext"})
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The dimension of a tensor that the batch stands in.
-
-    ``outside``: what the dimension holds outside of the batch, where a Reshape put both into one:
-    every so manieth part of it is divided.
-    """
-
-    dimension: int
-    outside: int = 1
-
-
-Parts: TypeAlias = "Part | tuple[Parts, ...] | None"
-"""Of a value; None: it is the same for every micro-batch."""
 
 
 def dataset_splits(context: ParallelContext) -> int:
@@ -103,7 +77,7 @@ def micro_batch(dump: Dump, count: int) -> Dump:
                 f"input {name} has {shape[0]} rows, which cannot be cut into {count} "
                 f"micro-batches: {', '.join(map(str, near))} would do"
             )
-    follower = _Follower(network, count)
+    follower = Follower(network, count)
     for graph in network.forward_graphs:
         for node in graph.nodes:
             follower.of(node)
@@ -125,220 +99,6 @@ def _inputs(network: Network) -> list[tuple[str, tuple[int, ...]]]:
     return list(found.items())
 
 
-# -- where the batch goes ------------------------------------------------------------------------
-
-
-@dataclass(eq=False, slots=True)
-class _Follower:
-    """Finds the part of each value."""
-
-    network: Network
-    count: int
-    known: dict[int, Parts] = field(default_factory=dict[int, Parts])
-    judged: dict[object, tuple[Part | None, ...]] = field(
-        default_factory=dict[object, "tuple[Part | None, ...]"]
-    )
-
-    def of(self, source: Source) -> Parts:
-        """The part of a value, found from what it is computed from."""
-        todo: list[Source] = [source]
-        while todo:
-            each = todo[-1]
-            if not isinstance(each, (Node, GraphParameter)) or id(each) in self.known:
-                todo.pop()
-                continue
-            waits = [
-                other
-                for other in self._before(each)
-                if isinstance(other, (Node, GraphParameter)) and id(other) not in self.known
-            ]
-            if waits and len(todo) < len(self.network.inputs) + 1000:
-                todo += waits
-                continue
-            todo.pop()
-            self.known[id(each)] = self._found(each)
-        return self.known.get(id(source)) if isinstance(source, (Node, GraphParameter)) else None
-
-    def operand(self, source: Source) -> Parts:
-        """The part of a value that was looked at."""
-        return self.known.get(id(source)) if isinstance(source, (Node, GraphParameter)) else None
-
-    def _before(self, port: Node | GraphParameter) -> list[Source]:
-        """What must be known before a value is."""
-        if isinstance(port, GraphParameter):
-            source = self._argument(port)
-            return [] if source is None else [source]
-        if primitive(port) in _DATASET:
-            return []
-        graph = self.network.called(port)
-        if graph is not None:
-            result = self.network.returned(graph)
-            return [*self.network.inputs[port], *([] if result is None else [result])]
-        return list(self.network.inputs[port])
-
-    def _argument(self, parameter: GraphParameter) -> Source | None:
-        place = self.network.index_of(parameter)
-        if place is None:
-            return None
-        graph, index = place
-        calls = self.network.calls.get(graph.name, ())
-        return self.network.argument(calls[0], index) if calls else None
-
-    def _found(self, port: Node | GraphParameter) -> Parts:
-        if isinstance(port, GraphParameter):
-            source = self._argument(port)
-            if source is not None:
-                return self.operand(source)
-            outer = outer_parameter(self.network, port)
-            declared = outer.declaration if outer is not None else None
-            is_data = declared is not None and not declared.is_weight
-            shape = declared.type.dimensions if declared is not None and declared.type else None
-            return Part(0) if is_data and shape else None
-        return self._of_node(port)
-
-    def _of_node(self, node: Node) -> Parts:
-        name, inputs = primitive(node), self.network.inputs[node]
-        if name in _DATASET:
-            tensors = node.output_type.tensors if node.output_type is not None else ()
-            return tuple(Part(0) if shape else None for _, shape in tensors)
-        parts = [self.operand(source) for source in inputs]
-        graph = self.network.called(node)
-        if graph is not None:
-            result = self.network.returned(graph)
-            return None if result is None else self.operand(result)
-        if not any(_is_cut(part) for part in parts):
-            return None
-        if name in _HANDS_ON or node.is_return:
-            return parts[0] if parts else None
-        if name in TIES:
-            return tuple(parts)
-        if name in ("TupleGetItem", "list_getitem"):
-            first, index = parts[0], getattr(node.operands[1], "value", None)
-            if isinstance(first, tuple) and isinstance(index, int) and index < len(first):
-                return first[index]
-            return first if not isinstance(first, tuple) else None
-        if name == "Reshape":
-            return self._reshaped(node, parts[0])
-        if not name or name in NOT_SHARDED:
-            return None
-        found = self._by_rule(node, parts)
-        return found[0] if len(found) == 1 and not _has_tuple(node) else found
-
-    def _reshaped(self, node: Node, part: Parts) -> Parts:
-        """The dimension of the result whose step in memory is that of the batch."""
-        before = node.input_types[0].dimensions if node.input_types[0] is not None else None
-        after = node.output_type.dimensions if node.output_type is not None else None
-        if not isinstance(part, Part) or before is None or after is None:
-            raise self._lost(node)
-        whole = prod(before[part.dimension :]) // part.outside
-        for at in range(len(after)):
-            outer, inner = prod(after[at:]), prod(after[at + 1 :])
-            if inner < whole <= outer:
-                if outer % whole or whole % (inner * self.count):
-                    break
-                return Part(at, outer // whole)
-        raise self._lost(node)
-
-    def _by_rule(self, node: Node, parts: Sequence[Parts]) -> tuple[Part | None, ...]:
-        """What the sharding rule says of the results."""
-        call = call_of(self.network, node)
-        own = self._of_tensors(node, call, parts)
-        outside = max((part.outside for part in own if part is not None), default=1)
-        key: object = None
-        try:
-            shown = tuple((item, type(item.value)) for item in call.call.inputs)
-            key = (call.call.op, shown, call.call.outputs, node.primitive_attributes, own)
-            if key in self.judged:
-                return self.judged[key]
-        except TypeError:
-            key = None
-        judgement = self._judgement(call, own)
-        if judgement is None:
-            raise self._lost(node)
-        found: list[Part | None] = []
-        for layout in judgement.output_layouts:
-            cut = [at for at, splits in enumerate(layout.splits) if splits == self.count]
-            if len(cut) > 1 or any(splits not in (1, self.count) for splits in layout.splits):
-                raise self._lost(node)
-            found.append(Part(cut[0], outside) if cut else None)
-        if outside > 1 and not self._keeps(call, own, found):
-            raise self._lost(node)
-        if key is not None:
-            self.judged[key] = tuple(found)
-        return tuple(found)
-
-    def _of_tensors(
-        self, node: Node, call: NodeCall, parts: Sequence[Parts]
-    ) -> tuple[Part | None, ...]:
-        """Parts of the tensors of a call, tuples taken apart."""
-        found: list[Part | None] = [None] * len(call.call.tensors)
-        for position, part in enumerate(parts):
-            items = part if isinstance(part, tuple) else (part,)
-            for item, each in enumerate(items):
-                tensor = call.slots.tensor(position, item)
-                if tensor is not None and tensor < len(found):
-                    if isinstance(each, tuple):
-                        raise self._lost(node)
-                    found[tensor] = each
-        return tuple(found)
-
-    def _judgement(self, call: NodeCall, own: Sequence[Part | None]) -> Judgement | None:
-        """A judgement under which the tensors are split where the batch stands."""
-        context = Context(tuple(range(self.count)), self.count, target="GPU", full_batch=True)
-        rows = [[1] * len(tensor.shape or ()) for tensor in call.call.tensors]
-        for row, part in zip(rows, own, strict=True):
-            if part is not None:
-                row[part.dimension] = self.count
-        found = judge(call.call, tuple(map(tuple, rows)), context)
-        if found.verdict == "legal" and _splits(found, rows, own):
-            return found
-        # The rule wants its strategy in another form.
-        for item in candidates_of(call.call, context).items:
-            if item.judgement.verdict == "legal" and _splits(item.judgement, rows, own):
-                return item.judgement
-        return None
-
-    def _keeps(
-        self, call: NodeCall, own: Sequence[Part | None], found: Sequence[Part | None]
-    ) -> bool:
-        """Whether results have the dimension of the operands as it is."""
-        extents = {
-            (tensor.shape or ())[part.dimension]
-            for tensor, part in zip(call.call.tensors, own, strict=True)
-            if part is not None
-        }
-        return len({part.outside for part in own if part is not None}) == 1 and all(
-            (result.shape or ())[part.dimension] in extents
-            for result, part in zip(call.call.results, found, strict=False)
-            if part is not None
-        )
-
-    def _lost(self, node: Node) -> CannotPlan:
-        return CannotPlan(
-            f"what {node.id} {node.op} (line {node.line}) makes of one of {self.count} "
-            "micro-batches is not known: it has no sharding rule, or an operand of the size of the "
-            "whole batch that is the same for every micro-batch"
-        )
-
-
-def _splits(found: Judgement, rows: Sequence[Sequence[int]], own: Sequence[Part | None]) -> bool:
-    """Whether the batch, and nothing that a micro-batch has whole, is split."""
-    layouts = found.input_layouts
-    return len(layouts) >= len(rows) and all(
-        (part is None and all(splits == 1 for splits in layout.splits))
-        or tuple(layout.splits) == tuple(row)
-        for layout, row, part in zip(layouts, rows, own, strict=False)
-    )
-
-
-def _is_cut(part: Parts) -> bool:
-    return any(map(_is_cut, part)) if isinstance(part, tuple) else part is not None
-
-
-def _has_tuple(node: Node) -> bool:
-    return node.output_type is not None and isinstance(node.output_type.shape, SequenceShape)
-
-
 # -- the dump --------------------------------------------------------------------------------------
 
 
@@ -346,7 +106,7 @@ def _has_tuple(node: Node) -> bool:
 class _Writer:
     """Writes a dump with the shapes of a micro-batch."""
 
-    follower: _Follower
+    follower: Follower
 
     def written(self, dump: Dump) -> Dump:
         """The dump, with every part divided."""
@@ -382,13 +142,13 @@ class _Writer:
         follower = self.follower
         parts = [follower.operand(source) for source in follower.network.inputs[node]]
         own = follower.operand(node)
-        if primitive(node) in _DATASET:
+        if primitive(node) in DATASET:
             # Its operands are the inputs themselves, one by one or in a tuple.
             parts = [
                 Part(0) if each is not None and each.dimensions else part
                 for each, part in zip(node.input_types, parts, strict=False)
             ]
-        if node.signature is None or not (_is_cut(own) or any(map(_is_cut, parts))):
+        if node.signature is None or not (is_cut(own) or any(map(is_cut, parts))):
             return replace(node, graph=None)
         inputs = tuple(
             self._abstract(type, parts[at]) if type is not None and at < len(parts) else type
@@ -407,7 +167,7 @@ class _Writer:
         return replace(node, operands=operands, signature=signature, graph=None)
 
     def _abstract(self, abstract: Abstract, parts: Parts) -> Abstract:
-        if abstract.shape is None or not _is_cut(parts):
+        if abstract.shape is None or not is_cut(parts):
             return abstract
         return replace(abstract, shape=self._shape(abstract.shape, parts))
 
