@@ -58,16 +58,27 @@ def pins_of(dump: Dump, given: list[str]) -> tuple[dict[Node, Strategy], dict[No
         nodes = list(dump.nodes(where=read_query("--pin", query)))
         if not nodes:
             raise Failure(f"no node is like {query}", "--pin")
+        twice = next((node for node in nodes if found.get(node, strategy) != strategy), None)
+        if twice is not None:
+            raise Failure(
+                f"{twice.id} {twice.op} is pinned to {_text(found[twice])} and to "
+                f"{_text(strategy)}", "--pin", hint="one strategy an operator",
+            )  # fmt: skip
         found |= dict.fromkeys(nodes, strategy)
         if arrow:
             outs |= dict.fromkeys(nodes, _strategy(out))
     return found, outs
 
 
+def _text(strategy: Strategy) -> str:
+    return str(strategy).replace(",)", ")")
+
+
 def _strategy(text: str) -> Strategy:
     try:
         value: Any = ast.literal_eval(text.strip())
-        rows = tuple(tuple(row) for row in value)
+        # (8) is what tables and dumps print for (8,).
+        rows = tuple((row,) if isinstance(row, int) else tuple(row) for row in value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         rows = None
     if rows is None or not all(

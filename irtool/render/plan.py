@@ -122,6 +122,11 @@ def answer_text(plan: Plan) -> str:
             text += ", as the dump has it"
         elif plan.lower_bound is None and before <= after:
             text += f" where the dump has {seconds_text(before)}"
+        elif before < after * (1 - 1e-9):
+            # Not comparable: something that is given, or the memory limit, rules the dump's out.
+            text += (
+                f" where the dump, which is not within what is given, has {seconds_text(before)}"
+            )
         elif before <= after * (1 + 1e-9) and plan.passed_over is not None:
             text += ", as the dump has it"
         elif before <= after * (1 + 1e-9):

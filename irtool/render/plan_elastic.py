@@ -229,13 +229,17 @@ def border_table(border: Border) -> Table:
 def border_text(border: Border) -> str:
     """In one sentence."""
     return (
-        f"the frozen border costs the region {_more(border.seconds)}; not planning the rest costs "
-        f"{_more(border.step_seconds)} a step"
+        f"the frozen border {_costs(border.seconds)} the region {_size(border.seconds)}; not "
+        f"planning the rest {_costs(border.step_seconds)} {_size(border.step_seconds)} a step"
     )
 
 
-def _more(seconds: float) -> str:
-    return seconds_text(seconds) if seconds >= 0 else f"-{seconds_text(-seconds)}"
+def _costs(seconds: float) -> str:
+    return "costs" if seconds >= 0 else "saves"
+
+
+def _size(seconds: float) -> str:
+    return seconds_text(abs(seconds))
 
 
 def border_object(border: Border) -> dict[str, object]:

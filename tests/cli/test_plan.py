@@ -172,6 +172,44 @@ def test_a_network_onto_itself_keeps_everything(
     assert all(item["before"] == item["after"] for item in found["operators"])
 
 
+def test_what_is_added_to_a_cheaper_network_is_planned_as_well_as_it_can_be(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    before, after = (
+        samples / f"mlp_grown/{each}/step_parallel_begin_0019.ir" for each in ("before", "after")
+    )
+    _, out, _ = run(capsys, after, "--onto", before)
+    assert "which is not within what is given" in out.splitlines()[0]
+    assert "the optimum of the model under what is given" in out.splitlines()[0]
+
+
+def test_a_strategy_may_be_pinned_as_tables_print_it(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    pins = [f'op == "BiasAdd"={text}' for text in ("((8, 1), (1))", "((8, 1), (1,))")]
+    found = [run(capsys, samples / BEGIN, "--devices", 8, "-f", "ir", "--pin", pin) for pin in pins]
+    assert [status for status, _, _ in found] == [0, 0]
+    assert found[0][1] == found[1][1]
+
+
+def test_an_operator_is_not_pinned_twice(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    pins = ("--pin", 'op == "ReLU"=((8, 1),)', "--pin", 'op == "ReLU"=((1, 8),)')
+    status, _, err = run(capsys, samples / BEGIN, "--devices", 8, *pins)
+    assert status == 2
+    assert "is pinned to ((8, 1)) and to ((1, 8))" in err
+
+
+def test_a_dimension_may_be_halved_as_often_as_it_likes(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    text = (samples / BEGIN).read_text(encoding="utf-8")
+    begin = tmp_path / "step_parallel_begin.ir"
+    begin.write_text(text.replace("512", str(2**19)), encoding="utf-8")
+    status, out, _ = run(capsys, begin, "--devices", 8)
+    assert status in (0, 1)
+    assert "the optimum of the model" in out
+
+
 def test_a_region_says_what_its_border_costs(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:

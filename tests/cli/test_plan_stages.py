@@ -26,6 +26,17 @@ def test_stages_are_shown(capsys: pytest.CaptureFixture[str], samples: Path) -> 
     assert "a device of the fullest stage" in out
 
 
+def test_strategies_of_the_dump_stand_before_those_of_stages(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    main(["plan", str(samples / BEGIN), "-f", "json"])
+    plain = json.loads(capsys.readouterr().out)
+    _, out, _ = run(capsys, samples, "-f", "json")
+    before = {row["node"]: row["before"] for row in json.loads(out)["operators"]}
+    assert before == {row["node"]: row["before"] for row in plain["operators"]}
+    assert any(before.values())
+
+
 def test_the_object_is_of_the_fullest_stage_and_of_all_work(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:

@@ -28,6 +28,9 @@ ENTERS_FIGURES = 40.0
 HALF = 2.0**-8
 """Relative error up to which a module's input may come of half precision between modules, where
 the dump shows nothing else: two units of the coarsest type."""
+JUMP = 2.0
+"""Times the root of the error before, up to which a module's gradient may come of rectifiers
+between modules: where their input is off by *e*, theirs is by about √e."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _OTHER_WEIGHTS = 0.3
@@ -126,7 +129,7 @@ class Entering:
         coarse = max(unit, self.true_unit(places))
         if measure.error <= factor * 4 * coarse:
             return self.summed_in_half(places, measure, coarse)
-        if self.has_no_effect(unit, factor):
+        if self.has_no_effect(unit, factor) or self.may_have_jumped(measure):
             return ""
         if self.may_be_half(measure):
             label = self.left.columns.labels[places[0]]
@@ -140,6 +143,13 @@ class Entering:
     def may_be_half(self, measure: Measure) -> bool:
         """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
         return self.found.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
+
+    def may_have_jumped(self, measure: Measure) -> bool:
+        """Whether a rectifier that a dump of modules alone leaves out explains a gradient."""
+        left = self.found.pair.left
+        is_alone = left.is_module and not self.past.is_mixed
+        far = JUMP * math.sqrt(self.past.worst)
+        return is_alone and left.phase == "backward" and measure.error <= far
 
     def summed_in_half(self, places: Places, measure: Measure, coarse: float) -> str:
         """Of a sum that only one side computes as one: whether the parts were added in half."""

@@ -89,7 +89,8 @@ def bits_from(
         while rest > 1:
             part = shape[at]
             outer = part & -part
-            for halving in range(outer.bit_length() - 1 if whole else 0):
+            room = (dimension + 1) * LEVELS - level  # devices are too few to need more
+            for halving in range(min(outer.bit_length() - 1, room) if whole else 0):
                 table[level] = at * LEVELS + halving
                 level += 1
             whole &= outer == part  # behind an odd factor no bit has a place

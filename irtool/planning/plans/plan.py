@@ -236,6 +236,8 @@ def _untied(
         return made
     if limit is not None and model.memory_of(own) > limit:
         return made
+    if any(problem.current.get(node) != given for node, given in fixed.items()):
+        return made  # the dump's strategies are not what is asked for: nothing to be near to
 
     def tell(found: Found) -> Plan:
         return told(model, found, problem.current, limit, time.process_time() - started)

@@ -2,8 +2,8 @@
 
 The fastest plan for the new number of devices may want every weight elsewhere and every operator
 compiled anew; a plan near the old one is slower a step, but there sooner.  So what a plan costs to
-get to (bytes that devices fetch, operators whose slices or strategies are others) is paid off over
-the steps that it will run, its horizon, and added to the step:
+get to (bytes that devices fetch, operators whose slices are others) is paid off over the steps that
+it will run, its horizon, and added to the step:
 
     seconds a step + (fetched bytes / bandwidth + compilation) / horizon
 

@@ -209,9 +209,9 @@ class PipelineMaker:
             if self._bytes(free, number, part) <= limit:
                 continue
             inside = {node for at in part for node in self.cells.cells[at].nodes}
+            room = limit - sum(each.static for each in self._loose(part))
+            room -= self._copies(free, part)
             try:
-                room = limit - sum(each.static for each in self._loose(part))
-                room -= self._copies(free, part)
                 if room <= 0:
                     raise CannotPlan(
                         f"{limit:,} bytes a device are less than weights of other stages take that "
@@ -223,10 +223,20 @@ class PipelineMaker:
                 which = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]}"
                 raise CannotPlan(
                     f"in stage {number} ({which}), which holds results of "
-                    f"{self._in_flight(number)} of {self.micro} micro-batches, {error} (it also "
-                    "takes less with more stages, or with more micro-batches)"
+                    f"{self._in_flight(number)} of {self.micro} micro-batches, {error}"
+                    f"{self._of_others(limit, room)}; more micro-batches take less, too"
                 ) from None
         return self._made(chosen)
+
+    @staticmethod
+    def _of_others(limit: int, room: float) -> str:
+        """What weights of other stages take of a limit."""
+        if not 0 < room < limit:
+            return ""
+        return (
+            f" (of the {limit:,} bytes, weights of other stages that this one keeps, too, take "
+            f"{limit - room:,})"
+        )
 
     def _anew(self, made: _Made, parts: Parts) -> tuple[int, ...]:
         """Numbers of stages that are not as they would be without a limit."""

@@ -18,6 +18,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.search.problem import plain_dump, planned_context, problem_of
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.maker import PipelineMaker
@@ -91,6 +92,7 @@ def staged_plan(
         inner=replace(
             made.inner,
             before=None,
+            operators=_beside_what_was(dump, context, total, made.inner),
             memory_limit=memory_limit,
             notes=(*made.inner.notes, *maker.notes()),
         ),
@@ -139,6 +141,28 @@ def _check_whole(dump: Dump, context: ParallelContext) -> None:
             raise CannotPlan(f"{one}: {advice}")
         if "-PipelineCell" in (node.scope or ""):
             raise CannotPlan(f"this network is cut into micro-batches already: {advice}")
+
+
+def _beside_what_was(
+    dump: Dump, context: ParallelContext, devices: int, inner: Plan
+) -> tuple[PlannedOperator, ...]:
+    """The operators of a plan with the strategies that the dump has; a micro-batch has none."""
+    try:
+        problem = problem_of(dump, context, planned_context(context, devices))
+    except CannotPlan:
+        return inner.operators
+    plain = problem.structure.dump.nodes()
+    had = {
+        node: problem.current[old]
+        for old, node in zip(plain, inner.dump.nodes(), strict=True)
+        if old in problem.current
+    }
+    return tuple(
+        replace(item, before=had[item.node][0], out_before=had[item.node][1])
+        if item.node in had
+        else item
+        for item in inner.operators
+    )
 
 
 def _unstaged(dump: Dump, context: ParallelContext, machine: Machine, devices: int) -> float | None:

@@ -17,10 +17,10 @@ from irtool.ir.dump import Dump
 from irtool.planning.limits.bucket_tree import TooWide, Tree, loose_tree_of, tree_of
 from irtool.planning.limits.labels import SLACK, Labelling
 from irtool.planning.limits.memory import Limited
-from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.limits.ways import plain_ways
 from irtool.planning.plans.plan import plan
 from irtool.planning.search.exact import Floats, Table, value_of
+from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.problem import planned_context, problem_of
 from irtool.planning.search.search import Search
 from irtool.planning.search.tables import CannotPlan, Model, model_of
