@@ -379,6 +379,15 @@ def test_half_a_dump_is_half_a_plan(
     assert "could not be read whole" in err
 
 
+def test_the_plan_of_half_a_dump_is_called_so(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    half = tmp_path / "step_parallel_begin_0019.ir"
+    half.write_text((samples / LOOP).read_text(encoding="utf-8")[:9000], encoding="utf-8")
+    _, out, _ = run(capsys, half, "--devices", 8)
+    assert "note: a part of the dump could not be read: this is a plan of the rest" in out
+
+
 def test_a_plan_of_a_stage_says_so(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     _, _, err = run(capsys, samples / "pipeline_run", "--lost", 3)
     assert "a plan of stage 0 of 2" in err

@@ -388,7 +388,9 @@ def _notes(model: Model, report: Report) -> list[str]:
     for candidates in model.candidates:
         if candidates.why:
             whys[candidates.why] = whys.get(candidates.why, 0) + 1
-    found += [f"{why} ({count} times)" for why, count in whys.items()]
+    found += [why if count == 1 else f"{why} ({count} times)" for why, count in whys.items()]
+    if any(problem.severity == "error" for problem in model.structure.dump.problems):
+        found.append("a part of the dump could not be read: this is a plan of the rest")
     if report.accepted is None:
         unknown = sum(item.code == "unknown" for item in report.findings)
         found.append(f"check cannot say all of this plan: {unknown} parts are unknown to it")

@@ -49,7 +49,11 @@ def _without_side_effects(analysis: Analysis, judged: Judged) -> Judged:
     """Refuse an operator that stands alone and waits for a computed side effect.
 
     MindSpore asks for the layout of every operand that is no constant; side effects have none.
+    Where a part of the dump is missing, it may be the one that shows that no gradient is taken of
+    the operator, so that it needs no layouts.
     """
+    if any(problem.severity == "error" for problem in analysis.network.dump.problems):
+        return judged
     asked = 0
     for position, source in enumerate(analysis.network.inputs[judged.node]):
         if not isinstance(source, (Node, GraphParameter)):

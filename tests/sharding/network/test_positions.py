@@ -85,6 +85,19 @@ def test_side_effects_have_no_layout_to_stand_alone_in() -> None:
     assert reasons(report) == [("stand_alone_info.cc:InferTensorInfo", "TransposeView")]
 
 
+def test_what_shows_in_a_whole_dump_alone_is_not_said_of_half_a_dump() -> None:
+    """Whether a gradient is taken of it may stand in the half that is missing."""
+    report = report_of("""\
+  %2(u) = UpdateState(UMonad[U], %1)
+      : (<UMonad, NoShape>, <Tensor[Float32], (8, 16, 64)>) -> (<UMonad, NoShape>)
+  %3(y) = PrimFunc_TransposeView(%para2_w, (I64(0)), %2)
+      : (<Ref[Tensor[Float32]], (1), ref_key=w>, <Tuple[Int64], TupleShape(NoShape)>, <UMonad, NoShape>) -> (<Tensor[Float32], (1)>)
+  Return(%3)
+      : (<Tensor[Float32], (1)>)
+""")  # noqa: E501  (lines as MindSpore prints them)
+    assert reasons(report) == []
+
+
 def test_tuples_of_results_are_for_operators_that_are_known_to_take_them() -> None:
     report = report_of("""\
   %2(t) = MakeTuple(%1, %1)
