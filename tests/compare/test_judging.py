@@ -312,6 +312,27 @@ def test_half_precision_within_a_module_cannot_be_told_from_a_fault(tmp_path: Pa
     assert "within the module" in found.judged[1].untold
 
 
+@pytest.mark.parametrize(("factor", "is_accused"), [(1.0, False), (20.0, True)])
+def test_rectifiers_between_modules_let_gradients_jump(
+    tmp_path: Path, factor: float, is_accused: bool
+) -> None:
+    """A layer off by e tips the mask behind it over at a share e of the elements."""
+    x, w = numbers(64, 32), numbers(32, 32, seed=1)
+    gradient = numbers(64, 32, seed=2)
+
+    def network(error: float, jump: float) -> list[Entry]:
+        y = single(x @ w.T * (1 + error * numbers(64, 32, seed=3)))
+        entering = single(gradient * (1 + jump * numbers(64, 32, seed=4)))
+        return [
+            ("Module.a.Linear.forward.0", (x,), y),
+            ("Module.a.Linear.backward.0", (entering,), single(entering @ w)),
+        ]
+
+    jump = factor * float(np.sqrt(1e-3))
+    found = compared(tmp_path, network(0, 0), network(1e-3, jump), False)
+    assert found.judged[1].verdict == ("introduces error" if is_accused else "carries error")
+
+
 def test_more_than_half_precision_between_modules_is_a_fault(tmp_path: Path) -> None:
     found = compared(tmp_path, modules(), modules(single(modules()[0][2] * 1.02)), False)
     assert found.first is not None
