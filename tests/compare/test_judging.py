@@ -329,7 +329,7 @@ def test_rectifiers_between_modules_let_gradients_jump(
         ]
 
     jump = factor * float(np.sqrt(1e-3))
-    found = compared(tmp_path, network(0, 0), network(1e-3, jump), False)
+    found = compared(tmp_path, network(0, 0), network(1e-3, jump))
     assert found.judged[1].verdict == ("introduces error" if is_accused else "carries error")
 
 
