@@ -25,7 +25,7 @@ USUAL_ROWS = 10
 _UNKNOWN = 5
 
 LEVERS = {
-    "compute": "plan: use more devices on it",
+    "compute": "plan: split it where devices repeat it",
     "operator collectives": "plan: split another dimension, or scatter the sum",
     "redistribution": "plan: one layout on both sides",
     "gradients": "plan: split the weight; comm fuse: fewer, larger sums",

@@ -76,6 +76,10 @@ def plan_document(view: PlanView) -> Document:
     if plan.border is not None:
         document.add(border_table(plan.border), Note(border_text(plan.border)))
     document.add(*(Note(f"note: {text}") for text in plan.notes))
+    had = any(item.before is not None for item in plan.operators)
+    if had and plan.before is None and view.staged is None and view.elastic is None:
+        text = "MindSpore would refuse the dump's strategies, or they are not complete"
+        document.add(Note(f"note: what they cost before is not known: {text} (`irtool check`)"))
     document.add(*(Note(f"assumed: {text}") for text in assumed(view)))
     return document
 

@@ -210,6 +210,15 @@ def test_a_dimension_may_be_halved_as_often_as_it_likes(
     assert "the optimum of the model" in out
 
 
+def test_why_nothing_is_known_of_the_cost_before_is_said(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    _, out, _ = run(capsys, samples / "mlp_rejected/step_parallel_begin_0018.ir")
+    assert "note: what they cost before is not known: MindSpore would refuse" in out
+    _, out, _ = run(capsys, samples / BEGIN, "--devices", 8)
+    assert "not known" not in out
+
+
 def test_a_region_says_what_its_border_costs(
     capsys: pytest.CaptureFixture[str], samples: Path
 ) -> None:
