@@ -12,23 +12,19 @@ are those that read the value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
 from irtool.compare.tensors.across import Partners
-from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.flow import Flow, Value
+from irtool.compare.tensors.flow_gradients import gradients_of
 from irtool.compare.tensors.model import Columns, Op, Phase, TensorRun
 from irtool.compare.tensors.semantics import family
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
 
 _RESIDUE = 1e-6
 """Norm of a gradient, against those it is made of, from which down it is rounding alone."""
-_LOADS = 8
 Shown = tuple[int, int]
 """Tensors, a place in the columns of either run, that show a pair of values."""
 
@@ -68,7 +64,7 @@ class Stretches:
     def __init__(self, left: TensorRun, right: TensorRun) -> None:
         self.partners = Partners(Flow(left), Flow(right))
         self.flows = self.partners.left, self.partners.right
-        self.gradients = _gradients(self.flows[0], left), _gradients(self.flows[1], right)
+        self.gradients = gradients_of(self.flows[0], left), gradients_of(self.flows[1], right)
         self.shown: dict[int, Shown] = {}
         self.others: dict[Shown, tuple[list[int], list[int]]] = {}
         self._stops: dict[int, Value] = {}
@@ -313,107 +309,3 @@ def _gradient_calls(flow: Flow, calls: Iterable[Op]) -> list[Op]:
     """Gradients of some calls, in the order in which they ran."""
     found = (flow.gradient_calls.get(op.call) for op in calls)
     return sorted((op for op in found if op is not None), key=lambda op: op.index)
-
-
-def _gradients(flow: Flow, run: TensorRun) -> Mapping[int, int]:
-    """Where the gradients of values stand, by the number of the value."""
-    if flow.is_graph:
-        return dict(_updates(flow, run))
-    found = dict(_parameter_gradients(flow, run))
-    for value in flow.values:
-        if value.is_gradient or value.number in found:
-            continue
-        place = _of_result(flow, value) if value.maker is not None else _of_operand(flow, value)
-        if place is not None:
-            found[value.number] = place
-    return found
-
-
-def _updates(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
-    """Gradients of parameters as the optimizer of a graph reads them; no others are known."""
-    parameters: dict[str, Value] = {}
-    for op in run.ops:
-        if op.node is None:
-            continue
-        if op.phase != "optimizer":
-            for at in op.inputs:
-                number = run.columns.labels[at].rpartition(".")[2]
-                name = _parameter(op.node, int(number)) if number.isdecimal() else ""
-                value = flow.value(at) if name else None
-                if value is not None and value.maker is None:
-                    parameters.setdefault(name, value)
-        elif family(op.type) == "optimizer":
-            names = (_parameter(op.node, place) for place in range(len(op.node.inputs)))
-            value = next((parameters[name] for name in names if name in parameters), None)
-            if value is not None:
-                places = [at for at in op.inputs if _size(flow, at) == value.size]
-                if len(places) == 1:
-                    yield value.number, places[0]
-
-
-def _parameter(node: Node, place: int) -> str:
-    """The parameter that a node reads at a place, empty for anything else."""
-    source = node.inputs[place] if place < len(node.inputs) else None
-    for _ in range(_LOADS):
-        if not isinstance(source, Node) or source.op not in ("Load", "Depend"):
-            break
-        source = source.inputs[0] if source.inputs else None
-    return source.name if isinstance(source, GraphParameter) else ""
-
-
-def _of_result(flow: Flow, value: Value) -> int | None:
-    """The gradient of what a call made: what the gradient of that call is given."""
-    assert value.maker is not None
-    gradient = flow.gradient_calls.get(value.maker.call)
-    if gradient is None:
-        return None
-    labels = flow.columns.labels
-    wanted = labels[value.made].replace("output", "input", 1)
-    place = next((at for at in gradient.inputs if labels[at] == wanted), None)
-    return place if place is not None and _size(flow, place) == value.size else None
-
-
-def _of_operand(flow: Flow, value: Value) -> int | None:
-    """The gradient of a parameter that one call reads: what the gradient of that call puts out."""
-    readers = flow.forward_readers(value)
-    gradient = flow.gradient_calls.get(readers[0].call) if len(readers) == 1 else None
-    if gradient is None or family(readers[0].type) == "view":
-        return None
-    shapes = flow.columns.shapes
-    read = [at for at in readers[0].inputs if is_float(flow.columns.dtypes[at])]
-    places = [n for n, at in enumerate(read) if flow.value(at) is value]
-    made = gradient.outputs
-    if len(made) == len(read):
-        place = made[places[0]] if len(places) == 1 else None
-    else:
-        sized = [at for at in made if shapes[at] == shapes[read[places[0]]]] if places else []
-        alike = [at for at in read if shapes[at] == shapes[read[places[0]]]] if places else []
-        place = sized[0] if len(sized) == len(alike) == 1 else None
-    if place is None or _size(flow, place) != value.size:
-        return None
-    if family(readers[0].type) != "sum":  # others that hand on what they are given state too little
-        given = [flow.value(at) for at in gradient.inputs]
-        return None if flow.value(place) is not None and flow.value(place) in given else place
-    return place
-
-
-def _parameter_gradients(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
-    """Gradients of parameters as modules state them."""
-    parameters: dict[tuple[str, str], int] = {}
-    for op in run.ops:
-        if not op.is_module:
-            continue
-        if op.phase == "forward":
-            for at in op.parameters:
-                parameters[op.owner, run.columns.labels[at]] = at
-        elif ".parameters_grad" in op.name:
-            for place in op.outputs:
-                name = run.columns.labels[place].partition(".grad")[0]
-                at = parameters.get((op.owner, name))
-                value = flow.find(at) if at is not None else None
-                if value is not None:
-                    yield value.number, place
-
-
-def _size(flow: Flow, place: int) -> int:
-    return math.prod(flow.columns.shapes[place])
