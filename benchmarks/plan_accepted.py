@@ -22,7 +22,6 @@ again (a compilation takes up to minutes); --again makes it all anew.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -34,7 +33,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plan_bytes import Traffic, classes, compiled, context_for, error, machine_named, predicted
+from plan_bytes import (
+    Traffic,
+    arguments_of_cases,
+    classes,
+    compiled,
+    context_for,
+    dump_in,
+    error,
+    machine_named,
+    predicted,
+)
 
 import irtool
 from irtool.ir.dump import Dump
@@ -151,7 +160,7 @@ def run(mindspore: Compiler, case: str) -> Outcome:
     _, problem = mindspore.compile(case, "sp", "--mode", "sp", "--save", str(saved))
     if problem:
         found.say(f"sharding propagation: {problem}")
-    begin = _dump(rec, "step_parallel_begin")
+    begin = dump_in(rec, "step_parallel_begin")
     if begin is None:
         found.say("there is no begin dump", fails=True)
         return found
@@ -181,8 +190,8 @@ def _loaded(
         last = f"strategy_ckpt_config={{'load_file': {last!r}, 'save_file': ''}}"
     folder, problem = mindspore.compile(found.case, keys, *options, last)
     # With weights as keys, MindSpore reads the file in its parallel pass.
-    begin = _dump(folder, "step_parallel_begin" if keys == "operators" else "step_parallel_end")
-    if problem or begin is None or _dump(folder, "_validate") is None:
+    begin = dump_in(folder, "step_parallel_begin" if keys == "operators" else "step_parallel_end")
+    if problem or begin is None or dump_in(folder, "_validate") is None:
         found.say(f"by {keys}: MindSpore refused it: {problem or 'no dump'}", fails=True)
         return
     wanted: dict[str, object] = _strategies(irtool.load(str(planned)))
@@ -245,7 +254,7 @@ def _traffic(found: Outcome, rec: Path, ours: Path, devices: int, alltoall: bool
     machine = machine_named(None)
     truths: list[Traffic] = []
     for who, folder in (("recursive", rec), ("plan", ours)):
-        begin, validate = _dump(folder, "step_parallel_begin"), _dump(folder, "_validate")
+        begin, validate = dump_in(folder, "step_parallel_begin"), dump_in(folder, "_validate")
         if begin is None or validate is None:
             return
         guess = predicted(irtool.load(str(begin)), context_for(devices, alltoall), machine)
@@ -275,23 +284,9 @@ def _ratio(first: float, second: float) -> str:
     return f"{first / second:.2f}" if second else ("1" if not first else "all gone")
 
 
-def _dump(folder: Path, kind: str) -> Path | None:
-    found = sorted(folder.rglob(f"*{kind}_[0-9]*.ir"))
-    return found[-1] if found else None
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases; 1 if one failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--python", required=True)
-    parser.add_argument("--compiler", type=Path, required=True)
-    parser.add_argument("--networks", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--alltoall", action="store_true")
-    parser.add_argument("--again", action="store_true")
+    parser = arguments_of_cases(__doc__, CASES)
     parser.add_argument("--before", default="", help="a command to run others with: nice -n 5")
     given = parser.parse_args(arguments)
     for case in given.cases:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,6 +77,27 @@ class Traffic:
             self.between += received
         self.seconds += machine.seconds(op, size, ranks)
         self.seconds -= machine.seconds(op, 0, ranks) if fused else 0.0
+
+
+def arguments_of_cases(doc: str | None, cases: Iterable[str]) -> argparse.ArgumentParser:
+    """What scripts take that have MindSpore compile cases."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--compiler", type=Path, required=True)
+    parser.add_argument("--networks", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--alltoall", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    return parser
+
+
+def dump_in(folder: Path, kind: str) -> Path | None:
+    """The last dump of a kind that MindSpore wrote somewhere in a folder."""
+    found = sorted(folder.rglob(f"*{kind}_[0-9]*.ir"))
+    return found[-1] if found else None
 
 
 def context_for(devices: int, alltoall: bool = False) -> ParallelContext:

@@ -20,7 +20,6 @@ What --out holds already is not made again, unless the plan changed; --again mak
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -33,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plan_bytes import context_for, error, machine_named
+from plan_bytes import arguments_of_cases, context_for, dump_in, error, machine_named
 
 import irtool
 from irtool.ir.collectives import collective
@@ -161,7 +160,7 @@ def run(lab: Lab, name: str) -> Outcome:
     problem = lab.compile(
         whole, f"{lab.networks}:{case.function}", case.devices, case.sizes, "--mode", "rec"
     )
-    begin = _dump(whole, "step_parallel_begin")
+    begin = dump_in(whole, "step_parallel_begin")
     if begin is None:
         found.say(f"no begin dump: {problem}", fails=True)
         return found
@@ -209,7 +208,7 @@ def run(lab: Lab, name: str) -> Outcome:
             out, network, case.devices, env, *staged,
             "--mode", "sp", "--load", str(file), "--rank", str(rank),
         )  # fmt: skip
-        validate, compiled = _dump(out, "_validate"), _dump(out, "step_parallel_end")
+        validate, compiled = dump_in(out, "_validate"), dump_in(out, "step_parallel_end")
         if problem or validate is None or compiled is None:
             found.say(f"stage {stage}: refused: {problem or 'no dump'}", fails=True)
             continue
@@ -307,23 +306,9 @@ def _message(node: Node) -> int:
     return count
 
 
-def _dump(folder: Path, kind: str) -> Path | None:
-    found = sorted(folder.rglob(f"*{kind}_[0-9]*.ir"))
-    return found[-1] if found else None
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases; 1 if one failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--python", required=True)
-    parser.add_argument("--compiler", type=Path, required=True)
-    parser.add_argument("--networks", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--alltoall", action="store_true")
-    parser.add_argument("--again", action="store_true")
+    parser = arguments_of_cases(__doc__, CASES)
     given = parser.parse_args(arguments)
     unknown = set(given.cases) - set(CASES)
     if unknown:
