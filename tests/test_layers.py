@@ -16,6 +16,7 @@ LAYERS = [
     {"planning"},
     {"cluster", "compare"},
     {"sharding"},
+    {"operators"},
     {"syntax"},
     {"ir"},
 ]
@@ -114,7 +115,7 @@ def test_no_import_is_relative() -> None:
         ("ir", "import irtool.syntax.load"),
         ("ir", "from irtool.syntax import load"),
         ("ir", "from irtool import syntax"),
-        ("syntax", "def f():\n    from irtool.sharding.layout import Layout"),
+        ("syntax", "def f():\n    from irtool.operators.layout import Layout"),
         ("cluster", "import irtool.compare"),
         ("render", "from irtool.lint import rules"),
         ("sharding", "if True:\n    import irtool.cli.main"),

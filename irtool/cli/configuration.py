@@ -15,9 +15,9 @@ from lark.exceptions import UnexpectedInput
 
 from irtool.cli.report import Failure
 from irtool.cluster.flops import FlopsError, load_flops, unload_flops
-from irtool.sharding.irregular import FUNCTIONS
-from irtool.sharding.notation import Rule, RuleError, read_rules
-from irtool.sharding.rules import load_rules, operators, unload_rules
+from irtool.operators.functions import FUNCTIONS
+from irtool.operators.notation import Rule, RuleError, read_rules
+from irtool.operators.rules import load_rules, operators, unload_rules
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,7 +13,7 @@ from irtool.cli.report import Failure
 from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.sharding.operator import Strategy
+from irtool.operators.call import Strategy
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _MOST_RANKS = 1_000_000

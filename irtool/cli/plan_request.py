@@ -10,8 +10,8 @@ from irtool.cli.plan_options import Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
 
 if TYPE_CHECKING:
     from irtool.planning.plans.plan import Plan

@@ -18,11 +18,11 @@ from irtool.cli.report import Failure, note
 from irtool.ir.finding import RuleText
 from irtool.lint.registry import FAMILIES, own_rules
 from irtool.lint.settings import SettingsError, expanded
+from irtool.operators.notation import Rule
+from irtool.operators.rules import operators, rule_of
 from irtool.render.check_rules import rules_document, rules_json
 from irtool.render.check_rules import rules_markdown as operators_markdown
 from irtool.render.rule_pages import documents, rules_json_pieces, rules_markdown, rules_table
-from irtool.sharding.notation import Rule
-from irtool.sharding.rules import operators, rule_of
 
 
 class Format(str, Enum):

@@ -24,7 +24,7 @@ from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType
 from irtool.ir.values import python_value
-from irtool.sharding.notation import rule_parser
+from irtool.operators.notation import rule_parser
 
 Shape = tuple[int, ...]
 Size = Callable[["Tensors"], Fraction | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.operators.call import Strategy
 from irtool.render.check_counts import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.render.check_tables import (
     collectives_table,
@@ -22,7 +23,6 @@ from irtool.sharding.network.report import (
     RedistributionReport,
     Report,
 )
-from irtool.sharding.operator import Strategy
 from irtool.syntax.printer import print_value
 
 MOST_FINDINGS = 20

@@ -9,8 +9,8 @@ from typing import cast
 from irtool.ir.collectives import collective
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.operators.layout import Shape
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.report import OperatorReport, Report
 from irtool.sharding.why_cause import Cause
 

@@ -9,7 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.group_names import group_name
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
-from irtool.sharding.judgement import Collective
+from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import (
     Analysis,
     Judged,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from irtool.sharding.case import Case
-from irtool.sharding.judgement import Sharding
-from irtool.sharding.layout import (
+from irtool.operators.call import Operand
+from irtool.operators.case import Case
+from irtool.operators.judgement import Sharding
+from irtool.operators.layout import (
     DeviceMatrix,
     Shape,
     TensorLayout,
@@ -19,7 +20,6 @@ from irtool.sharding.layout import (
     UserLayout,
     map_without_last_axis,
 )
-from irtool.sharding.operator import Operand
 
 
 def parts_of(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:

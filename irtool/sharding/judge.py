@@ -11,12 +11,12 @@ from dataclasses import replace
 from math import prod
 
 from irtool.ir.group_names import group_name
-from irtool.sharding import checks
-from irtool.sharding.case import Case
-from irtool.sharding.defaults import batch_strategy, is_stand_alone
-from irtool.sharding.interleave import in_parts, parts_of
-from irtool.sharding.irregular import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
-from irtool.sharding.judgement import (
+from irtool.operators import checks
+from irtool.operators.call import Operand, OperatorCall, Strategy
+from irtool.operators.case import Case
+from irtool.operators.defaults import batch_strategy, is_stand_alone
+from irtool.operators.functions import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
+from irtool.operators.judgement import (
     Collective,
     Context,
     Finding,
@@ -26,7 +26,7 @@ from irtool.sharding.judgement import (
     Sharding,
     Unsure,
 )
-from irtool.sharding.layout import (
+from irtool.operators.layout import (
     WHOLE,
     DeviceMatrix,
     Repeated,
@@ -37,10 +37,10 @@ from irtool.sharding.layout import (
     repeated_calculation,
     replicas,
 )
-from irtool.sharding.notation import Rule
-from irtool.sharding.operator import Operand, OperatorCall, Strategy
-from irtool.sharding.pattern import evaluate
-from irtool.sharding.rules import rule_of
+from irtool.operators.notation import Rule
+from irtool.operators.pattern import evaluate
+from irtool.operators.rules import rule_of
+from irtool.sharding.interleave import in_parts, parts_of
 
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 NO_LAYOUT_CHECKS = {

@@ -26,7 +26,7 @@ from itertools import pairwise
 from math import prod
 from typing import Literal
 
-from irtool.sharding.layout import DYNAMIC, Shape, TensorLayout
+from irtool.operators.layout import DYNAMIC, Shape, TensorLayout
 from irtool.sharding.redistribution_moves import (
     AllConcat,
     AllToAll,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from irtool.sharding.layout import Shape, coordinates, ranks_along
+from irtool.operators.layout import Shape, coordinates, ranks_along
 from irtool.sharding.redistribution_refine import Placement
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from irtool.sharding.layout import Shape
+from irtool.operators.layout import Shape
 from irtool.sharding.redistribution_moves import (
     AllConcat,
     AllToAll,

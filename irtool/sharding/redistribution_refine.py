@@ -20,7 +20,7 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 
-from irtool.sharding.layout import Shape, TensorLayout, axes_of
+from irtool.operators.layout import Shape, TensorLayout, axes_of
 
 # Refining is a fixed-point iteration; every round cuts a dimension, and there are few to cut.
 _MOST_ROUNDS = 64

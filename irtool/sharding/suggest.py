@@ -7,10 +7,10 @@ from itertools import combinations, product
 from math import log2, prod
 from typing import cast
 
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.layout import Shape
 from irtool.sharding.judge import judge
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
-from irtool.sharding.operator import OperatorCall, Strategy
 
 _MOST_TRIED = 400
 _MOST_FOUND = 3

@@ -7,7 +7,7 @@ from typing import Literal
 
 from irtool.ir.comments import Location
 from irtool.ir.node import Node
-from irtool.sharding.layout import TensorLayout
+from irtool.operators.layout import TensorLayout
 
 CauseKind = Literal[
     "forward reduction",

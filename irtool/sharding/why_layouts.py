@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irtool.ir.node import Node
 from irtool.ir.whole import WholeNode
-from irtool.sharding.layout import TensorLayout
+from irtool.operators.layout import TensorLayout
 from irtool.sharding.network.report import RedistributionReport, Report
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_walk import Surroundings, hands_on

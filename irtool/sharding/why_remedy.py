@@ -10,16 +10,16 @@ from dataclasses import replace
 from math import prod
 
 from irtool.ir.types import BITS
+from irtool.operators.call import Strategy
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import TensorLayout, axes_of, coordinates
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import TensorLayout, axes_of, coordinates
 from irtool.sharding.network.report import (
     OperatorReport,
     ParameterReport,
     RedistributionReport,
     Report,
 )
-from irtool.sharding.operator import Strategy
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_layouts import redistribution_of
 from irtool.sharding.why_walk import Surroundings

@@ -17,9 +17,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from irtool.cli.main import main
+from irtool.operators.call import OperatorCall, constant, tensor
+from irtool.operators.judgement import Context
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context
-from irtool.sharding.operator import OperatorCall, constant, tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irtool.cli.main import main
-from irtool.sharding.rules import operators, unload_rules
+from irtool.operators.rules import operators, unload_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "custom_rules"

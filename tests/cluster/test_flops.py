@@ -18,7 +18,7 @@ from irtool.cluster.flops import (
     total_flops,
     unload_flops,
 )
-from irtool.sharding.notation import read_rules
+from irtool.operators.notation import read_rules
 
 
 @pytest.fixture(autouse=True)

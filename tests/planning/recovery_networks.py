@@ -8,11 +8,11 @@ from typing import cast
 
 import irtool
 from irtool.ir.dump import Dump
+from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, holdings
 from irtool.planning.plans.annotate import with_strategies
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
 
 MIB = 1 << 20
 

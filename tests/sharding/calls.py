@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from irtool.operators.call import Operand, OperatorCall, Strategy, constant, tensor
+from irtool.operators.judgement import Context, Judgement
+from irtool.operators.layout import Shape, UserLayout
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import Shape, UserLayout
-from irtool.sharding.operator import Operand, OperatorCall, Strategy, constant, tensor
 
 
 def context(devices: int, rank: int = 0, *, start: int = 0, soc: str = "Ascend910B") -> Context:

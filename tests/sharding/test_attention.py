@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.judgement import Context
+from irtool.operators.layout import UserLayout
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import UserLayout
-from irtool.sharding.operator import OperatorCall, Strategy
 from tests.sharding.calls import call, collectives, context, judged, reason
 
 TAIL = (1.0, 1.0, 2147483647, 2147483647, 0)

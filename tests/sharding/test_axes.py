@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.layout import UserLayout
+from irtool.operators.layout import UserLayout
 from tests.sharding.calls import call, collectives, judged, reason
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irtool.sharding.layout import UserLayout
+from irtool.operators.layout import UserLayout
 from tests.sharding.calls import call, collectives, judged, reason
 
 ADD = "arithmetic_info.cc:BaseCheckStrategy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.operator import Strategy
+from irtool.operators.call import Strategy
 from tests.sharding.calls import call, collectives, judged, reason
 
 ROWS = call("Gather", [64, 64], [64, 64], 0, 0, out=[64, 64, 64])

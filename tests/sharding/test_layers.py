@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.operator import OperatorCall, Strategy
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.judgement import Judgement
 from tests.sharding.calls import call, collectives, judged, reason
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import Shape, UserLayout
-from irtool.sharding.operator import Operand, Strategy
+from irtool.operators.call import Operand, Strategy
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import Shape, UserLayout
 from tests.sharding.calls import call, collectives, judged, reason
 
 CHECK = "matmul_info.cc:CheckInputStrategy"

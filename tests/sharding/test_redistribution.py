@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from irtool.sharding.layout import DYNAMIC, TensorLayout
+from irtool.operators.layout import DYNAMIC, TensorLayout
 from irtool.sharding.redistribution import (
     Level,
     RedistributionError,

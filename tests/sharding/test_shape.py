@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irtool.sharding.layout import TensorLayout
-from irtool.sharding.operator import Operand, OperatorCall, constant
+from irtool.operators.call import Operand, OperatorCall, constant
+from irtool.operators.layout import TensorLayout
 from tests.sharding.calls import call, judged, reason
 
 

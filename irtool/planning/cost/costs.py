@@ -22,9 +22,9 @@ from irtool.cluster.flops import Tensors, flops_of
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS, PICKS, touched
 from irtool.cluster.machine import Machine
 from irtool.ir.types import BITS
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import Operand, OperatorCall
+from irtool.operators.call import Operand, OperatorCall
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import Shape
 from irtool.sharding.redistribution import RedistributionStep
 
 Cause: TypeAlias = Literal[

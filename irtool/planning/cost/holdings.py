@@ -16,8 +16,8 @@ from functools import cached_property
 from irtool.cluster.memory_static import ACCUMULATED, owners
 from irtool.ir.dump import Dump
 from irtool.ir.types import BITS
+from irtool.operators.layout import Shape, TensorLayout, replicas
 from irtool.sharding.check import check
-from irtool.sharding.layout import Shape, TensorLayout, replicas
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import ParameterReport, Report
 

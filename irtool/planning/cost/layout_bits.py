@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from irtool.sharding.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
+from irtool.operators.layout import MapEntry, Shape, TensorLayout, axes_of, entry_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

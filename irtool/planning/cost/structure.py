@@ -16,9 +16,9 @@ from typing import Literal
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
+from irtool.operators.judgement import Context, Judgement
+from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.planning.cost.costs import item_bytes
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import WHOLE, TensorLayout
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive

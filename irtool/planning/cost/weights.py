@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import TensorLayout, replicas
 from irtool.planning.cost.costs import (
     Communication,
     gradient_communications,
@@ -13,8 +15,6 @@ from irtool.planning.cost.costs import (
     update_seconds,
 )
 from irtool.planning.cost.structure import Parameter, Structure
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import TensorLayout, replicas
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import shared_state
 

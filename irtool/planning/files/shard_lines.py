@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.sharding.network.care import primitive
-from irtool.sharding.operator import Strategy
 
 PASSING = frozenset({"Load", "Depend", "TupleGetItem", "Cast"})
 """What only hands a tensor on."""

@@ -17,12 +17,12 @@ from typing import Any
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, Unsure
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.operator import Strategy
 
 
 class NotExpressible(Exception):

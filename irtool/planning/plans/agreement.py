@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.strategies import wanted
-from irtool.sharding.operator import Strategy
 
 FOLLOWS = frozenset({"_VirtualDataset", "_VirtualOutput", "Send", "Receive"})
 """Operators that the search does not choose for: the context does, or what a stage hands on."""

@@ -10,7 +10,7 @@ from irtool.ir.graph import Graph
 from irtool.ir.items import Item
 from irtool.ir.node import Node
 from irtool.ir.values import Attributes, Sequence, Value, Word
-from irtool.sharding.operator import Strategy
+from irtool.operators.call import Strategy
 
 _STRATEGIES = ("in_strategy", "strategy", "out_strategy", "gen_strategy")
 

@@ -9,6 +9,8 @@ from math import prod
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
+from irtool.operators.layout import Shape
 from irtool.planning.cost.costs import (
     BACKWARD_WORK,
     CAUSES,
@@ -26,7 +28,6 @@ from irtool.planning.cost.weights import priced_weight
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.planning.search.tables import kept_bytes
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
     OperatorReport,
@@ -34,7 +35,6 @@ from irtool.sharding.network.report import (
     RedistributionReport,
     Report,
 )
-from irtool.sharding.operator import Strategy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, structure_of
 from irtool.planning.limits.memory import search as cheapest
 from irtool.planning.plans.annotate import with_strategies
@@ -25,7 +26,6 @@ from irtool.sharding.check import check
 from irtool.sharding.network.analysis import Analysis, analysis_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.operator import Strategy
 
 
 @dataclass(frozen=True, slots=True)

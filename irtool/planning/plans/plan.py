@@ -16,6 +16,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, structure_of
 from irtool.planning.limits.memory import Limited, search
 from irtool.planning.plans.annotate import with_strategies
@@ -47,7 +48,6 @@ from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
-from irtool.sharding.operator import Strategy
 from irtool.syntax.collector import CollectorPause
 
 

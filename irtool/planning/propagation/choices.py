@@ -8,15 +8,15 @@ from itertools import product
 from math import prod
 from typing import cast
 
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.judgement import Context, Judgement
+from irtool.operators.layout import WHOLE, Shape, TensorLayout, identity_map
 from irtool.planning.cost.costs import item_bytes
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import practical
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import WHOLE, Shape, TensorLayout, identity_map
 from irtool.sharding.network.analysis import Analysis
-from irtool.sharding.operator import OperatorCall, Strategy
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 BATCH_ONLY = frozenset(

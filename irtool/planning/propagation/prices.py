@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from irtool.sharding.layout import WHOLE, TensorLayout
+from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.sharding.redistribution import RedistributionError, RedistributionStep, infer
 
 SMALL = 2048.0

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 
+from irtool.operators.layout import TensorLayout
 from irtool.planning.propagation.choices import Choice, all_splits, plain_layout
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import Price, Prices, standard
 from irtool.planning.propagation.unstable_sort import first_of_sorted
-from irtool.sharding.layout import TensorLayout
 
 Pair = tuple[TensorLayout, TensorLayout]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.propagation.choices import Choice as Option
 from irtool.planning.propagation.choices import Choices
 from irtool.planning.propagation.network import Vertex, vertices_of
@@ -21,7 +22,6 @@ from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import is_nested, primitive
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.strategies import strategy_of
-from irtool.sharding.operator import Strategy
 
 
 def search(analysis: Analysis, pinned: Mapping[Node, Strategy] | None = None) -> Choice:

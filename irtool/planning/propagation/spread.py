@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.operators.call import Strategy
+from irtool.operators.layout import TensorLayout
 from irtool.planning.propagation.choices import Choice, Choices
 from irtool.planning.propagation.network import Edge, Vertex
 from irtool.planning.propagation.prices import Price, Prices
 from irtool.planning.propagation.reshapes import Reshapes, equal
 from irtool.planning.propagation.weights import agree_on_weights
-from irtool.sharding.layout import TensorLayout
-from irtool.sharding.operator import Strategy
 
 DATASET = "_VirtualDataset"
 ENDS = frozenset({"_VirtualOutput", "Concat"})

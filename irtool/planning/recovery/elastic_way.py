@@ -9,6 +9,8 @@ from math import inf
 import numpy as np
 
 from irtool.ir.node import Node
+from irtool.operators.judgement import Judgement
+from irtool.operators.layout import Shape
 from irtool.planning.cost.holdings import Holdings
 from irtool.planning.cost.structure import FIXED, Parameter
 from irtool.planning.cost.weights import held_weight
@@ -16,8 +18,6 @@ from irtool.planning.recovery.fetch import Boxes, Fetch
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.problem import Problem
 from irtool.planning.search.tables import Given, Model
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import OperatorReport
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from irtool.operators.layout import TensorLayout, replicas
 from irtool.planning.cost.holdings import Box, Holding, overlap, volume
-from irtool.sharding.layout import TensorLayout, replicas
 
 Boxes = tuple[Box | None, ...]
 """By rank of a stage; None: that rank's device holds nothing."""

@@ -15,6 +15,7 @@ from typing import Literal
 from irtool.cluster.machine import Machine
 from irtool.compare.graph_diff import diff_graphs
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings
 from irtool.planning.cost.structure import FIXED, structure_of
 from irtool.planning.plans.cost_report import step_cost
@@ -24,7 +25,6 @@ from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.tables import CannotPlan
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
 
 How = Literal["searched", "scaled", "given"]
 

@@ -14,12 +14,12 @@ from math import gcd, prod
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
+from irtool.operators.judgement import Judgement
 from irtool.planning.plans.annotate import with_strategies
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Judgement
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import OperatorReport, Report
-from irtool.sharding.operator import Strategy
 
 _MOST_TRIED = 400
 """Strategies of one operator that are judged; beyond, the best so far is taken."""

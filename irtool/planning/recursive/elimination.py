@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from irtool.operators.call import Strategy
 from irtool.planning.recursive.kinds import CUT, Kind
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.tensors import WHOLE, Four, four_sizes, last_four, turned
-from irtool.sharding.operator import Strategy
 
 Mapping4: TypeAlias = tuple[tuple[int, ...], ...]
 """For each dimension behind a Reshape the dimensions before it that it holds; empty: not known."""

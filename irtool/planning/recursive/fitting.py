@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from irtool.planning.recursive.cut_costs import NotSearchable
-from irtool.planning.recursive.operators import Operator
-from irtool.planning.recursive.sources import gather_row
-from irtool.planning.recursive.tensors import pieces
-from irtool.sharding.irregular.attention import (
+from irtool.operators.call import Strategy
+from irtool.operators.functions.attention import (
     COMPRESSED,
     KEY,
     LAYOUTS,
     OPTIONAL,
     QUERY,
 )
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import Strategy
+from irtool.operators.layout import Shape
+from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.operators import Operator
+from irtool.planning.recursive.sources import gather_row
+from irtool.planning.recursive.tensors import pieces
 
 
 @dataclass(frozen=True, slots=True)

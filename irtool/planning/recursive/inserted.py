@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
-from irtool.sharding.layout import Shape
+from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 

@@ -17,8 +17,8 @@ from typing import cast
 
 from irtool.ir.graph import Source
 from irtool.ir.node import Node
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.cut_costs import NotSearchable
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.calls import call_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, Port, Use, order_users

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from irtool.sharding.defaults import is_stand_alone
-from irtool.sharding.operator import OperatorCall
-from irtool.sharding.rules import rule_of
+from irtool.operators.call import OperatorCall
+from irtool.operators.defaults import is_stand_alone
+from irtool.operators.rules import rule_of
 
 
 class Kind(Enum):

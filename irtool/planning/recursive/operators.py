@@ -11,6 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
+from irtool.operators.call import OperatorCall
+from irtool.operators.case import Case
+from irtool.operators.judgement import Context, Unsure
+from irtool.operators.layout import Shape
+from irtool.operators.notation import Rule
+from irtool.operators.rules import rule_of
 from irtool.planning.recursive.inserted import (
     DATASET,
     RESULT,
@@ -20,16 +26,10 @@ from irtool.planning.recursive.inserted import (
     marked_results,
 )
 from irtool.planning.recursive.kinds import Kind, kind_of
-from irtool.sharding.case import Case
-from irtool.sharding.judgement import Context, Unsure
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.calls import call_of
 from irtool.sharding.network.care import TIES, TRANSFERS, is_cared_for, primitive
 from irtool.sharding.network.graphs import Port
-from irtool.sharding.notation import Rule
-from irtool.sharding.operator import OperatorCall
-from irtool.sharding.rules import rule_of
 
 HANDED_ON = ("Depend", "Load", "Shape")
 """Operators that are looked through: the value is that of their first operand."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
 from irtool.planning.recursive.elimination import Searched, Vertex, searched_graph
 from irtool.planning.recursive.fitting import Devices, valid, whole
@@ -21,10 +23,8 @@ from irtool.planning.recursive.partition import BY_WEIGHT_ABOVE, Rounds, cut_all
 from irtool.planning.recursive.shared_weights import agree_on_weights, follow_shared_tables
 from irtool.planning.recursive.spreading import Spread
 from irtool.planning.recursive.tensors import WHOLE, H, W, row_of, turned
-from irtool.sharding.layout import Shape
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
-from irtool.sharding.operator import Strategy
 
 MOST_DEVICES = 1024
 NO_STRATEGY = frozenset({"Cast", "Reshape"})

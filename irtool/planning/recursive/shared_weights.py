@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from irtool.operators.call import Strategy
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.fitting import Devices, fitted
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.spreading import Spread
 from irtool.planning.recursive.tensors import pieces
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import Strategy
 
 
 def follow_shared_tables(spread: Spread, users: Sequence[Sequence[int]], devices: Devices) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 
+from irtool.operators.call import Strategy
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.cut_costs import NotSearchable
 from irtool.planning.recursive.elimination import Vertex
 from irtool.planning.recursive.kinds import Kind
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.tensors import row_of
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import Strategy
 
 Strategies = Mapping[int, Strategy]
 """By place, the strategies chosen so far; an empty one is as good as none."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.operators.call import Strategy
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.elimination import Vertex
 from irtool.planning.recursive.fitting import Devices, fitted
 from irtool.planning.recursive.inserted import DATASET
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.sources import row_from_producer, row_from_user
 from irtool.planning.recursive.tensors import pieces
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import Strategy
 
 STOPS = frozenset({"Gather", "Assign", "ExpandDims"})
 """Operators that nothing is taken over from."""

@@ -20,10 +20,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from irtool.operators.call import OperatorCall
+from irtool.operators.judgement import Collective, Context, Judgement
+from irtool.operators.layout import Shape, TensorLayout, replicas
 from irtool.planning.cost.layout_bits import LEVELS, layout_from, places_of
-from irtool.sharding.judgement import Collective, Context, Judgement
-from irtool.sharding.layout import Shape, TensorLayout, replicas
-from irtool.sharding.operator import OperatorCall
 
 Ints = npt.NDArray[np.int64]
 Values = tuple[int, ...]

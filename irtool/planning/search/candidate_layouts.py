@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from irtool.cluster.machine import Machine
+from irtool.operators.layout import Shape, TensorLayout
 from irtool.planning.cost.layout_bits import (
     LEVELS,
     Bits,
@@ -25,7 +26,6 @@ from irtool.planning.search.bounds import Moved, least_between
 from irtool.planning.search.candidates import Candidates
 from irtool.planning.search.chains import Want
 from irtool.planning.search.least import least_anywhere
-from irtool.sharding.layout import Shape, TensorLayout
 
 
 class NoLayout(Exception):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irtool.sharding.judgement import Judgement
-from irtool.sharding.operator import OperatorCall, Strategy
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.judgement import Judgement
 
 SCATTERS = frozenset({"MatMul"})
 """Operators that may scatter a split sum over their first output dimension (``out_strategy``)."""

@@ -16,12 +16,12 @@ from math import prod
 
 import numpy as np
 
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.judgement import Context, Judgement
+from irtool.operators.layout import Shape
 from irtool.planning.search.candidate_forms import Form, Ints, form_of
 from irtool.planning.search.candidate_outputs import SCATTERS, other_output
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import OperatorCall, Strategy
 
 Place = tuple[int, int]
 """A number of a strategy: which row, which dimension."""

@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
+from irtool.operators.checks import group_problem
+from irtool.operators.judgement import Context
+from irtool.operators.layout import TensorLayout
 from irtool.planning.cost.costs import (
     chain_communications,
     copied_bytes,
@@ -24,9 +27,6 @@ from irtool.planning.cost.costs import (
 )
 from irtool.planning.cost.layout_bits import bits_of, common_shape
 from irtool.planning.search.bounds import Moved, least_between
-from irtool.sharding.checks import group_problem
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import TensorLayout
 from irtool.sharding.redistribution import (
     RedistributionError,
     RedistributionStep,

@@ -15,10 +15,10 @@ from math import prod
 import numpy as np
 
 from irtool.cluster.machine import Machine
+from irtool.operators.layout import TensorLayout, axes_of
 from irtool.planning.cost.costs import received_bytes
 from irtool.planning.cost.layout_bits import Floats, Ints
 from irtool.planning.search.bounds import Moved
-from irtool.sharding.layout import TensorLayout, axes_of
 
 MUCH = 1 << 40
 """Bytes beside which the start of a collective is nothing."""

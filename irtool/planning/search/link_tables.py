@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from irtool.ir.graph import AmbiguousReference
 from irtool.ir.node import Node
+from irtool.operators.judgement import Judgement
 from irtool.planning.cost.structure import Link, Ref
 from irtool.planning.search.candidate_layouts import Layouts
 from irtool.planning.search.chains import Chains, Want
 from irtool.planning.search.exact import Floats
-from irtool.sharding.judgement import Judgement
 
 
 @dataclass(eq=False, slots=True)

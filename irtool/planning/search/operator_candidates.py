@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
+from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.structure import FIXED
 from irtool.planning.search.candidates import Candidate, Candidates, candidates_of, given_candidate
-from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.care import primitive
-from irtool.sharding.operator import Strategy
 
 Given = tuple[Strategy, Strategy | None]
 """A strategy and, if there is one, an out_strategy."""

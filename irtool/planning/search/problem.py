@@ -9,6 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.items import Item
 from irtool.ir.node import Node
+from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, Structure, structure_of
 from irtool.planning.search.device_counts import nearest_legal
 from irtool.planning.search.operator_candidates import CannotPlan, Given
@@ -18,7 +19,6 @@ from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import Report
 from irtool.sharding.network.stages import foreign_nodes
-from irtool.sharding.operator import Strategy
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
+from irtool.operators.judgement import Judgement
 from irtool.planning.cost.costs import (
     compute_seconds,
     item_bytes,
@@ -45,7 +46,6 @@ from irtool.planning.search.operator_candidates import (
     index_of,
 )
 from irtool.planning.search.shared_weights import Numbered, Shared, numbered
-from irtool.sharding.judgement import Judgement
 from irtool.sharding.network.analysis import Judged
 
 

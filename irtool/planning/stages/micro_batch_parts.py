@@ -14,10 +14,10 @@ from typing import TypeAlias
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import SequenceShape
+from irtool.operators.judgement import Context, Judgement
 from irtool.planning.search.candidates import candidates_of
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Judgement
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import NOT_SHARDED, TIES, primitive
 from irtool.sharding.network.data import outer_parameter

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.layout import TensorLayout, UserLayout
+from irtool.operators.judgement import Context, Judgement
+from irtool.operators.layout import TensorLayout, UserLayout
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext

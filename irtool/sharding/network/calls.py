@@ -23,11 +23,11 @@ from irtool.ir.types import (
 )
 from irtool.ir.values import Sequence as SequenceLiteral
 from irtool.ir.values import Tagged, TensorLiteral, Value, python_value
-from irtool.sharding.layout import DYNAMIC
+from irtool.operators.call import Operand, OperatorCall
+from irtool.operators.layout import DYNAMIC
 from irtool.sharding.network.care import TUPLE_INPUTS, primitive
 from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.symbols import Sizes, fitting, sizes_of_inputs, sizes_of_output
-from irtool.sharding.operator import Operand, OperatorCall
 
 MONADS = ("UMonad", "IOMonad")
 SHAPE_TAKERS = frozenset({"Reshape", "StridedSlice", "PadV3", "Tile", "FillV2", "UniformReal"})

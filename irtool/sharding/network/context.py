@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import MapEntry, UserLayout
-from irtool.sharding.operator import Strategy
+from irtool.operators.call import Strategy
+from irtool.operators.judgement import Context
+from irtool.operators.layout import MapEntry, UserLayout
 
 MODES = ("stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel")
 SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
-from irtool.sharding.layout import Shape, TensorLayout
+from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis, real_source
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network

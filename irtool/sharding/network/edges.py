@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from irtool.ir.graph import Graph, GraphParameter
 from irtool.ir.node import Node
-from irtool.sharding import checks
-from irtool.sharding.judgement import Context, Refused
-from irtool.sharding.layout import DYNAMIC, TensorLayout, ranks_along
+from irtool.operators import checks
+from irtool.operators.judgement import Context, Refused
+from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import result_layout

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irtool.ir.node import Node
+from irtool.operators.judgement import Context, Finding, Judgement
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context, Finding, Judgement
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, is_nested, primitive

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from irtool.sharding.checks import TENSOR_LAYOUT
-from irtool.sharding.judgement import Finding
-from irtool.sharding.layout import UserLayout, entries_of
+from irtool.operators.call import Operand, OperatorCall
+from irtool.operators.checks import TENSOR_LAYOUT
+from irtool.operators.judgement import Finding
+from irtool.operators.layout import UserLayout, entries_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.strategies import Wanted
-from irtool.sharding.operator import Operand, OperatorCall
 
 EXTRACT = "step_parallel_utils.cc:ExtractUserConfigLayout"
 INIT = "tensor_layout.cc:InitFromExtendVector"

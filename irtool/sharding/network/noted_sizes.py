@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from irtool.sharding.layout import DYNAMIC, Shape
+from irtool.operators.layout import DYNAMIC, Shape
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Redistribution

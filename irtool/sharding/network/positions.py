@@ -18,7 +18,7 @@ from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
-from irtool.sharding.judgement import Finding, Judgement
+from irtool.operators.judgement import Finding, Judgement
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import Slots
 from irtool.sharding.network.care import TIES, TUPLE_INPUTS, primitive

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irtool.ir.node import Node
+from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.sharding.judge import judge
-from irtool.sharding.layout import WHOLE, TensorLayout
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, EdgeFinder

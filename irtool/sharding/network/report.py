@@ -8,11 +8,11 @@ from typing import Literal
 from irtool.ir.display import Shown
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.sharding.judgement import Judgement, Verdict
-from irtool.sharding.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
+from irtool.operators.call import Strategy
+from irtool.operators.judgement import Judgement, Verdict
+from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
 from irtool.sharding.redistribution import RedistributionStep
 
 Severity = Literal["error", "warning", "info"]

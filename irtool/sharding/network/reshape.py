@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
-from irtool.sharding import checks
-from irtool.sharding.judgement import Finding, Judgement, Refused
-from irtool.sharding.layout import WHOLE, TensorLayout, TensorMap, replicas
+from irtool.operators import checks
+from irtool.operators.judgement import Finding, Judgement, Refused
+from irtool.operators.layout import WHOLE, TensorLayout, TensorMap, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of, real_source
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, primitive

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
-from irtool.sharding.layout import Shape, TensorLayout
+from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 

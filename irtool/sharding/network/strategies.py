@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from irtool.ir.node import Node
 from irtool.ir.values import Attributes
-from irtool.sharding.layout import MapEntry, UserLayout
-from irtool.sharding.operator import OperatorCall, Strategy
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.layout import MapEntry, UserLayout
 
 
 class StrategyFormatError(Exception):

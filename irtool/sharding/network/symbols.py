@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import gcd
 
 from irtool.ir.node import Node
-from irtool.sharding.layout import DYNAMIC, Shape
+from irtool.operators.layout import DYNAMIC, Shape
 
 _SIZE = re.compile(r"(?P<number>-?\d+)(?=\s*[,\]])|(?P<symbol>s\d+)(?:<(?P<facts>[^>]*)>)?")
 _MULTIPLE = re.compile(r"\|(\d+)N(?:\+(\d+))?")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd, prod
 
-from irtool.sharding.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
+from irtool.operators.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
 from irtool.sharding.redistribution import RedistributionError, RedistributionStep, infer
 
 STAND_IN = 1000003

@@ -9,9 +9,9 @@ from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.ir.values import SymbolicKey
-from irtool.sharding.checks import SERVER, check_group
-from irtool.sharding.judgement import Context, Refused
-from irtool.sharding.layout import TensorLayout, ranks_along, replicas
+from irtool.operators.checks import SERVER, check_group
+from irtool.operators.judgement import Context, Refused
+from irtool.operators.layout import TensorLayout, ranks_along, replicas
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext

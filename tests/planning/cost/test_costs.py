@@ -8,12 +8,12 @@ import pytest
 
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS
 from irtool.cluster.machine import built_in
+from irtool.operators.call import OperatorCall, constant, tensor
+from irtool.operators.judgement import Context
+from irtool.operators.layout import TensorLayout
 from irtool.planning.cost.costs import compute_seconds, copied_bytes, copy_seconds, update_seconds
 from irtool.planning.search.chains import chain_seconds
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import TensorLayout
-from irtool.sharding.operator import OperatorCall, constant, tensor
 from irtool.sharding.redistribution import RedistributionStep, infer
 
 MACHINE = built_in("ascend_910b")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from irtool.operators.layout import TensorLayout
 from irtool.planning.propagation.prices import Price, Prices, practical
-from irtool.sharding.layout import TensorLayout
 
 RANKS = tuple(range(8))
 SHAPE = (8, 16, 32)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irtool.operators.call import OperatorCall, Strategy, constant, tensor
+from irtool.operators.layout import Shape
 from irtool.planning.recursive.fitting import Devices, fitted, valid
 from irtool.planning.recursive.kinds import Kind, kind_of
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.sources import gather_row, reshaped_row, row_from_user
-from irtool.sharding.layout import Shape
-from irtool.sharding.operator import OperatorCall, Strategy, constant, tensor
 
 EIGHT = Devices(8, 8)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irtool.cluster.machine import built_in
+from irtool.operators.judgement import Context
+from irtool.operators.layout import TensorLayout
 from irtool.planning.search.chains import Chains, Want, least_seconds
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import TensorLayout
 
 DEVICES = 64
 SHAPES = ((64, 128, 32), (8192, 32), (64, 4096), (16, 4, 128, 32))

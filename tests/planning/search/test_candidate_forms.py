@@ -8,11 +8,11 @@ import pytest
 
 import irtool.planning.search.candidates as module
 from irtool.cluster.machine import default_machine
+from irtool.operators.call import Operand, OperatorCall, constant, tensor
+from irtool.operators.judgement import Context, Judgement
 from irtool.planning.cost.costs import compute_seconds, operator_communications, seconds_of
 from irtool.planning.search.alike import alike
 from irtool.planning.search.candidates import Candidates, candidates_of
-from irtool.sharding.judgement import Context, Judgement
-from irtool.sharding.operator import Operand, OperatorCall, constant, tensor
 
 DEVICES = Context(tuple(range(32)), 32, soc="Ascend910B")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from irtool.operators.call import OperatorCall, constant, tensor
+from irtool.operators.judgement import Context
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
-from irtool.sharding.judgement import Context
-from irtool.sharding.operator import OperatorCall, constant, tensor
 
 EIGHT = Context(tuple(range(8)), 8)
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irtool.cluster.machine import built_in
+from irtool.operators.judgement import Context
+from irtool.operators.layout import TensorLayout
 from irtool.planning.search.bounds import Moved
 from irtool.planning.search.chains import Chains, Want
 from irtool.planning.search.least import least_anywhere
-from irtool.sharding.judgement import Context
-from irtool.sharding.layout import TensorLayout
 
 DEVICES = 48
 SHAPE = (48, 96, 24)

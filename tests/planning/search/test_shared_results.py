@@ -11,6 +11,7 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
+from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.proof import proved
 from irtool.planning.limits.ways import choice_of, plain_ways
@@ -23,7 +24,6 @@ from irtool.planning.search.shared_results import lowered
 from irtool.planning.search.tables import model_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.operator import Strategy
 
 MACHINE = default_machine()
 ROWS, COLUMNS = (2, 1), (1, 2)

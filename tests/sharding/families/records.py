@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import irtool
+from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, entries_of
 from irtool.sharding.check import check
-from irtool.sharding.layout import WHOLE, MapEntry, Shape, TensorMap, entries_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import OperatorReport, Report
 

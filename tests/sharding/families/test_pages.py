@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from irtool.sharding.irregular import FUNCTIONS
-from irtool.sharding.rules import operators, rule_of
+from irtool.operators.functions import FUNCTIONS
+from irtool.operators.rules import operators, rule_of
 
 HERE = Path(__file__).parent
 CALLED = re.compile(r"= (?:PrimFunc_)?_?(\w+)\(")

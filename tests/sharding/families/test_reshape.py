@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.sharding.layout import Shape
+from irtool.operators.layout import Shape
 from tests.sharding.families.records import Accepted, Refused
 
 BOTH = (0, 1)

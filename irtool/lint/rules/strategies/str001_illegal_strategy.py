@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, ReportRule
+from irtool.operators.call import Strategy
 from irtool.sharding.network.report import CheckFinding, Report
-from irtool.sharding.operator import Strategy
 from irtool.sharding.suggest import legal_instead
 
 DEVICE_LIST = "device-list"

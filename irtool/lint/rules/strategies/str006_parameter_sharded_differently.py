@@ -9,7 +9,7 @@ from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, ReportRule
-from irtool.sharding.layout import Shape
+from irtool.operators.layout import Shape
 from irtool.sharding.network.report import OperatorReport, Report
 
 

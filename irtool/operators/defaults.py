@@ -1,0 +1,152 @@
+"""Strategies that MindSpore makes itself for operators without one: batch parallel.
+
+The first dimension of some inputs is split over all devices of the stage, the rest is whole; where
+that does not divide, over the greatest common divisor.
+
+Source: ``gen_strategy`` and the trailing ``in_strategy`` in step_parallel_end dumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.case import Case
+from irtool.operators.judgement import Unsure
+from irtool.operators.layout import Shape
+
+NEVER_SHARDED = ("Stack", "TensorScatterUpdate", "Meshgrid")
+"""Primitives that stand alone where MindSpore has no rule for them."""
+
+
+def is_stand_alone(call: OperatorCall, devices: int) -> bool:
+    """Whether an operator without rule runs whole on every device (else: batch parallel)."""
+    if call.op in NEVER_SHARDED:
+        return True
+    return any(
+        not tensors or not tensors[0].shape or tensors[0].divisible_shape[0] % devices
+        for tensors in (call.tensors, call.results)
+    )
+
+
+def batch_strategy(case: Case) -> Strategy:
+    """The strategy of a call that has none. The case's own strategy is not looked at."""
+    way = _WAYS.get(case.rule.batch or "first")
+    if way is None:
+        raise Unsure(f"no batch strategy {case.rule.batch!r}")
+    return adjusted(way(case), tuple(t.divisible_shape for t in case.tensors), case.devices)
+
+
+def adjusted(strategy: Strategy, shapes: tuple[Shape, ...], devices: int) -> Strategy:
+    """Split by the greatest common divisor of the devices and all dimensions that are split."""
+    common = devices
+    for split, shape in zip(strategy, shapes, strict=True):
+        for value, size in zip(split, shape, strict=True):
+            if value not in (1, devices):
+                return strategy
+            if value == devices:
+                common = gcd(size, common)
+    return tuple(
+        tuple(common if value == devices and value != 1 else value for value in split)
+        for split in strategy
+    )
+
+
+def _split(case: Case, flags: tuple[bool, ...]) -> Strategy:
+    """Dimension 0 of the flagged inputs over all devices."""
+    return tuple(
+        tuple(case.devices if flag and not dimension else 1 for dimension in range(len(shape)))
+        for flag, shape in zip(flags, (t.shape or () for t in case.tensors), strict=True)
+    )
+
+
+def _first(case: Case) -> Strategy:
+    return _split(case, tuple(index == 0 for index in range(len(case.tensors))))
+
+
+def _all(case: Case) -> Strategy:
+    return _split(case, (True,) * len(case.tensors))
+
+
+def _labelled(case: Case) -> Strategy:
+    """Rows and their labels, not what is given for each class."""
+    return _split(case, tuple(index < 2 for index in range(len(case.tensors))))
+
+
+def _none(case: Case) -> Strategy:
+    return _split(case, (False,) * len(case.tensors))
+
+
+def _broadcast(case: Case) -> Strategy:
+    """Inputs whose first dimension, after alignment from the right, is not 1."""
+    rank = max((len(tensor.shape or ()) for tensor in case.tensors), default=0)
+    if rank == 0:
+        return _none(case)
+    flags = tuple(
+        len(tensor.shape or ()) == rank and tensor.divisible_shape[0] != 1
+        for tensor in case.tensors
+    )
+    return _split(case, flags)
+
+
+def _matmul(case: Case) -> Strategy:
+    """The first axis of the result: m of the first input, or the batch."""
+    first, second = (len(tensor.shape or ()) for tensor in case.tensors[:2])
+    others = tuple(False for _ in case.tensors[2:])
+    if first == second and first > 2:
+        return _split(case, (True, True, *others))
+    if first != second:
+        return _split(case, (first > second, second > first, *others))
+    strategy = _split(case, (True, False, *others))
+    if case.has("transpose_a") and case.flag("transpose_a"):
+        turned = (1, case.devices, *(1 for _ in range(first - 2)))
+        return (turned, *strategy[1:])
+    return strategy
+
+
+def _along(case: Case) -> Strategy:
+    """All of the first input but not along the attribute ``axis``, ``dim`` or ``split_dim``."""
+    name = next((name for name in ("dim", "split_dim") if case.has(name)), "axis")
+    rank = len(case.shape(0))
+    return _none(case) if 0 in case.axes(name, rank) else _first(case)
+
+
+def _joined(case: Case) -> Strategy:
+    """All inputs, but not along the attribute ``axis`` (or ``dim``)."""
+    name = "dim" if case.has("dim") else "axis"
+    return _none(case) if 0 in case.axes(name, len(case.shape(0))) else _all(case)
+
+
+def _fetched(case: Case) -> Strategy:
+    """Only where dimension 0 comes out as long as it went in; micro-batches are whole."""
+    if case.call.attributes.get("strided_slice_flag"):
+        return _none(case)
+    whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
+    return _first(case) if whole else _none(case)
+
+
+def _gather(case: Case) -> Strategy:
+    """The indices; the table too if it has batch dimensions."""
+    batched = case.has("batch_dims") and case.number("batch_dims") > 0
+    return _split(case, (batched, True, *(False for _ in case.tensors[2:])))
+
+
+def _embedding(case: Case) -> Strategy:
+    """The table, which is the second input."""
+    return _split(case, tuple(index == 1 for index in range(len(case.tensors))))
+
+
+_WAYS: dict[str, Callable[[Case], Strategy]] = {
+    "first": _first,
+    "all": _all,
+    "labelled": _labelled,
+    "none": _none,
+    "broadcast": _broadcast,
+    "matmul": _matmul,
+    "along": _along,
+    "joined": _joined,
+    "fetched": _fetched,
+    "gather": _gather,
+    "embedding": _embedding,
+}

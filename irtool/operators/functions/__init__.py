@@ -1,0 +1,42 @@
+"""Operators whose sharding the notation can't say: one module a family.
+
+A function is registered under a name that a rule mentions (``function NAME``: it says everything;
+``via NAME``: it looks at what the notation says, and checks or changes it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from irtool.operators.case import Case
+from irtool.operators.judgement import Sharding
+
+Function = Callable[[Case, Callable[[], Sharding]], Sharding]
+"""Gets the case and a way to evaluate the rule's notation (it fails if there is none)."""
+
+FUNCTIONS: dict[str, Function] = {}
+SELF_CHECKED: set[str] = set()
+"""Functions whose strategies don't have the form of one tuple a tensor input: they check it."""
+OUT_STRATEGY: set[str] = set()
+"""Functions that deal with ``out_strategy``; elsewhere it is refused."""
+
+OUT_LAYOUT: set[str] = set()
+"""Functions that deal with ``out_layout``; elsewhere it is refused."""
+
+
+def irregular(
+    name: str, *, self_checked: bool = False, out_strategy: bool = False, out_layout: bool = False
+) -> Callable[[Function], Function]:
+    """Register a function under the name that rules use."""
+
+    def register(function: Function) -> Function:
+        FUNCTIONS[name] = function
+        if self_checked:
+            SELF_CHECKED.add(name)
+        if out_strategy:
+            OUT_STRATEGY.add(name)
+        if out_layout:
+            OUT_LAYOUT.add(name)
+        return function
+
+    return register

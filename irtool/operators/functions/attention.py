@@ -1,0 +1,206 @@
+"""Attention in training: FlashAttentionScore.
+
+Axes: b batch, s1 sequence of the query, n1 its heads, s2 sequence of key and value, n2 their heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from irtool.operators.case import Case
+from irtool.operators.checks import check_strategy
+from irtool.operators.functions import irregular
+from irtool.operators.functions.common import given_inputs, layout_maps
+from irtool.operators.judgement import Sharding, Unsure
+from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap
+
+Base = Callable[[], Sharding]
+
+LAYOUTS = ("BSH", "BNSD", "SBH", "BSND", "TND", "TH", "NSD", "SH")
+"""Input layouts in the order of the numbers that dumps print for them."""
+COMPRESSED = (2, 3, 4)
+"""Sparse modes whose mask is compressed, so not split along the query's sequence."""
+OPTIONAL = (
+    "real_shift", "drop_mask", "padding_mask", "attn_mask", "prefix",
+    "actual_seq_qlen", "actual_seq_kvlen",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Splits:
+    """Into how many slices each axis is cut."""
+
+    b: int
+    s1: int
+    n1: int
+    s2: int
+    n2: int
+
+    def of(self, axes: str) -> Shape:
+        known = {"b": self.b, "s": self.s1, "n": self.n1, "t": self.s2, "m": self.n2, ".": 1}
+        return tuple(known[axis] for axis in axes)
+
+
+QUERY = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns.", "BSND": "bsn."}
+KEY = {"BSH": "btm", "SBH": "tbm", "BNSD": "bmt.", "BSND": "btm."}
+MATRIX = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns", "BSND": "bsn"}
+
+
+def input_layout(case: Case) -> str:
+    """The layout of query, key and value, by name."""
+    value = case.attribute("input_layout")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and 0 <= value < len(LAYOUTS):
+        return LAYOUTS[value]
+    raise Unsure(f"input layout {value!r}")
+
+
+@irregular("flash_attention", self_checked=True)
+def flash_attention(case: Case, base: Base) -> Sharding:
+    """The strategy must be the one that the splits of query and key make necessary."""
+    layout = input_layout(case)
+    ring = any(case.call.attributes.get(n) for n in ("enable_ring_attention", "enable_flash_sp"))
+    case = _without_numbers(case)
+    if layout not in QUERY:
+        raise Unsure(f"attention with input layout {layout}")
+    names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
+    if len(names) != len(case.tensors):
+        raise Unsure("which inputs of the attention are given is not clear")
+    if case.layouts is None:
+        shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
+        check_strategy(case.strategy, shapes, case.context)
+    splits = _splits(case, layout, ring)
+    compressed = case.number("sparse_mode") in COMPRESSED
+    axes = tuple(
+        _axes_of(name, layout, case.shape(index), splits, compressed)
+        for index, name in enumerate(names)
+    )
+    if case.layouts is not None and ring:
+        raise Unsure("layouts of an attention along a split sequence")
+    if case.layouts is not None:
+        return _by_layout(case, layout, names, axes)
+    expected = tuple(splits.of(pattern) for pattern in axes)
+    if expected != case.strategy:
+        message = f"the strategy must be {expected}, but is {case.strategy}"
+        place = "flash_attention_score_info.cc:CheckStrategyExpected"
+        case.refuse("strategy-expected", message, place)
+    sharding = _plain(case, layout, splits, axes)
+    if not ring or splits.s1 == 1:
+        return sharding
+    unsure = "what passes round between the pieces of a split sequence is not worked out"
+    return replace(
+        sharding, replaced="attention in steps, keys and values passed on", unsure=unsure
+    )
+
+
+def _without_numbers(case: Case) -> Case:
+    """Without the entries of the strategy for lengths that are given as tuples of numbers."""
+    extra = case.strategy[len(case.tensors) :]
+    if any(split != 1 for row in extra for split in row):
+        raise Unsure("lengths of sequences given as numbers are split")
+    return replace(case, strategy=case.strategy[: len(case.tensors)]) if extra else case
+
+
+def _splits(case: Case, layout: str, ring: bool) -> _Splits:
+    query, key = case.strategy[0], case.strategy[1]
+    place = {axis: QUERY[layout].index(axis) for axis in "bsn"}
+    splits = _Splits(
+        query[place["b"]],
+        query[place["s"]],
+        query[place["n"]],
+        key[KEY[layout].index("t")],
+        key[KEY[layout].index("m")],
+    )
+    heads = case.number("head_num")
+    check = "flash_attention_score_info.cc:CheckStrategy"
+    if heads % splits.n1:
+        message = f"{heads} heads are not divisible by their split {splits.n1}"
+        case.refuse("not-divisible", message, check)
+    if splits.s2 != (splits.s1 if ring else 1):
+        message = f"the sequence of the key can not be split, strategy {key}"
+        case.refuse("axis-split", message, check)
+    shared = _is_shared_head(case, layout, heads)
+    if shared:
+        return replace(splits, n2=1)
+    if splits.n2 != splits.n1:
+        message = f"heads of the query are split by {splits.n1}, of the key by {splits.n2}"
+        case.refuse("axis-mismatch", message, check)
+    return replace(splits, n2=splits.n1)
+
+
+def _is_shared_head(case: Case, layout: str, heads: int) -> bool:
+    """All heads of the query share one head of key and value."""
+    if layout == "BNSD":
+        return case.shape(1)[1] == 1
+    if layout == "BSND":
+        return case.shape(1)[2] == 1
+    return case.shape(0)[2] != case.shape(1)[2] and case.shape(0)[2] == case.shape(1)[2] * heads
+
+
+def _axes_of(name: str, layout: str, shape: Shape, splits: _Splits, compressed: bool) -> str:
+    """Which axis each dimension of an input lies along: b s n, t and m of the key, . whole."""
+    if name == "query":
+        return QUERY[layout]
+    if name in ("key", "value"):
+        return KEY[layout]
+    if name in ("prefix", "actual_seq_qlen", "actual_seq_kvlen"):
+        return "b" + "." * (len(shape) - 1)
+    rows = "." if compressed else "s"
+    if name == "drop_mask":
+        return "bns."
+    if name == "real_shift":
+        return _unless_one("bns.", shape)
+    if name == "attn_mask" and len(shape) == 2:
+        return f"{rows}."
+    if name == "attn_mask" and len(shape) == 4:
+        return _unless_one(f"bn{rows}.", shape)
+    raise Unsure(f"{name} of shape {shape}")
+
+
+def _unless_one(axes: str, shape: Shape) -> str:
+    if len(axes) != len(shape):
+        raise Unsure(f"a mask of shape {shape}")
+    return "".join("." if size == 1 else axis for axis, size in zip(axes, shape, strict=True))
+
+
+def _plain(case: Case, layout: str, splits: _Splits, axes: tuple[str, ...]) -> Sharding:
+    order = MATRIX[layout]
+    matrix = splits.of(order)
+    place: dict[str, MapEntry] = {axis: 2 - order.index(axis) for axis in order}
+    place |= {".": WHOLE, "m": place["n"] if splits.n2 == splits.n1 else WHOLE}
+    place["t"] = place["s"] if splits.s2 == splits.s1 else WHOLE
+    return Sharding(
+        device_matrix=matrix,
+        input_maps=tuple(tuple(place[axis] for axis in pattern) for pattern in axes),
+        output_maps=_outputs(case, layout, place),
+        loss_output=3,
+        # MindSpore loses the mirrors of all inputs behind the query, except with layouts.
+        mirrored=(True, *(False for _ in case.tensors[1:])),
+    )
+
+
+def _outputs(case: Case, layout: str, place: dict[str, MapEntry]) -> tuple[TensorMap, ...]:
+    """softmax_max, softmax_sum, softmax_out, attention_out."""
+    statistics = tuple(place[axis] for axis in "bns.")
+    softmax_out = tuple(WHOLE for _ in case.result(2)) if len(case.call.results) > 2 else (WHOLE,)
+    attention = tuple(place[axis] for axis in QUERY[layout])
+    return (statistics, statistics, softmax_out, attention)[: len(case.call.results)]
+
+
+def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]) -> Sharding:
+    """User layouts: the same axes must lie along the same device axes everywhere."""
+    matrix, maps = layout_maps(case)
+    if maps[1] != maps[2]:
+        message = f"key and value must have the same layout, not {maps[1]} and {maps[2]}"
+        case.refuse("axis-mismatch", message)
+    place: dict[str, MapEntry] = {".": WHOLE}
+    for axis, entry in zip(axes[0], maps[0], strict=True):
+        place.setdefault(axis, entry)
+    for axis, entry in zip(axes[1], maps[1], strict=True):
+        place.setdefault(axis, entry)
+    for name, pattern, given in zip(names, axes, maps, strict=True):
+        if any(place[a] != e for a, e in zip(pattern, given, strict=True) if a != "."):
+            raise Unsure(f"the layout of {name} differs from that of the query")
+    return Sharding(matrix, maps, _outputs(case, layout, place), complete=True, loss_output=3)

@@ -1,0 +1,89 @@
+"""Small things that several families need."""
+
+from __future__ import annotations
+
+from irtool.operators.case import Case
+from irtool.operators.judgement import Sharding, Unsure
+from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, identity_map
+
+
+def whole_map(shape: Shape) -> TensorMap:
+    """The map of a tensor that every device has whole."""
+    return (WHOLE,) * len(shape)
+
+
+def axis_map(matrix: Shape, *axes: int | None) -> TensorMap:
+    """A map from positions in the matrix, counted from the left (None: whole)."""
+    return tuple(WHOLE if axis is None else len(matrix) - 1 - axis for axis in axes)
+
+
+def whole_sharding(case: Case, matrix: Shape = ()) -> Sharding:
+    """Every input and output whole on every device."""
+    return Sharding(
+        device_matrix=matrix,
+        input_maps=tuple(whole_map(operand.shape or ()) for operand in case.tensors),
+        output_maps=tuple(whole_map(operand.shape or ()) for operand in case.call.results),
+    )
+
+
+def first_sharding(case: Case, *output_maps: TensorMap, others: bool = False) -> Sharding:
+    """The matrix is the strategy of input 0; further inputs are whole."""
+    matrix, *rest = case.strategy
+    if rest and not others:
+        raise Unsure(f"{case.call.op} has more inputs than its rule knows")
+    inputs = (identity_map(len(matrix)), *(whole_map(t.shape or ()) for t in case.tensors[1:]))
+    return Sharding(device_matrix=matrix, input_maps=inputs, output_maps=output_maps)
+
+
+def layout_maps(case: Case) -> tuple[Shape, tuple[TensorMap, ...]]:
+    """Device matrix and input maps of the user's layouts."""
+    assert case.layouts is not None
+    if not case.layouts:
+        raise Unsure("there are no input layouts")
+    matrices = {layout.device_matrix for layout in case.layouts}
+    if len(matrices) > 1:
+        case.refuse("layout", f"the layouts have different device matrices: {sorted(matrices)}")
+    return case.layouts[0].device_matrix, tuple(layout.tensor_map for layout in case.layouts)
+
+
+def base_maps(case: Case) -> tuple[Shape, TensorMap]:
+    """Matrix and map of input 0: from its layout, or its strategy as the matrix."""
+    if case.layouts is not None:
+        matrix, maps = layout_maps(case)
+        return matrix, maps[0]
+    return case.strategy[0], identity_map(len(case.strategy[0]))
+
+
+def without(tensor_map: TensorMap, axes: tuple[int, ...], keep: bool) -> TensorMap:
+    """A map without some dimensions, or with them whole if they are kept."""
+    entries: list[MapEntry] = []
+    for dimension, entry in enumerate(tensor_map):
+        if dimension not in axes:
+            entries.append(entry)
+        elif keep:
+            entries.append(WHOLE)
+    return tuple(entries)
+
+
+def must_be_whole(case: Case, index: int, what: str, check: str = "") -> None:
+    """Refuse a strategy that splits input ``index`` at all."""
+    if any(split != 1 for split in case.strategy[index]):
+        message = f"{what} can not be split, but its strategy is {case.strategy[index]}"
+        case.refuse("axis-split", message, check)
+
+
+def constant_numbers(case: Case, name: str) -> tuple[int, ...] | None:
+    """Numbers of an attribute, or None where they are not constant."""
+    try:
+        return case.numbers(name)
+    except Unsure:
+        return None
+
+
+def given_inputs(case: Case, names: tuple[str, ...], first: int) -> tuple[str, ...]:
+    """Names of the optional inputs that are given, in order; they begin at position ``first``."""
+    return tuple(
+        name
+        for place, name in enumerate(names, first)
+        if place < len(case.call.inputs) and any(True for _ in case.call.inputs[place].tensors)
+    )

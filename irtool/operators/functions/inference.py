@@ -1,0 +1,322 @@
+"""Operators of inference: attention over caches, rotary embeddings, caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from irtool.operators.case import Case
+from irtool.operators.checks import check_strategy
+from irtool.operators.functions import irregular
+from irtool.operators.functions.attention import input_layout
+from irtool.operators.functions.common import given_inputs
+from irtool.operators.judgement import Reduction, Sharding, Unsure
+from irtool.operators.layout import WHOLE, Shape, TensorMap, identity_map
+
+Base = Callable[[], Sharding]
+
+INCREMENTAL = (
+    "attn_mask", "actual_seq_lengths", "pse_shift", "dequant_scale1", "quant_scale1",
+    "dequant_scale2", "quant_scale2", "quant_offset2", "antiquant_scale", "antiquant_offset",
+    "block_table", "kv_padding_size",
+)  # fmt: skip
+
+PLACE_CACHE = "kv_cache_scatter_update_info.cc"
+
+SHIFT, MASK = 3, 4
+"""Positions of pse_shift and attn_mask among the inputs of FusedInferAttentionScore."""
+LENGTHS = (5, 6)
+"""Of the actual lengths of the sequences."""
+ANTIQUANT = (12, 13)
+"""Of scale and offset of a quantised cache."""
+
+
+def _whole(case: Case, index: int, dimensions: tuple[int, ...], what: str) -> None:
+    strategy = case.strategy[index]
+    if any(strategy[dimension] != 1 for dimension in dimensions if dimension < len(strategy)):
+        case.refuse("axis-split", f"{what} can not be split, strategy {strategy}")
+
+
+@irregular("incremental_attention")
+def incremental_attention(case: Case, base: Base) -> Sharding:
+    """One new token against the cache: batch and heads may be split."""
+    layout = input_layout(case)
+    if layout not in ("BSH", "BNSD"):
+        case.refuse("attribute", f"the input layout {layout} is not supported")
+    query, key, value = case.strategy[:3]
+    if not query == key == value:
+        message = f"query, key and value are split differently: {case.strategy[:3]}"
+        case.refuse("axis-mismatch", message)
+    place = "incre_flash_attention_info.cc:CheckStrategyOnIndex"
+    if any(query[dimension] != 1 for dimension in ((1,) if layout == "BSH" else (2, 3))):
+        message = f"sequence and head size can not be split, strategy {query}"
+        case.refuse("axis-split", message, place)
+    parts = query[2] if layout == "BSH" else query[1]
+    heads = case.number("num_heads")
+    if layout == "BSH" and heads % parts:
+        case.refuse("not-divisible", f"{heads} heads are not divisible by their split {parts}")
+    names = given_inputs(case, INCREMENTAL, 3)
+    if len(names) + 3 != len(case.tensors):
+        raise Unsure("which inputs of the attention are given is not clear")
+    main: TensorMap = (1, WHOLE, 0) if layout == "BSH" else (1, 0, WHOLE, WHOLE)
+    maps: list[TensorMap] = [main] * 3
+    for index, name in enumerate(names, 3):
+        maps.append(_incremental_map(case, index, name, layout, parts))
+    return Sharding((query[0], parts), tuple(maps), (main,))
+
+
+def _incremental_map(case: Case, index: int, name: str, layout: str, parts: int) -> TensorMap:
+    strategy = case.strategy[index]
+    rank = len(case.shape(index))
+    if name == "attn_mask":
+        place = "incre_flash_attention_info.cc:CheckAttenMaskStrategy"
+        if strategy[0] != case.strategy[0][0]:
+            message = f"the mask's batch is split by {strategy[0]}, the query's by another number"
+            case.refuse("axis-mismatch", message, place)
+        if any(split != 1 for split in strategy[1:]):
+            message = f"only the batch of the mask can be split, strategy {strategy}"
+            case.refuse("axis-split", message, "incre_flash_attention_info.cc:CheckStrategyOnIndex")
+        return (1, *((WHOLE,) * (rank - 1)))
+    if name == "pse_shift":
+        return (1, *((WHOLE,) * (rank - 1))) if rank >= 3 else (WHOLE,) * rank
+    if name.startswith("antiquant"):
+        place = "incre_flash_attention_info.cc:CheckAntiquantStrategy"
+        wanted = (1, parts) if layout == "BSH" else (1, parts, 1, 1)
+        if strategy != wanted:
+            case.refuse("strategy-expected", f"{name} must be split by {wanted}", place)
+        return (WHOLE, 0) if layout == "BSH" else (WHOLE, 0, WHOLE, WHOLE)
+    if any(split != 1 for split in strategy):
+        raise Unsure(f"a split {name}")
+    return (1,) if name == "actual_seq_lengths" else (WHOLE,) * rank
+
+
+@irregular("fused_infer_attention", self_checked=True)
+def fused_infer_attention(case: Case, base: Base) -> Sharding:
+    """Query and lists of keys and values; with one query token the cache may be split instead."""
+    layout = input_layout(case)
+    axes = {"BSH": "bsn", "BNSD": "bns.", "BSND": "bsn."}.get(layout)
+    if axes is None:
+        case.refuse("attribute", f"the input layout {layout} is not supported")
+    if case.call.attributes.get("enable_ring_attention"):
+        raise Unsure("attention along a split sequence (enable_ring_attention)")
+    count = len(case.strategy)
+    if count < 3 or count > len(case.tensors):
+        raise Unsure("which inputs of the attention have a strategy is not clear")
+    if len(case.call.inputs) < 3 or any(len(list(o.tensors)) != 1 for o in case.call.inputs[:3]):
+        raise Unsure("attention over several caches")
+    query, key, value = case.strategy[:3]
+    if key != value:
+        message = f"key and value are split differently: {key} and {value}"
+        case.refuse("axis-mismatch", message)
+    shapes = tuple(case.sizes(index) for index in range(count))
+    check_strategy(case.strategy, shapes, case.context)
+    place = "fused_infer_attention_score_info.cc:CheckStrategyOnIndex"
+    if layout != "BSH" and query[3] != 1:
+        case.refuse("axis-split", f"the head size can not be split, strategy {query}", place)
+    heads, parts = case.number("num_heads"), query[axes.index("n")]
+    if layout == "BSH" and heads % parts:
+        message = f"{heads} heads are not divisible by their split {parts}"
+        case.refuse(
+            "not-divisible",
+            message,
+            place.replace("OnIndex", "").replace("CheckStrategy", "CheckQueryStrategy"),
+        )
+    return _fused(case, axes)
+
+
+def _fused(case: Case, axes: str) -> Sharding:
+    query, key = case.strategy[:2]
+    where = axes.index("s")
+    single = case.shape(0)[where] == 1
+    splits = {"b": query[0], "n": query[axes.index("n")], "s": (key if single else query)[where]}
+    matrix = tuple(splits[axis] for axis in axes if axis != ".")
+    entry = {axis: 2 - place for place, axis in enumerate(axes[:3])} | {".": WHOLE}
+    plain = tuple(entry[axis] for axis in axes)
+    short = tuple(WHOLE if axis == "s" else entry[axis] for axis in axes)
+    first, second = (short, plain) if single else (plain, short)
+    lse = (entry["b"], entry["n"], WHOLE, WHOLE)
+    weighed = single and case.flag("softmax_lse_flag")
+    reductions = _combined(case, matrix, axes, splits["s"]) if weighed else ()
+    others = _optional_maps(case, entry, single)
+    results = case.call.results
+    outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
+    if len(results) > 1 and len(results[1].shape or ()) not in (1, 4):
+        raise Unsure("the second output of the attention has an unknown form")
+    maps = (first, second, second, *others)
+    return Sharding(matrix, maps, outputs[: len(results)], reductions)
+
+
+def _optional_maps(case: Case, entry: dict[str, int], single: bool) -> tuple[TensorMap, ...]:
+    """Maps of the optional inputs that are there. ``single``: there is one query token only."""
+    found: list[TensorMap] = []
+    for position, operand in enumerate(case.call.inputs[3:], start=3):
+        if operand.shape is None:
+            continue
+        found.append(_optional_map(case, position, operand.shape, entry, single))
+    if len(found) != len(case.tensors) - 3:
+        raise Unsure("lists of tensors among the optional inputs")
+    return tuple(found)
+
+
+def _optional_map(
+    case: Case, position: int, shape: Shape, entry: dict[str, int], single: bool
+) -> TensorMap:
+    whole: TensorMap = (WHOLE,) * len(shape)
+    batch, heads, sequence = entry["b"], entry["n"], entry["s"]
+    if position == SHIFT and len(shape) == 4:
+        last = (WHOLE, sequence) if single else (sequence, WHOLE)
+        return (batch, heads, *last)
+    if position == MASK and single:
+        middle = (WHOLE,) * (len(shape) - 2)
+        return (batch, *middle, sequence) if len(shape) in (2, 3, 4) else whole
+    if position == MASK:
+        rows = sequence if case.number("sparse_mode") == 0 else WHOLE
+        first = {2: (), 3: (WHOLE if shape[0] == 1 else batch,), 4: (batch, WHOLE)}
+        return (*first[len(shape)], rows, WHOLE) if len(shape) in first else whole
+    if position in LENGTHS and len(shape) == 1:
+        return (batch,)
+    if position in ANTIQUANT:
+        if case.number("antiquant_mode") == 1:
+            return (WHOLE, batch, WHOLE) if len(shape) == 3 else whole
+        known = {
+            "BSH": (WHOLE, 0),
+            "BNSD": (WHOLE, 0, WHOLE, WHOLE),
+            "BSND": (WHOLE, WHOLE, 0, WHOLE),
+        }
+        found = known.get(input_layout(case), whole)
+        return found if len(found) == len(shape) else whole
+    return whole
+
+
+def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Reduction, ...]:
+    """A split cache: the parts' results are weighed by their sums of exponentials and added.
+
+    Without ``softmax_lse_flag`` MindSpore adds nothing: each device keeps the result of its part.
+    """
+    if parts == 1:
+        return ()
+    over = (axes.replace(".", "").index("s"),)
+    heads, batch = matrix[axes.index("n")], matrix[0]
+    lse = (case.shape(0)[0] // batch, case.number("num_heads") // heads, 1, 1)
+    why = "the cache is split along its sequence"
+    return (
+        Reduction("AllGather", over, "", why, None, lse),
+        Reduction("AllReduce", over, "sum", why, None, lse),
+        Reduction("AllReduce", over, "sum", why, 0),
+    )
+
+
+@irregular("paged_attention")
+def paged_attention(case: Case, base: Base) -> Sharding:
+    """Query [b s h], caches [. . n .], block tables [b .], lengths [b], a mask [b n . .]."""
+    query, key, value, tables = case.strategy[:4]
+    if len(query) != 3:
+        raise Unsure("a query without batch and sequence")
+    _whole(case, 0, (1,), "the sequence")
+    _whole(case, 3, (1,), "the second dimension of block_tables")
+    for index in (1, 2):
+        _whole(case, index, (0,), "the blocks' size")
+    for index in (1, 2):
+        _whole(case, index, (1,), "the number of blocks")
+    masked = case.call.op == "PagedAttentionMask"
+    heads = {key[2], value[2], query[2]}
+    if masked and len(case.strategy) > 5:
+        heads.add(case.strategy[5][1])
+    if len(heads) > 1:
+        message = f"heads of the cache and the hidden size are split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message)
+    for index in (1, 2):
+        _whole(case, index, (3,), "the heads' size")
+    del tables
+    cache: TensorMap = (WHOLE, WHOLE, 0, WHOLE)
+    if masked:
+        main: TensorMap = (1, WHOLE, 0)
+        maps = (main, cache, cache, (1, WHOLE), (1,), (1, 0, WHOLE, WHOLE))
+        matrix: Shape = (query[0], query[2])
+    else:
+        # Three axes of size 1 between batch and heads; lengths are whole.
+        main = (4, 1, 0)
+        maps = (main, cache, cache, (4, WHOLE), (WHOLE,))
+        matrix = (query[0], 1, 1, 1, query[2])
+    if len(maps) != len(case.tensors):
+        raise Unsure("optional inputs of the paged attention")
+    return Sharding(matrix, maps, (main,))
+
+
+@irregular("rotary_embedding")
+def rotary_embedding(case: Case, base: Base) -> Sharding:
+    """Query and key [b s h] or [b s n d]; cos and sin whole; position ids."""
+    query, key, cos, sin, ids = case.strategy[:5]
+    if any(split != 1 for split in (*cos, *sin)):
+        case.refuse("axis-split", f"cos and sin can not be split: {cos}, {sin}")
+    rank = len(query)
+    if rank not in (3, 4):
+        raise Unsure(f"a query of rank {rank}")
+    check = f"apply_rotary_pos_emb_info.cc:CheckStrategy{rank}Dims"
+    if query[1] != 1 or key[1] != 1:
+        case.refuse("axis-split", f"the sequence can not be split: {query}, {key}", check)
+    if rank == 4 and (query[3] != 1 or key[3] != 1):
+        case.refuse("axis-split", f"the heads' size can not be split: {query}, {key}", check)
+    if query[2] != key[2]:
+        message = f"query and key are split differently: {query} and {key}"
+        case.refuse("axis-mismatch", message, check)
+    if query[0] != key[0] or (rank == 3 and query[0] != ids[0]):
+        message = f"the batch is split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message, check)
+    main: TensorMap = (0, WHOLE, 1) if rank == 3 else (0, WHOLE, 1, WHOLE)
+    # With one token a step every position belongs to one piece of the batch.
+    ids_map: TensorMap = (0,) if case.shape(4)[0] == 1 and ids[0] > 1 else (WHOLE,)
+    others = tuple(
+        (0, *((WHOLE,) * (len(t.shape or ()) - 1))) if rank == 4 else (WHOLE,) * len(t.shape or ())
+        for t in case.tensors[2:4]
+    )
+    return Sharding((query[2], query[0]), (main, main, *others, ids_map), (main, main))
+
+
+@irregular("cache_update")
+def cache_update(case: Case, base: Base) -> Sharding:
+    """Variable, indices, updates: the first dimension is whole."""
+    if len(case.strategy) != 3:
+        case.refuse("strategy-size", f"the strategy must have three entries: {case.strategy}")
+    first, indices, updates = case.strategy
+    if any(split != 1 for split in indices):
+        case.refuse("axis-split", f"the indices can not be split: {indices}")
+    rank = len(first)
+    if rank not in (2, 3, 4) or len(updates) != rank:
+        raise Unsure(f"a cache of rank {rank}")
+    if first[0] != updates[0]:
+        message = f"the batch is split differently: {first} and {updates}"
+        case.refuse("axis-mismatch", message)
+    if rank == 4 and first[2] != 1:
+        message = f"the sequence can not be split: {first}"
+        case.refuse("axis-split", message, f"{PLACE_CACHE}:CheckStrategy4Dims")
+    if first != updates:
+        check = f"{PLACE_CACHE}:CheckStrategy{rank}Dims"
+        message = f"variable and updates are split differently: {first} and {updates}"
+        case.refuse("axis-mismatch", message, check)
+    plain = identity_map(rank)
+    return Sharding(first, (plain, (WHOLE,) * len(indices), plain), (plain,))
+
+
+@irregular("reshape_and_cache")
+def reshape_and_cache(case: Case, base: Base) -> Sharding:
+    """New keys and values [. . h] or [. n d] into caches [. . n d] at the slots."""
+    key, value, key_cache, value_cache, slots = case.strategy[:5]
+    if slots[0] != 1:
+        case.refuse("axis-split", f"the slots can not be split: {slots}")
+    for index in (0, 1):
+        _whole(case, index, tuple(range(len(key) - 1)), "the sequence")
+    for index in (2, 3):
+        _whole(case, index, (0,), "the blocks' size")
+    for index in (2, 3):
+        _whole(case, index, (1,), "the number of blocks")
+    if len({key[-1], value[-1], key_cache[2], value_cache[2]}) > 1:
+        message = f"hidden size and heads of the cache are split differently: {case.strategy}"
+        case.refuse("axis-mismatch", message)
+    for index in (2, 3):
+        _whole(case, index, (3,), "the heads' size")
+    # Four axes of size 1 before the heads, to which the rows of the updates point.
+    matrix: Shape = (1, 1, 1, 1, key[-1])
+    update: TensorMap = (*((4, 1) if len(key) == 3 else (WHOLE,)), 0)
+    cache = (WHOLE, WHOLE, 0, WHOLE)
+    out = (*((WHOLE,) * (len(key) - 1)), 0)
+    return Sharding(matrix, (update, update, cache, cache, (WHOLE,)), (out,))

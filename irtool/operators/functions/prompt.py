@@ -1,0 +1,72 @@
+"""Attention over a whole prompt, for inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from irtool.operators.case import Case
+from irtool.operators.functions import irregular
+from irtool.operators.functions.attention import input_layout
+from irtool.operators.judgement import Sharding, Unsure
+from irtool.operators.layout import WHOLE, Shape, TensorMap
+
+Base = Callable[[], Sharding]
+ON_INDEX = "prompt_flash_attention_info.cc:CheckStrategyOnIndex"
+MASK, LENGTHS, SHIFT = 3, (4, 5), 6
+"""Positions of the optional inputs that may be there."""
+
+
+@irregular("prompt_attention")
+def prompt_attention(case: Case, base: Base) -> Sharding:
+    """The query decides: keys and values follow it whatever their own strategy says."""
+    layout = input_layout(case)
+    query, key, value = case.strategy[:3]
+    if key != value:
+        message = f"key and value are split differently: {key} and {value}"
+        case.refuse("axis-mismatch", message)
+    if layout == "BSH":
+        matrix: Shape = query
+        first: TensorMap = (2, 1, 0)
+        second: TensorMap = (2, WHOLE, 0)
+        rows = 1
+        if case.number("num_heads") % query[2]:
+            message = f"{case.number('num_heads')} heads are not divisible by {query[2]}"
+            case.refuse("not-divisible", message)
+    elif layout == "BNSD":
+        if query[3] != 1:
+            message = f"the head size can not be split, strategy {query}"
+            case.refuse("axis-split", message, ON_INDEX)
+        matrix = query[:3]
+        first, second, rows = (2, 1, 0, WHOLE), (2, 1, WHOLE, WHOLE), 2
+    else:
+        raise Unsure(f"attention over a prompt with input layout {layout}")
+    maps: list[TensorMap] = [first, second, second]
+    entry = 2 - (1 if layout == "BSH" else 2)
+    for position, operand in enumerate(case.call.inputs[3:], start=3):
+        if operand.shape is not None:
+            index = len(maps)
+            maps.append(_optional(case, position, index, (query[rows], entry)))
+    if len(maps) != len(case.tensors):
+        raise Unsure("lists of tensors among the inputs of the attention")
+    return Sharding(matrix, tuple(maps), (first,))
+
+
+def _optional(case: Case, position: int, index: int, sequence: tuple[int, int]) -> TensorMap:
+    """The map of an optional input. ``sequence``: split and map entry of the query's rows."""
+    rank = len(case.shape(index))
+    if position in LENGTHS:
+        return (WHOLE,) * rank
+    if position == SHIFT and rank == 4:
+        return (2, WHOLE, WHOLE, WHOLE)
+    if position == MASK and rank in (2, 3, 4):
+        split, entry = sequence
+        given = case.strategy[index][rank - 2]
+        mode = case.number("sparse_mode")
+        if mode not in (0, 2):
+            raise Unsure(f"a mask with sparse_mode {mode}")
+        if mode == 0 and given != split:
+            message = f"the rows of the mask are split by {given}, those of the query by {split}"
+            case.refuse("axis-mismatch", message, ON_INDEX)
+        before: TensorMap = ((), (2,), (2, WHOLE))[rank - 2]
+        return (*before, entry, WHOLE)
+    raise Unsure(f"input {position} of the attention was not seen in a dump")

@@ -1,0 +1,85 @@
+"""Reductions and other operators along axes: what the notation leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from irtool.operators.case import Case
+from irtool.operators.functions import irregular
+from irtool.operators.judgement import Refused, Sharding, Unsure
+from irtool.operators.layout import WHOLE, identity_map
+from irtool.operators.pattern import evaluate
+
+Base = Callable[[], Sharding]
+
+
+@irregular("reduce")
+def reduce(case: Case, base: Base) -> Sharding:
+    """No communication where the attribute ``cross_batch`` asks for none."""
+    skips = case.has("skip_mode") and case.flag("skip_mode")
+    if case.call.op == "ReduceSum" and skips and not case.numbers("axis"):
+        message = "with skip_mode and no axis the output keeps its axes, which its map has lost"
+        raise Refused("layout", message, "tensor_layout.cc:IsValidTensorLayout")
+    sharding = base()
+    if not (case.has("cross_batch") and case.flag("cross_batch")):
+        return sharding
+    averaged = case.call.op == "ReduceMean"
+    if averaged and case.strategy[0][0] != case.devices:
+        return sharding
+    return replace(sharding, reductions=())
+
+
+@irregular("softmax")
+def softmax(case: Case, base: Base) -> Sharding:
+    """Under layouts the axis must not lie along any device axis, not even one of size 1."""
+    sharding = base()
+    name = "dim" if case.has("dim") else "axis"
+    for axis in case.axes(name, len(case.shape(0))):
+        if case.is_split(0, axis):
+            case.refuse("axis-split", f"the axis {axis} lies along an axis of the device matrix")
+    return sharding
+
+
+@irregular("square_sums")
+def square_sums(case: Case, base: Base) -> Sharding:
+    """Both outputs are summed up; the second input is taken to be split like the first."""
+    sharding = evaluate(replace(case, strategy=(case.strategy[0],) * 2))
+    second = tuple(replace(reduction, output=1) for reduction in sharding.reductions)
+    return replace(sharding, reductions=(*sharding.reductions, *second))
+
+
+@irregular("max_dim")
+def max_dim(case: Case, base: Base) -> Sharding:
+    """Under layouts MindSpore 2.7 reads the split of a whole dimension from nowhere."""
+    sharding = base()
+    if case.layouts is not None:
+        raise Unsure("MaxDim with layouts: the outcome differs from run to run")
+    return sharding
+
+
+@irregular("fourier")
+def fourier(case: Case, base: Base) -> Sharding:
+    """The split must fit on the devices of the stage."""
+    sharding = base()
+    product = prod(case.strategy[0])
+    if product > case.devices:
+        message = f"{product} slices are more than the {case.devices} devices of the stage"
+        case.refuse("device-count", message)
+    return replace(sharding, input_maps=sharding.output_maps)
+
+
+@irregular("trace")
+def trace(case: Case, base: Base) -> Sharding:
+    """The sum of a diagonal: its two dimensions are whole and go."""
+    rank = len(case.shape(0))
+    gone = {case.number(name) % rank for name in ("axis1", "axis2")}
+    for axis in gone:
+        if case.strategy[0][axis] != 1:
+            message = f"only a batch dimension can be split, strategy {case.strategy[0]}"
+            case.refuse("axis-split", message)
+    plain = identity_map(rank)
+    out = tuple(entry for axis, entry in enumerate(plain) if axis not in gone)
+    inputs = tuple(WHOLE if axis in gone else entry for axis, entry in enumerate(plain))
+    return Sharding(case.strategy[0], (inputs,), (out,))

@@ -1,0 +1,330 @@
+"""Operators that move elements: concatenation, slices, tiles; Reshape takes what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from irtool.operators.call import Strategy
+from irtool.operators.case import Case
+from irtool.operators.checks import check_strategy
+from irtool.operators.defaults import adjusted
+from irtool.operators.functions import irregular
+from irtool.operators.functions.common import base_maps, whole_sharding
+from irtool.operators.judgement import Sharding, Unsure
+from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
+
+Base = Callable[[], Sharding]
+
+
+@irregular("reshape", self_checked=True, out_layout=True)
+def reshape(case: Case, base: Base) -> Sharding:
+    """The layouts of its neighbours, as ``in_layout`` and ``out_layout``; whole without them."""
+    if case.layouts is None:
+        return whole_sharding(case, (case.devices,))
+    source = case.layouts[0]
+    target = case.output_layouts[0] if case.output_layouts else None
+    if target is None:
+        result = case.result(0)
+        outputs: tuple[TensorMap, ...] = ((WHOLE,) * len(result),)
+        return Sharding(
+            source.device_matrix,
+            tuple(layout.tensor_map for layout in case.layouts),
+            outputs,
+            complete=True,
+        )
+    return Sharding(
+        device_matrix=source.device_matrix,
+        input_maps=tuple(layout.tensor_map for layout in case.layouts),
+        output_maps=(target.tensor_map,),
+        complete=True,
+        output_matrix=target.device_matrix,
+        replaced="a redistribution from the layout of its producer to that of its first user",
+    )
+
+
+@irregular("joined")
+def joined(case: Case, base: Base) -> Sharding:
+    """Concat: the axis must be whole, unless the redistribution is skipped on purpose."""
+    rank = len(case.shape(0))
+    axis = case.number("axis") % rank
+    sharding = base()
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    if case.strategy[0][axis] != 1 and not skipped:
+        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    return sharding
+
+
+@irregular("stacked")
+def stacked(case: Case, base: Base) -> Sharding:
+    """A new axis; one that is counted from behind is counted among the input's axes, not more."""
+    sharding = base()
+    axis = case.number(case.rule.attributes[0].name)
+    rank = len(case.shape(0))
+    place = axis + rank if axis < 0 else axis
+    first = sharding.input_maps[0]
+    out = (*first[:place], WHOLE, *first[place:])
+    return replace(sharding, output_maps=(out,))
+
+
+@irregular("parted")
+def parted(case: Case, base: Base) -> Sharding:
+    """Split: the axis must be whole, unless the redistribution is skipped on purpose."""
+    rank = len(case.shape(0))
+    name = next(n for n in ("axis", "split_dim", "dim") if _declared(case, n))
+    axis = case.number(name) % rank
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    if case.strategy[0][axis] != 1 and not skipped:
+        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    return base()
+
+
+def _declared(case: Case, name: str) -> bool:
+    return any(attribute.name == name for attribute in case.rule.attributes)
+
+
+@irregular("slice")
+def slice_(case: Case, base: Base) -> Sharding:
+    """A dimension that is not taken whole can not be split."""
+    begin, size = case.numbers("begin"), case.numbers("size")
+    for axis, (start, taken, whole) in enumerate(zip(begin, size, case.shape(0), strict=True)):
+        complete = start == 0 and (taken == whole or whole == DYNAMIC)
+        if not complete and case.strategy[0][axis] != 1:
+            message = f"dimension {axis} is not taken whole, so it can not be split"
+            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    return _sliced(case)
+
+
+@irregular("slice_ext")
+def slice_ext(case: Case, base: Base) -> Sharding:
+    """The dimension that is cut can not be split."""
+    axis = case.number("dim") % len(case.shape(0))
+    if case.strategy[0][axis] != 1:
+        message = f"dimension {axis} is not taken whole, so it can not be split"
+        case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    return _sliced(case)
+
+
+def _sliced(case: Case) -> Sharding:
+    """Input and output lie alike; the local size is a slice of the whole output's."""
+    plain = identity_map(len(case.shape(0)))
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    sharding = Sharding(case.strategy[0], (plain, *others), (plain,))
+    if any(split > 1 for split in case.strategy[0]):
+        return replace(sharding, replaced="the same slice with local sizes")
+    return sharding
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One dimension of a strided slice: ``source`` is the input's dimension (None: a new one).
+
+    ``whole``: everything of it is taken.
+    """
+
+    source: int | None
+    whole: bool
+    stride: int | None
+    shrunk: bool
+
+
+_MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask")
+_STRIDED_CHECK = "strided_slice_info.cc:CheckInputStrategy"
+
+
+@irregular("strided_slice", self_checked=True)
+def strided_slice(case: Case, base: Base) -> Sharding:
+    """Strided, shrunk and partly taken dimensions are whole; masks are folded first."""
+    if case.number("ellipsis_mask"):
+        message = "an ellipsis mask is not supported"
+        case.refuse("attribute", message, "strided_slice_info.cc:GetAttrs")
+    check_strategy(case.strategy, (case.sizes(0),), case.context)
+    matrix = case.strategy[0]
+    steps = _steps(case)
+    if len(matrix) < len(steps):
+        message = f"the strategy {matrix} has fewer values than there are strides, {len(steps)}"
+        case.refuse("strategy-length", message)
+    if case.call.is_dynamic:
+        _check_dynamic_steps(case)
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    for step in steps:
+        _check_step(case, step, skipped)
+    plain = identity_map(len(matrix))
+    seen = [step.source for step in steps if step.source is not None]
+    rest = range(len(seen), len(matrix))
+    out: list[MapEntry] = [
+        WHOLE if step.source is None else plain[step.source] for step in steps if not step.shrunk
+    ]
+    out += [plain[axis] for axis in rest]
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (plain, *others), (tuple(out),))
+
+
+def _steps(case: Case) -> list[_Step]:
+    begin, end, strides = (_known(case, name) for name in ("begin", "end", "strides"))
+    shape = case.shape(0)
+    begins, ends, news, shrinks = (case.number(name) for name in _MASKS)
+    count = len(strides or begin or end or ())
+    if not count:
+        raise Unsure("begin, end and strides are not constant")
+    steps: list[_Step] = []
+    source = 0
+    for place in range(count):
+        bit = 1 << place
+        if news & bit:
+            steps.append(_Step(None, True, 1, False))
+            continue
+        if source >= len(shape):
+            raise Unsure("more strides than dimensions")
+        start = 0 if begins & bit else _at(begin, place)
+        stop = shape[source] if ends & bit else _at(end, place)
+        whole = _is_whole(case, source, place, start, stop)
+        steps.append(_Step(source, whole, _at(strides, place, 1), bool(shrinks & bit)))
+        source += 1
+    return steps
+
+
+def _at(
+    values: tuple[int | None, ...] | None, place: int, otherwise: int | None = None
+) -> int | None:
+    return values[place] if values else otherwise
+
+
+def _is_whole(case: Case, source: int, place: int, start: int | None, stop: int | None) -> bool:
+    """Whether a dimension is taken whole; where shapes are dynamic, symbols of sizes tell."""
+    size = case.shape(0)[source]
+    if not case.call.is_dynamic:
+        if start is None or stop is None:
+            raise Unsure(f"begin or end of dimension {source} is not constant")
+        return start == 0 and stop >= size
+    if case.strategy[0][source] == 1:
+        return True
+    after = case.result(0)[place] if place < len(case.result(0)) else DYNAMIC
+    if DYNAMIC not in (size, after):
+        return size == after
+    before, result = case.tensors[0].symbols, case.call.results[0].symbols
+    if source < len(before) and place < len(result):
+        return before[source] == result[place]
+    raise Unsure(f"nothing tells whether dimension {source} is taken whole")
+
+
+def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
+    """Numbers of an input, None for those that are not constant."""
+    try:
+        return case.numbers(name)
+    except Unsure:
+        place = next(a.position for a in case.rule.attributes if a.name == name)
+        items = case.call.inputs[place].items if place is not None else ()
+        known = tuple(i.value if isinstance(i.value, int) else None for i in items)
+        return known or None
+
+
+def _check_dynamic_steps(case: Case) -> None:
+    """With dynamic shapes a split input allows no masks, and wants constant strides."""
+    if prod(case.strategy[0]) == 1:
+        return
+    if any(case.number(name) for name in _MASKS):
+        case.refuse("dynamic-shape", "masks are not supported where shapes are dynamic")
+    if _known(case, "strides") is None:
+        case.refuse("dynamic-shape", "strides must be constant where shapes are dynamic")
+
+
+def _check_step(case: Case, step: _Step, skipped: bool) -> None:
+    if step.source is None or case.strategy[0][step.source] == 1:
+        return
+    where = f"dimension {step.source}, strategy {case.strategy[0]}"
+    if step.stride is None:
+        raise Unsure(f"the stride is not constant: {where}")
+    if step.stride != 1:
+        message = f"a dimension with stride {step.stride} can not be split: {where}"
+        case.refuse("axis-split", message, _STRIDED_CHECK)
+    if not step.whole and not skipped:
+        message = f"a dimension that is not taken whole can not be split: {where}"
+        case.refuse("axis-split", message, _STRIDED_CHECK)
+    if step.shrunk:
+        message = f"a dimension that is shrunk can not be split: {where}"
+        case.refuse("axis-split", message, _STRIDED_CHECK)
+
+
+@irregular("tile", self_checked=True)
+def tile(case: Case, base: Base) -> Sharding:
+    """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
+    if case.layouts is not None:
+        raise Unsure("Tile with layouts")
+    multiples = case.numbers("dims")
+    shape = case.sizes(0)
+    added = len(multiples) - len(shape)
+    if added < 0:
+        raise Unsure("Tile has less multiples than dimensions")
+    limits = tuple(
+        (shape[axis - added] if axis >= added else 1) if times == 1 else max(times, 1)
+        for axis, times in enumerate(multiples)
+    )
+    strategy = case.strategy or _tile_batch(case)
+    check_strategy(strategy, (limits,), case.context)
+    matrix = strategy[0]
+    plain = identity_map(len(matrix))
+    source = tuple(
+        WHOLE if multiples[axis] != 1 else plain[axis] for axis in range(added, len(matrix))
+    )
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (source, *others), (plain,), strategy=strategy)
+
+
+def _tile_batch(case: Case) -> Strategy:
+    """What MindSpore makes looks at the input, though it is checked against the output."""
+    shape = case.sizes(0)
+    count = len(case.numbers("dims"))
+    if count > len(shape):
+        return ((case.devices, *(1 for _ in range(count - 1))),)
+    first = tuple(1 if place else case.devices for place in range(len(shape)))
+    return adjusted((first,), (shape,), case.devices)
+
+
+@irregular("broadcast_to")
+def broadcast_to(case: Case, base: Base) -> Sharding:
+    """The input's dimensions keep their axes, those added in front are whole."""
+    matrix, tensor_map = base_maps(case)
+    result, shape = case.result(0), case.shape(0)
+    added = len(result) - len(shape)
+    for axis, size in enumerate(shape):
+        if case.strategy[0][axis] != 1 and result[added + axis] != size:
+            message = f"dimension {axis} is broadcast, so it can not be split"
+            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    out = ((WHOLE,) * added) + tensor_map
+    return Sharding(matrix, (tensor_map, *others), (out,))
+
+
+@irregular("fill", self_checked=True)
+def fill(case: Case, base: Base) -> Sharding:
+    """The strategy is one of the shape that is filled, and ``()`` for the value."""
+    shape = case.result(0)
+    strategy = case.strategy
+    if not strategy:
+        first = ((case.devices, *((1,) * (len(shape) - 1))), ()) if shape else ((), ())
+        strategy = adjusted(first, (shape, ()), case.devices)
+    check_strategy(strategy, (shape, ()), case.context)
+    inputs = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors)
+    return Sharding(
+        strategy[0],
+        inputs,
+        (identity_map(len(shape)),),
+        mirrored=(False,) * len(inputs),
+        strategy=strategy,
+    )
+
+
+@irregular("pad")
+def pad(case: Case, base: Base) -> Sharding:
+    """Padded dimensions are whole; told by comparing the sizes before and after."""
+    matrix, tensor_map = base_maps(case)
+    for axis, (size, after) in enumerate(zip(case.shape(0), case.result(0), strict=True)):
+        if size != after and case.strategy[0][axis] != 1:
+            message = f"padded dimension {axis} can not be split, strategy {case.strategy[0]}"
+            case.refuse("axis-split", message)
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    return Sharding(matrix, (tensor_map, *others), (tensor_map,))

@@ -1,0 +1,127 @@
+"""Operators that stand for something else: the dataset, results, user-defined sharding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from irtool.operators.call import Strategy
+from irtool.operators.case import Case
+from irtool.operators.checks import check_strategy
+from irtool.operators.functions import irregular
+from irtool.operators.judgement import Sharding, Unsure
+from irtool.operators.layout import WHOLE, UserLayout
+
+Base = Callable[[], Sharding]
+
+
+@irregular("virtual_dataset", self_checked=True, out_layout=True)
+def virtual_dataset(case: Case, base: Base) -> Sharding:
+    """All inputs of the network: whole, or split in one dimension into one number of slices."""
+    if case.layouts is not None:
+        maps = tuple(layout.tensor_map for layout in case.layouts)
+        return Sharding(case.layouts[0].device_matrix, maps, maps, complete=True, loss_divisor=1)
+    strategy = case.strategy or dataset_strategy(case)
+    check_strategy(strategy, tuple(t.divisible_shape for t in case.tensors), case.context)
+    seen = 1
+    for row in strategy:
+        split = [value for value in row if value != 1]
+        if len(split) > 1:
+            message = f"a dataset input can only be split in one dimension, not by {row}"
+            case.refuse("dataset", message)
+        if split and seen not in (1, split[0]):
+            message = f"all dataset inputs must be split into one number of slices: {strategy}"
+            case.refuse("dataset", message)
+        seen = split[0] if split else seen
+    longest = max(range(len(strategy)), key=lambda index: len(strategy[index]), default=0)
+    return _dataset(case, strategy, longest, seen)
+
+
+def _dataset(case: Case, strategy: Strategy, longest: int, seen: int) -> Sharding:
+    """The matrix is the strategy of the first input with most dimensions."""
+    matrix = strategy[longest] if strategy else ()
+    if seen != 1 and all(value == 1 for value in matrix):
+        message = f"the dataset input with most dimensions must be split if any is: {strategy}"
+        case.refuse("dataset", message)
+    axis = next((place for place, value in enumerate(matrix) if value != 1), None)
+    maps = tuple(
+        tuple(len(matrix) - 1 - axis if value != 1 and axis is not None else WHOLE for value in row)
+        for row in strategy
+    )
+    mirrored = (False,) * len(maps)
+    return Sharding(matrix, maps, maps, mirrored=mirrored, loss_divisor=1, strategy=strategy)
+
+
+def dataset_strategy(case: Case) -> Strategy:
+    """The strategy the context gives: as set, whole, or the first dimension over all devices."""
+    given = case.context.dataset_strategy
+    if given is not None:
+        if any(isinstance(row, UserLayout) for row in given):
+            raise Unsure("the dataset strategy is a layout: give it as in_layout")
+        return given  # type: ignore[return-value]
+    first = 1 if case.context.full_batch else case.devices
+    return tuple(
+        tuple(first if not dimension else 1 for dimension in range(len(tensor.shape or ())))
+        for tensor in case.tensors
+    )
+
+
+@irregular("virtual_output", self_checked=True)
+def virtual_output(case: Case, base: Base) -> Sharding:
+    """A result of an evaluation: the batch over all devices where it divides."""
+    strategy = case.strategy or _output_strategy(case)
+    if len(strategy) != 1:
+        case.refuse("strategy-size", f"the strategy must have one entry, not {len(strategy)}")
+    check_strategy(strategy, tuple(t.divisible_shape for t in case.tensors), case.context)
+    row = strategy[0]
+    maps = tuple(len(row) - 1 - place for place in range(len(row)))
+    return Sharding(row, (maps,), (maps,), mirrored=(False,), loss_divisor=1, strategy=strategy)
+
+
+def _output_strategy(case: Case) -> Strategy:
+    shape = case.tensors[0].divisible_shape
+    whole = case.context.full_batch or not shape or shape[0] % case.devices != 0
+    return (tuple(1 if place or whole else case.devices for place in range(len(shape))),)
+
+
+@irregular("get_next", self_checked=True)
+def get_next(case: Case, base: Base) -> Sharding:
+    """The dataset in sink mode: outputs as the dataset strategy says, no inputs."""
+    if case.strategy:
+        case.refuse("strategy-size", f"GetNext takes no strategy, but has {case.strategy}")
+    results = case.call.results
+    outputs = replace(case, call=replace(case.call, inputs=results))
+    sharding = virtual_dataset(replace(outputs, strategy=()), base)
+    return replace(sharding, input_maps=(), mirrored=None, strategy=())
+
+
+@irregular("self_define_shard", self_checked=True, out_layout=True)
+def self_define_shard(case: Case, base: Base) -> Sharding:
+    """The user's layouts, taken as they are: inputs and outputs over one device matrix."""
+    if case.layouts is None:
+        message = f"{case.call.op} with self_define_shard takes layouts, not a strategy"
+        case.refuse("layout", message, "self_define_shard_info.cc:CheckStrategy")
+    if case.output_layouts is None:
+        message = f"{case.call.op} with self_define_shard needs out_layout too"
+        case.refuse("layout", message, "self_define_shard_info.cc:InferOutputTensorInfo")
+    matrices = {layout.device_matrix for layout in (*case.layouts, *case.output_layouts)}
+    if len(matrices) != 1:
+        message = f"layouts must have one device matrix, not {sorted(matrices)}"
+        case.refuse("layout", message, "self_define_shard_info.cc:CheckLayout")
+    return Sharding(
+        device_matrix=matrices.pop(),
+        input_maps=tuple(layout.tensor_map for layout in case.layouts),
+        output_maps=tuple(layout.tensor_map for layout in case.output_layouts),
+        complete=True,
+    )
+
+
+@irregular("stand_alone", self_checked=True)
+def stand_alone(case: Case, base: Base) -> Sharding:
+    """Whole on every device."""
+    return Sharding(
+        (case.devices,),
+        tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors),
+        tuple((WHOLE,) * len(t.shape or ()) for t in case.call.results),
+        complete=True,
+    )

@@ -1,0 +1,332 @@
+"""A rule's notation applied to one call: axes bound to splits, then matrix, maps, collectives.
+
+Under a strategy every named axis gets one axis of the device matrix. Under user layouts the matrix
+is given, and every named axis gets the device axes that the layouts map it to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from irtool.operators.case import Case
+from irtool.operators.judgement import Reduction, Sharding, Unsure
+from irtool.operators.layout import (
+    DYNAMIC,
+    WHOLE,
+    MapEntry,
+    TensorMap,
+    entries_of,
+    entry_of,
+    split_of,
+)
+from irtool.operators.notation import Axis, Change, InputPattern, OutputPattern, Rule
+
+Key = tuple[str, int]
+"""A named axis: its name, and for ``*x`` and ``~x`` the place counted from the right."""
+
+
+@dataclass(slots=True)
+class _Bound:
+    """What is known of one named axis: into how many slices, along which device axes."""
+
+    split: int
+    entry: tuple[int, ...]
+    size: int
+
+
+@dataclass(slots=True)
+class _Binding:
+    """All axes of a call: per input the key of each dimension (None: an axis without name)."""
+
+    case: Case
+    dimensions: list[list[Key | None]] = field(default_factory=list[list["Key | None"]])
+    bound: dict[Key, _Bound] = field(default_factory=dict[Key, _Bound])
+    names: list[str] = field(default_factory=list[str])
+
+
+def evaluate(case: Case) -> Sharding:
+    """What the rule's notation says. Raises ``Refused`` or ``Unsure``."""
+    rule = case.rule
+    binding = _Binding(case)
+    for index, pattern in enumerate(_assigned(case)):
+        _bind(binding, index, pattern)
+    _check_whole(binding)
+    keys = _ordered(binding)
+    matrix = _matrix(binding, keys)
+    inputs = tuple(_input_map(binding, keys, index) for index in range(len(binding.dimensions)))
+    outputs = tuple(_output_maps(binding, keys))
+    return Sharding(
+        device_matrix=matrix,
+        input_maps=inputs,
+        output_maps=outputs,
+        reductions=tuple(_reductions(binding, keys)),
+        mirrored=_mirrored(rule, len(inputs)),
+        complete=case.layouts is not None,
+        loss_output=rule.loss,
+    )
+
+
+def _assigned(case: Case) -> list[InputPattern]:
+    """One pattern for each tensor input of the call: ``?`` may be missing, ``+`` takes several."""
+    patterns = list(case.rule.inputs)
+    count = len(case.tensors)
+    needed = sum(pattern.count == "" for pattern in patterns)
+    spare = count - needed
+    assigned: list[InputPattern] = []
+    for pattern in patterns:
+        if pattern.count == "":
+            assigned.append(pattern)
+        elif pattern.count == "?" and spare > 0:
+            assigned.append(pattern)
+            spare -= 1
+        elif pattern.count == "+":
+            assigned += [pattern] * spare
+            spare = 0
+    if len(assigned) != count:
+        raise Unsure(f"the rule of {case.call.op} has no place for {count} tensor inputs")
+    return assigned
+
+
+def _bind(binding: _Binding, index: int, pattern: InputPattern) -> None:
+    """Give each dimension of an input its axis, and compare with what the axis has already."""
+    case = binding.case
+    rank = len(case.shape(index))
+    axes = _laid_out(case, pattern, rank)
+    keys: list[Key | None] = []
+    for dimension, (axis, place) in enumerate(axes):
+        split = case.strategy[index][dimension]
+        if axis.unsplit and split != 1:
+            case.refuse("axis-split", _may_not_split(case, index, dimension))
+        key = (axis.name, place) if axis.name else None
+        keys.append(key)
+        if key is None:
+            continue
+        if axis.name not in binding.names:
+            binding.names.append(axis.name)
+        _merge(binding, key, index, dimension, axis)
+    binding.dimensions.append(keys)
+
+
+def _laid_out(case: Case, pattern: InputPattern, rank: int) -> list[tuple[Axis, int]]:
+    """The axis of every dimension, with its place from the right within a ``*x`` or ``~x``."""
+    axes = list(pattern.axes)
+    many = [axis for axis in axes if axis.many]
+    if len(many) > 1:
+        raise Unsure("an input pattern has more than one axis of any number")
+    spare = rank - (len(axes) - len(many))
+    if spare < 0 or (spare and not many):
+        raise Unsure(f"the rule of {case.call.op} has {len(axes)} axes, the input has rank {rank}")
+    laid: list[tuple[Axis, int]] = []
+    for axis in axes:
+        if axis.many:
+            laid += [(axis, place) for place in range(spare - 1, -1, -1)]
+        else:
+            laid.append((axis, 0))
+    for name in pattern.swaps:
+        if case.flag(name):
+            laid[-2:] = [laid[-1], laid[-2]]
+    return laid
+
+
+def _merge(binding: _Binding, key: Key, index: int, dimension: int, axis: Axis) -> None:
+    """Note the split of an axis; two inputs must agree, or one be of size 1 if it is broadcast."""
+    case = binding.case
+    split = case.strategy[index][dimension]
+    size = case.sizes(index)[dimension]
+    entry: tuple[int, ...] = ()
+    if case.layouts is not None:
+        entry = entries_of(case.layouts[index].tensor_map[dimension])
+    known = binding.bound.get(key)
+    if known is None:
+        binding.bound[key] = _Bound(split, entry, size)
+        return
+    same = known.entry == entry if case.layouts is not None else known.split == split
+    if same:
+        known.size = max(known.size, size)
+        return
+    whole = 1 in (known.size, size) or (DYNAMIC in (known.size, size) and 1 in (known.split, split))
+    if axis.mark != "~" or not whole:
+        says = case.rule.equal_says or "the splits of one axis differ"
+        case.refuse(
+            "axis-mismatch",
+            f"{says}: axis {axis.name} is split by {split} in dimension {dimension} of input "
+            f"{index}, by {known.split} elsewhere; strategy {case.strategy}",
+        )
+    if known.size == 1 or (size != 1 and split > known.split):
+        binding.bound[key] = _Bound(split, entry, size)
+
+
+def _may_not_split(case: Case, index: int, dimension: int) -> str:
+    return (
+        f"dimension {dimension} of input {index} can not be split, "
+        f"but its strategy is {case.strategy[index]}"
+    )
+
+
+def _check_whole(binding: _Binding) -> None:
+    """Dimensions of the first input that an attribute names must not be split."""
+    case = binding.case
+    for whole in case.rule.wholes:
+        for dimension in case.axes(whole.attribute, len(case.shape(0))):
+            if case.strategy[0][dimension] != 1:
+                says = whole.says or _may_not_split(case, 0, dimension)
+                case.refuse(
+                    "axis-split",
+                    f"{says}: {whole.attribute} is {case.attribute(whole.attribute)}, "
+                    f"the strategy is {case.strategy[0]}",
+                )
+
+
+def _ordered(binding: _Binding) -> list[Key]:
+    """Keys in the order of the device matrix, slowest first."""
+    names = list(binding.case.rule.order or binding.names)
+    return [
+        key
+        for name in names
+        for key in sorted((k for k in binding.bound if k[0] == name), key=lambda k: -k[1])
+    ]
+
+
+def _matrix(binding: _Binding, keys: list[Key]) -> tuple[int, ...]:
+    layouts = binding.case.layouts
+    if layouts is not None:
+        return layouts[0].device_matrix if layouts else ()
+    return tuple(binding.bound[key].split for key in keys)
+
+
+def _entry(binding: _Binding, keys: list[Key], key: Key | None) -> MapEntry:
+    """The tensor-map entry of a dimension along this axis."""
+    if key is None or key not in binding.bound:
+        return WHOLE
+    if binding.case.layouts is not None:
+        return entry_of(binding.bound[key].entry)
+    return len(keys) - 1 - keys.index(key) if key in keys else WHOLE
+
+
+def _input_map(binding: _Binding, keys: list[Key], index: int) -> TensorMap:
+    case = binding.case
+    if case.layouts is not None:
+        return case.layouts[index].tensor_map
+    entries: list[MapEntry] = []
+    for dimension, key in enumerate(binding.dimensions[index]):
+        split = case.strategy[index][dimension]
+        broadcast = key is not None and binding.bound[key].split != split
+        if broadcast or (case.rule.ones_whole and case.sizes(index)[dimension] == 1):
+            entries.append(WHOLE)
+        else:
+            entries.append(_entry(binding, keys, key))
+    return tuple(entries)
+
+
+def _output_maps(binding: _Binding, keys: list[Key]) -> list[TensorMap]:
+    case = binding.case
+    results = case.call.results
+    patterns = list(case.rule.outputs)
+    if patterns and patterns[-1].every:
+        patterns += [patterns[-1]] * (len(results) - len(patterns))
+    if len(results) > len(patterns):
+        raise Unsure(f"the rule of {case.call.op} has no place for {len(results)} outputs")
+    maps: list[TensorMap] = []
+    for pattern, result in zip(patterns, results, strict=False):
+        rank = None if result.shape is None else len(result.shape)
+        dimensions = _output_dimensions(binding, pattern, rank)
+        if result.shape is not None and len(result.shape) != len(dimensions):
+            raise Unsure(
+                f"the rule of {case.call.op} gives an output of rank {len(dimensions)}, "
+                f"the call has rank {len(result.shape)}"
+            )
+        entries: list[MapEntry] = []
+        for place, key in enumerate(dimensions):
+            single = case.rule.ones_whole and result.shape is not None and result.shape[place] == 1
+            entries.append(WHOLE if single else _entry(binding, keys, key))
+        maps.append(tuple(entries))
+    return maps
+
+
+def _output_dimensions(
+    binding: _Binding, pattern: OutputPattern, rank: int | None
+) -> list[Key | None]:
+    """The axes of an output, after drops, inserts and permutations; ``*.`` fills up to ``rank``."""
+    dimensions: list[Key | None] = []
+    for axis in pattern.axes:
+        if not axis.name:
+            count = 1
+            if axis.many:
+                count = 0 if rank is None else max(0, rank - _fixed(binding, pattern))
+            dimensions += [None] * count
+        elif axis.many:
+            found = sorted((k for k in binding.bound if k[0] == axis.name), key=lambda k: -k[1])
+            dimensions += found
+        else:
+            dimensions.append((axis.name, 0))
+    for change in pattern.changes:
+        dimensions = _changed(binding.case, change, dimensions)
+    return dimensions
+
+
+def _fixed(binding: _Binding, pattern: OutputPattern) -> int:
+    """Dimensions of an output apart from those that ``*.`` fills up."""
+    return sum(
+        sum(key[0] == axis.name for key in binding.bound) if axis.many else 1
+        for axis in pattern.axes
+        if axis.name or not axis.many
+    )
+
+
+def _changed(case: Case, change: Change, dimensions: list[Key | None]) -> list[Key | None]:
+    rank = len(dimensions)
+    if change.kind == "insert":
+        for place in sorted(n % (rank + 1) for n in case.numbers(change.attribute)):
+            dimensions = [*dimensions[:place], None, *dimensions[place:]]
+        return dimensions
+    if change.kind == "permute":
+        return [dimensions[place] for place in _permutation(case, change.attribute, rank)]
+    axes = case.axes(change.attribute, rank)
+    kept = change.kind == "unsplit" or (change.keep and case.flag(change.keep))
+    if kept:
+        return [None if place in axes else key for place, key in enumerate(dimensions)]
+    return [key for place, key in enumerate(dimensions) if place not in axes]
+
+
+def _permutation(case: Case, name: str, rank: int) -> tuple[int, ...]:
+    places = tuple(number % rank for number in case.numbers(name)) if rank else ()
+    if sorted(places) != list(range(rank)):
+        raise Unsure(f"{name} {places} is no permutation of {rank} axes")
+    return places
+
+
+def _reductions(binding: _Binding, keys: list[Key]) -> list[Reduction]:
+    """Forward collectives over the axes that the rule contracts, if they are split."""
+    case = binding.case
+    attributes = {attribute.name for attribute in case.rule.attributes}
+    found: list[Reduction] = []
+    for reduce in case.rule.reduces:
+        name = reduce.over.name
+        if name in attributes:
+            contracted = [
+                binding.dimensions[0][axis] for axis in case.axes(name, len(case.shape(0)))
+            ]
+            over: list[Key] = [key for key in contracted if key is not None]
+        else:
+            over = [key for key in binding.bound if key[0] == name]
+        axes = tuple(sorted(set(_device_axes(binding, keys, over))))
+        if axes:
+            why = f"{name} is contracted and split"
+            found.append(Reduction("AllReduce", axes, reduce.reduce, why))
+    return found
+
+
+def _device_axes(binding: _Binding, keys: list[Key], over: list[Key]) -> list[int]:
+    matrix = _matrix(binding, keys)
+    return [
+        len(matrix) - 1 - place
+        for key in over
+        for place in entries_of(_entry(binding, keys, key))
+        if split_of(matrix, place) > 1
+    ]
+
+
+def _mirrored(rule: Rule, count: int) -> tuple[bool, ...] | None:
+    if rule.mirror is None:
+        return None
+    return tuple(index in rule.mirror for index in range(count))
