@@ -34,8 +34,8 @@ MEMORY = 1 << 30
 """Bytes by which the largest use of memory may grow in a small case."""
 MEMORY_A_BYTE = 150
 """What each byte of input may add."""
-CEILING = 6 << 30
-"""Bytes of address space that a worker has; what needs more fails by itself."""
+CEILING = 4 << 30
+"""Bytes of address space that a case may add."""
 
 
 class TooSlow(BaseException):
@@ -99,7 +99,7 @@ def _limited(case: Case, limit: float) -> Outcome:
     started = time.process_time()
     output, errors = io.BytesIO(), io.BytesIO()
     try:
-        with _alarm(limit), _captured(output, errors):
+        with _ceiling(), _alarm(limit), _captured(output, errors):
             outcome.status = _read(case) if case.command == READ else _main(case)
     except TooSlow as error:
         outcome.kind, outcome.site = "hang", _site(error)
@@ -274,9 +274,20 @@ def _captured(output: io.BytesIO, errors: io.BytesIO) -> Iterator[None]:
             os.environ["IRTOOL_DEBUG"] = before[2]
 
 
-def limit_memory() -> None:
-    """Bound this process's address space."""
-    resource.setrlimit(resource.RLIMIT_AS, (CEILING, CEILING))
+@contextmanager
+def _ceiling() -> Iterator[None]:
+    """Bound this process's address space, so that what needs too much fails by itself."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except OSError:  # not Linux: nobody says how much there is already
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (now + CEILING, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def forget() -> None:

@@ -10,14 +10,13 @@ from typing import Any
 
 from benchmarks.fuzzing.case import Case
 from benchmarks.fuzzing.make import make
-from benchmarks.fuzzing.trial import forget, limit_memory, try_case
+from benchmarks.fuzzing.trial import forget, try_case
 
 _FORGET_AFTER = 150
 """Cases after which caches are emptied, so that what one leaves behind meets the next."""
 
 
 def main() -> None:
-    limit_memory()
     os.environ["IRTOOL_CACHE_DIR"] = os.environ.get("TMPDIR", "/tmp") + "/irtool-fuzz-cache"
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
