@@ -14,10 +14,10 @@ from typing import Any, cast
 from lark.exceptions import UnexpectedInput
 
 from irtool.cli.report import Failure
-from irtool.cluster.flops import FlopsError, load_flops, unload_flops
+from irtool.operators.defaults import BATCH_STRATEGIES
 from irtool.operators.functions import FUNCTIONS
-from irtool.operators.notation import Rule, RuleError, read_rules
-from irtool.operators.rules import load_rules, operators, unload_rules
+from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
+from irtool.operators.table import declare, forget_declared, load_functions
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -239,47 +239,53 @@ def _located(
     return Failure(message, f"{path}:{line}:{column}", column, shown, hint, code)
 
 
-# -- rules for custom operators ----------------------------------------------------------------
+# -- entries for custom operators --------------------------------------------------------------
 
 _NOTATION = "docs/custom-operators.md says how rules are written"
 
 
 def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
-    """Add the rules that a configuration names to those of irtool; the operators they are for.
+    """Add to the table of operators what a configuration's files say; the operators they are for.
 
     Raises:
         Failure: a file cannot be read, or holds no rules; names line and column.
     """
-    unload_rules()
-    unload_flops()
-    ways = sorted({rule.batch for rule in operators().values() if rule.batch})
-    added: dict[str, str] = {}
+    forget_declared()
+    added: dict[tuple[str, str], str] = {}
+    names: dict[str, None] = {}
     for path in configuration.rules:
         text = read_text(path)
-        for rule in _read(path, text):
-            if rule.op in added:
-                *_, last = re.finditer(rf"\b{re.escape(rule.op)}\b", text)
-                line, column = _place(text, last.start())
-                message = f"there is a rule for {rule.op} already, in {added[rule.op]}"
-                raise _located(path, text, line, column, message, code="RUL003")
-            _check_rule(rule, path, text, ways)
-            added[rule.op] = path
-        load_rules(text, path)
-        _load_flops(text, path)
-    return tuple(added)
+        for said in _read(path, text):
+            for what in _said(said):
+                if (said.op, what) in added:
+                    *_, last = re.finditer(rf"\b{re.escape(said.op)}\b", text)
+                    line, column = _place(text, last.start())
+                    message = f"{what} for {said.op} already, in {added[said.op, what]}"
+                    raise _located(path, text, line, column, message, code="RUL003")
+                added[said.op, what] = path
+            if (rule := said.rule) is not None:
+                _check_rule(rule, path, text)
+            names[said.op] = None
+        declare(text, path)
+    return tuple(names)
 
 
-def _load_flops(text: str, path: str) -> None:
+def _said(said: Declaration) -> Iterator[str]:
+    """What a declaration says, each in a few words."""
+    if said.sharding is not None:
+        yield "there is a rule"
+    for fact in said.facts:
+        yield f"{fact} is given"
+
+
+def _read(path: str, text: str) -> list[Declaration]:
     try:
-        load_flops(text, path)
-    except FlopsError as error:
-        raise Failure(error.message, error.place(path), hint=_NOTATION, code="RUL002") from None
-
-
-def _read(path: str, text: str) -> list[Rule]:
-    try:
-        return read_rules(text, path)
+        return read_declarations(text, path)
     except RuleError as error:
+        if error.line:
+            message = str(error).removeprefix(f"{path}: ")
+            hint = error.hint or _NOTATION
+            raise _located(path, text, error.line, error.column, message, hint, "RUL002") from None
         cause = error.__cause__
         if not isinstance(cause, UnexpectedInput):
             raise Failure(f"no rules: {error}", path, hint=_NOTATION, code="RUL001") from None
@@ -294,22 +300,24 @@ def _read(path: str, text: str) -> list[Rule]:
         raise _located(path, text, line, column, message, _NOTATION, "RUL001") from None
 
 
-def _check_rule(rule: Rule, path: str, text: str, ways: list[str]) -> None:
+def _check_rule(rule: Rule, path: str, text: str) -> None:
     """What the grammar lets through, but nothing can be done with."""
-    for pattern, message, known, name in _mistakes(rule, ways):
+    for pattern, message, known, name in _mistakes(rule):
         line, column = _find(text, pattern, rule.op)
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
         raise _located(path, text, line, column, f"{rule.op}: {message}", hint, "RUL002")
 
 
-def _mistakes(rule: Rule, ways: list[str]) -> Iterator[tuple[str, str, list[str], str]]:
+def _mistakes(rule: Rule) -> Iterator[tuple[str, str, list[str], str]]:
     """Names that mean nothing: a pattern to find them by, a message, and what there is instead."""
+    load_functions()
     if rule.function and rule.function not in FUNCTIONS:
         pattern = rf"\b(?:via|function)\s+(?={re.escape(rule.function)}\b)"
         known = sorted(FUNCTIONS)
         near = get_close_matches(rule.function, known, n=5, cutoff=0.3)
         yield pattern, f"there is no function {rule.function}", near, rule.function
+    ways = sorted(BATCH_STRATEGIES)
     if rule.batch and rule.batch not in ways:
         pattern = rf"\bbatch\s+(?=\"{re.escape(rule.batch)}\")"
         yield pattern, f"there is no way {rule.batch!r} to split a batch", ways, rule.batch

@@ -19,7 +19,7 @@ from irtool.ir.finding import RuleText
 from irtool.lint.registry import FAMILIES, own_rules
 from irtool.lint.settings import SettingsError, expanded
 from irtool.operators.notation import Rule
-from irtool.operators.rules import operators, rule_of
+from irtool.operators.table import operators, rule_of
 from irtool.render.check_rules import rules_document, rules_json
 from irtool.render.check_rules import rules_markdown as operators_markdown
 from irtool.render.rule_pages import documents, rules_json_pieces, rules_markdown, rules_table

@@ -32,7 +32,7 @@ def is_stand_alone(call: OperatorCall, devices: int) -> bool:
 
 def batch_strategy(case: Case) -> Strategy:
     """The strategy of a call that has none. The case's own strategy is not looked at."""
-    way = _WAYS.get(case.rule.batch or "first")
+    way = BATCH_STRATEGIES.get(case.rule.batch or "first")
     if way is None:
         raise Unsure(f"no batch strategy {case.rule.batch!r}")
     return adjusted(way(case), tuple(t.divisible_shape for t in case.tensors), case.devices)
@@ -137,7 +137,7 @@ def _embedding(case: Case) -> Strategy:
     return _split(case, tuple(index == 1 for index in range(len(case.tensors))))
 
 
-_WAYS: dict[str, Callable[[Case], Strategy]] = {
+BATCH_STRATEGIES: dict[str, Callable[[Case], Strategy]] = {
     "first": _first,
     "all": _all,
     "labelled": _labelled,
@@ -150,3 +150,4 @@ _WAYS: dict[str, Callable[[Case], Strategy]] = {
     "gather": _gather,
     "embedding": _embedding,
 }
+"""How a strategy is made, by the word of the clause ``batch``."""

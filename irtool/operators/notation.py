@@ -1,17 +1,22 @@
-"""The rule notation: text read by Lark into ``Rule`` objects (grammars/rule.lark says what it is).
+"""The notation of the table: text read by Lark into declarations (grammars/rule.lark says what).
 
-A rule is data. ``pattern`` says what it means for one operator call.
+A declaration is what a text says of one operator: its sharding rule, and facts.  ``table`` makes
+entries of declarations, ``pattern`` says what a rule means for one operator call.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
-from lark import Discard, Lark, Token, Transformer, v_args  # pyright: ignore[reportUnknownVariableType]
-from lark.exceptions import LarkError
+from lark import Lark, Token, Transformer, v_args  # pyright: ignore[reportUnknownVariableType]
+from lark.exceptions import LarkError, VisitError
 
+from irtool.operators.counting import QUANTITY, TENSOR, Expression
+from irtool.operators.facts import COMPUTATIONS, TRAITS, Search
 from irtool.syntax.grammar import grammar_text
 
 Mark = Literal["", "*", "~", "!", "*!"]
@@ -117,8 +122,75 @@ class Rule:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a text says of one operator.
+
+    Attributes:
+        op: its name.
+        sharding: fields of its ``Rule``; None: the text doesn't say how it is sharded.
+        facts: fields of its entry, as ``irtool.operators.entry`` has them.
+        attributes: attributes and constant inputs that rule and facts ask for.
+        family, check: of the family that it stands in.
+        text: how it is sharded, as it is written.
+        source: the file.
+    """
+
+    op: str
+    sharding: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attributes: tuple[Attribute, ...] = ()
+    family: str = ""
+    check: str = ""
+    text: str = ""
+    source: str = ""
+
+    @property
+    def rule(self) -> Rule | None:
+        """How the operator is sharded."""
+        if self.sharding is None:
+            return None
+        fields: dict[str, Any] = {"check": self.check, **self.sharding}
+        return Rule(
+            op=self.op,
+            family=self.family,
+            text=self.text,
+            source=self.source,
+            attributes=self.attributes,
+            **fields,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Name and log source of a family, and what its entries have in common."""
+
+    name: str = ""
+    check: str = ""
+    body: Body | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What stands behind the colon: ``says_how`` if it says how the operator is sharded."""
+
+    says_how: bool
+    sharding: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    text: str
+
+
 class RuleError(ValueError):
-    """A rules text that can't be read; the message says where."""
+    """A rules text that can't be read; the message says where.
+
+    ``line`` and ``column`` count from 1; they are 0 where the cause (an error of Lark) has them.
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 0, hint: str = "") -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.hint = hint
 
 
 @lru_cache(maxsize=1)
@@ -128,16 +200,44 @@ def rule_parser() -> Lark:
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
-def read_rules(text: str, source: str = "") -> list[Rule]:
-    """Read a rules text. ``source`` names it in errors and in listings."""
+def read_declarations(
+    text: str, source: str = "", family: Family | None = None
+) -> list[Declaration]:
+    """Read a text of the table.
+
+    Args:
+        text: the notation.
+        source: names it in errors and in listings.
+        family: that its first entries stand in.
+
+    Raises:
+        RuleError: it can't be read, or uses a word that means nothing.
+    """
+    where = f"{source}: " if source else ""
     try:
         # Lark states the type of a tree's children in part only.
         tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
-        rules: list[Rule] = _Reader(text, source).transform(tree)
+        return _Reader(text, source, family or Family()).transform(tree)
+    except VisitError as error:
+        cause = error.orig_exc
+        if not isinstance(cause, RuleError):
+            raise
+        raise RuleError(f"{where}{cause}", cause.line, cause.column, cause.hint) from None
     except LarkError as error:
-        where = f"{source}: " if source else ""
         raise RuleError(f"{where}{error}") from error
-    return rules
+
+
+def read_rules(text: str, source: str = "") -> list[Rule]:
+    """The sharding rules of a text."""
+    return [rule for one in read_declarations(text, source) if (rule := one.rule) is not None]
+
+
+def read_family(text: str, source: str = "") -> Family:
+    """The family that a text declares."""
+    tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
+    reader = _Reader(text, source, Family())
+    reader.transform(tree)
+    return reader.family_read
 
 
 def _unquoted(token: Token) -> str:
@@ -147,10 +247,11 @@ def _unquoted(token: Token) -> str:
 class _Reader(Transformer[Token, Any]):
     """Parse tree to rules, bottom up."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, family: Family) -> None:
         super().__init__()
         self._text = text
         self._source = source
+        self.family_read = family
 
     # values and attributes
     def number(self, items: list[Token]) -> int:
@@ -275,49 +376,170 @@ class _Reader(Transformer[Token, Any]):
     def placed(self, items: list[Any]) -> dict[str, Any]:
         return {"check": items[0]}
 
-    # rules
-    def _body(self, first: dict[str, Any], clauses: list[dict[str, Any]]) -> dict[str, Any]:
-        fields = dict(first)
+    # facts: each gives fields of an entry
+    def computes(self, items: list[Token]) -> dict[str, Any]:
+        return {"computes": _known(items[0], COMPUTATIONS, "no numeric family").replace("_", " ")}
+
+    def count(self, items: list[Expression]) -> dict[str, Any]:
+        return {"flops": items[0]}
+
+    def gradient(self, items: list[Token]) -> dict[str, Any]:
+        return {"gradient_of": str(items[0])}
+
+    def word(self, items: list[Token]) -> str:
+        return _plain(items[0])
+
+    def torch(self, items: list[str]) -> dict[str, Any]:
+        return {"torch": tuple(items)}
+
+    def modules(self, items: list[str]) -> dict[str, Any]:
+        return {"modules": tuple(items)}
+
+    def like(self, items: list[Token]) -> dict[str, Any]:
+        return {"like": _plain(items[0])}
+
+    def updates(self, items: list[Token]) -> dict[str, Any]:
+        return {"updates": tuple(int(item) for item in items)}
+
+    def unwritten(self, items: list[Token]) -> dict[str, Any]:
+        return {"unwritten": tuple(int(item) for item in items)}
+
+    def weights(self, items: list[Token]) -> dict[str, Any]:
+        return {"weights": tuple(int(item) for item in items)}
+
+    def search(self, items: list[Token | None]) -> dict[str, Any]:
+        return {"search": Search(*(str(item) if item else "" for item in items))}
+
+    def traits(self, items: list[Token]) -> dict[str, Any]:
+        return {"traits": frozenset(_known(item, TRAITS, "no trait") for item in items)}
+
+    # sums of operations
+    def integer(self, items: list[Token]) -> Expression:
+        return ("integer", int(items[0]))
+
+    def quantity(self, items: list[Token]) -> Expression:
+        if not QUANTITY.match(items[0]):
+            _fail(items[0], f"{items[0]} is no size of a tensor")
+        return ("quantity", str(items[0]))
+
+    def dimension(self, items: list[Token]) -> Expression:
+        if not TENSOR.match(items[0]):
+            _fail(items[0], f"{items[0]} is no tensor")
+        return ("dimension", str(items[0]), int(items[1]))
+
+    def add(self, items: list[Expression]) -> Expression:
+        return ("add", *items)
+
+    def subtract(self, items: list[Expression]) -> Expression:
+        return ("subtract", *items)
+
+    def multiply(self, items: list[Expression]) -> Expression:
+        return ("multiply", *items)
+
+    def divide(self, items: list[Expression]) -> Expression:
+        return ("divide", *items)
+
+    # bodies
+    def _body(self, meta: Any, first: dict[str, Any] | None, clauses: list[Any]) -> Body:
+        sharding = dict(first or {})
+        facts: dict[str, Any] = {}
+        written, at = "", meta.start_pos
         for clause in clauses:
+            if isinstance(clause, _Fact):
+                written += self._text[at : clause.start]
+                at = clause.end
+                facts |= clause.fields
+                continue
             for name, value in clause.items():
-                joined = name in ("reduces", "wholes") and name in fields
-                fields[name] = fields[name] + value if joined else value
-        return fields
-
-    def regular(self, items: list[Any]) -> dict[str, Any]:
-        return self._body(items[0], items[1:])
-
-    def irregular(self, items: list[Any]) -> dict[str, Any]:
-        return self._body({"kind": "function", "function": str(items[0])}, items[1:])
-
-    def unknown(self, items: list[Any]) -> dict[str, Any]:
-        return {"kind": "unknown", "reason": _unquoted(items[0])}
-
-    def names(self, items: list[Token]) -> list[str]:
-        return [str(item) for item in items]
-
-    def flops(self, _: list[Any]) -> object:
-        return Discard  # read by irtool.cluster.flops
+                joined = name in ("reduces", "wholes") and name in sharding
+                sharding[name] = sharding[name] + value if joined else value
+        written += self._text[at : meta.end_pos]
+        return Body(first is not None, sharding, facts, " ".join(written.split()))
 
     @v_args(meta=True)
-    def rule(self, meta: Any, items: list[Any]) -> list[Rule]:
-        names, attributes, fields = items
-        body = self._text[meta.start_pos : meta.end_pos].partition(":")[2]
-        text = " ".join(body.split())
+    def clause(self, meta: Any, items: list[dict[str, Any]]) -> _Fact:
+        return _Fact(items[0], meta.start_pos, meta.end_pos)
+
+    @v_args(meta=True)
+    def regular(self, meta: Any, items: list[Any]) -> Body:
+        return self._body(meta, items[0], items[1:])
+
+    @v_args(meta=True)
+    def irregular(self, meta: Any, items: list[Any]) -> Body:
+        return self._body(meta, {"kind": "function", "function": str(items[0])}, items[1:])
+
+    @v_args(meta=True)
+    def unknown(self, meta: Any, items: list[Any]) -> Body:
+        return self._body(meta, {"kind": "unknown", "reason": _unquoted(items[0])}, items[1:])
+
+    @v_args(meta=True)
+    def only_clauses(self, meta: Any, items: list[Any]) -> Body:
+        return self._body(meta, None, items)
+
+    # statements
+    def names(self, items: list[Token]) -> list[str]:
+        return [_plain(item) for item in items]
+
+    def flops(self, items: list[Any]) -> list[Declaration]:
+        _, names, expression = items
+        facts = {"flops": expression}
+        return [Declaration(name, None, facts, source=self._source) for name in names]
+
+    def rule(self, items: list[Any]) -> list[Declaration]:
+        names, attributes, body = items
+        family = self.family_read
+        common = family.body or Body(False, {}, {}, "")
+        own = body or Body(False, {}, {}, "")
+        sharding: dict[str, Any] | None = None
+        if own.says_how:
+            sharding, text = dict(own.sharding), own.text
+        else:
+            text = " ".join(filter(None, (common.text, own.text)))
+            if common.says_how:
+                sharding = {**common.sharding, **own.sharding}
         return [
-            Rule(op=name, text=text, source=self._source, attributes=attributes or (), **fields)
+            Declaration(
+                op=name,
+                sharding=sharding,
+                facts={**common.facts, **own.facts},
+                attributes=attributes or (),
+                family=family.name,
+                check=family.check,
+                text=text,
+                source=self._source,
+            )
             for name in names
         ]
 
-    def family(self, items: list[Any]) -> tuple[str, str]:
-        return str(items[0]), items[1] or ""
+    def family(self, items: list[Any]) -> list[Declaration]:
+        name, place, body = items
+        self.family_read = Family(str(name), place or "", body)
+        return []
 
-    def start(self, items: list[Any]) -> list[Rule]:
-        rules: list[Rule] = []
-        family, check = "", ""
-        for item in items:
-            if isinstance(item, tuple):
-                family, check = item  # type: ignore[assignment]
-                continue
-            rules += [replace(rule, family=family, check=rule.check or check) for rule in item]
-        return rules
+    def start(self, items: list[list[Declaration]]) -> list[Declaration]:
+        return [declaration for item in items for declaration in item]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """Fields of an entry, and where in the text they stand."""
+
+    fields: dict[str, Any]
+    start: int
+    end: int
+
+
+def _plain(token: Token) -> str:
+    return str(token).strip('"')
+
+
+def _known(token: Token, words: Mapping[str, str], what: str) -> str:
+    if token not in words:
+        near = get_close_matches(token, list(words), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(words)}"
+        _fail(token, f"{token} is {what}", hint)
+    return str(token)
+
+
+def _fail(token: Token, message: str, hint: str = "") -> NoReturn:
+    raise RuleError(message, token.line or 0, token.column or 0, hint)

@@ -39,7 +39,7 @@ from irtool.operators.layout import (
 )
 from irtool.operators.notation import Rule
 from irtool.operators.pattern import evaluate
-from irtool.operators.rules import rule_of
+from irtool.operators.table import rule_of
 from irtool.sharding.interleave import in_parts, parts_of
 
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"

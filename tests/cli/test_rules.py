@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irtool.cli.main import main
-from irtool.operators.rules import operators, unload_rules
+from irtool.operators.table import forget_declared, operators
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "custom_rules"
@@ -16,7 +16,7 @@ SAMPLE = ROOT / "samples" / "custom_rules"
 
 @pytest.fixture(autouse=True)
 def shipped_rules_only() -> None:
-    unload_rules()
+    forget_declared()
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

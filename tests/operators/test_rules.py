@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from irtool.operators.notation import RuleError, read_rules
-from irtool.operators.rules import load_rules, operators, rule_of, unload_rules
+from irtool.operators.table import declare, forget_declared, operators, rule_of
 from tests.sharding.calls import call, collectives, judged, reason
 
 
 @pytest.fixture(autouse=True)
 def _own_rules_are_forgotten() -> Iterator[None]:
     yield
-    unload_rules()
+    forget_declared()
 
 
 def test_every_operator_says_how_it_is_sharded() -> None:
@@ -34,7 +34,7 @@ def test_a_leading_underscore_does_not_count() -> None:
 
 
 def test_a_rule_of_ones_own() -> None:
-    added = load_rules(
+    added = declare(
         """
         family Mine in "my_scan:CheckStrategy"
         # tokens and channels may be split, the state is carried along the sequence
@@ -59,7 +59,7 @@ def test_the_notation_says_where_it_is_wrong() -> None:
     with pytest.raises(RuleError, match=r"mine: .*line 1"):
         read_rules("Add: [~x] [~x -> [~x]", "mine")
     with pytest.raises(ValueError, match="no function nothing"):
-        load_rules("Add: function nothing")
+        declare("Add: function nothing")
 
 
 def test_a_call_that_the_rule_has_no_place_for_is_unknown() -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from irtool.operators.call import OperatorCall
 from irtool.operators.defaults import is_stand_alone
-from irtool.operators.rules import rule_of
+from irtool.operators.table import rule_of
 
 
 class Kind(Enum):

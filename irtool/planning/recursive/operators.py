@@ -16,7 +16,7 @@ from irtool.operators.case import Case
 from irtool.operators.judgement import Context, Unsure
 from irtool.operators.layout import Shape
 from irtool.operators.notation import Rule
-from irtool.operators.rules import rule_of
+from irtool.operators.table import rule_of
 from irtool.planning.recursive.inserted import (
     DATASET,
     RESULT,

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from irtool.operators.functions import FUNCTIONS
-from irtool.operators.rules import operators, rule_of
+from irtool.operators.table import operators, rule_of
 
 HERE = Path(__file__).parent
 CALLED = re.compile(r"= (?:PrimFunc_)?_?(\w+)\(")

@@ -1,0 +1,69 @@
+"""One operator of the table: what all commands ask of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
+from irtool.operators.counting import Expression
+from irtool.operators.facts import Computation, Search
+from irtool.operators.notation import Attribute, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An entry of the table.
+
+    Attributes:
+        name: the primitive's name; or, in small letters, that of a function of PyTorch.
+        family: operators that behave alike.
+        rule: how it is sharded; None: MindSpore has no class for it, and runs it batch parallel or
+            stand-alone.
+        attributes: attributes, and constant inputs in their places.
+        computes: its numeric family; "unknown" where it has none.
+        flops: how many operations it does; None: nobody knows.
+        gradient_of: the operator whose backward operator it is, or "".
+        torch: what PyTorch calls it, functions and methods.
+        modules: modules of MindSpore and PyTorch that compute it and nothing else.
+        updates: inputs that it writes in place: afterwards they hold the new state.
+        unwritten: outputs that kernels of some devices leave as they find the memory.
+        weights: inputs that are parameters of the network.
+        search: how the double recursive search treats it; None: it does not know it.
+        traits: words of ``facts.TRAITS``.
+        declared: a user says so, nobody has measured it.
+    """
+
+    name: str
+    family: str = ""
+    rule: Rule | None = None
+    attributes: tuple[Attribute, ...] = ()
+    computes: Computation = "unknown"
+    flops: Expression | None = None
+    gradient_of: str = ""
+    torch: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    updates: tuple[int, ...] = ()
+    unwritten: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+    search: Search | None = None
+    traits: frozenset[str] = frozenset()
+    declared: bool = False
+
+    def is_(self, trait: str) -> bool:
+        """Whether it has a trait (a word of ``facts.TRAITS``)."""
+        return trait in self.traits
+
+    @property
+    def structural(self) -> bool:
+        """Whether it passes values on and computes nothing."""
+        return self.name in PLUMBING
+
+    @property
+    def communicates(self) -> bool:
+        """Whether it is a collective or a transfer."""
+        return self.name in COMMUNICATION
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a mark for the parallel passes, gone in ``validate``."""
+        return self.name in VIRTUAL

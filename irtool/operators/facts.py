@@ -1,0 +1,82 @@
+"""The words in which entries of the table state facts, and what each of them means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Computation: TypeAlias = Literal[
+    "matmul", "convolution", "norm", "softmax", "loss", "reduce", "bias gradient", "scatter",
+    "collective", "sum", "product", "elementwise", "cast", "view", "lookup", "optimizer",
+    "attention", "unknown",
+]  # fmt: skip
+"""Numeric families: operators of one round alike."""
+
+COMPUTATIONS: Mapping[str, str] = {
+    "matmul": "products of matrices: adds up along one axis",
+    "convolution": "adds up a window over channels",
+    "attention": "two products and a softmax between them",
+    "norm": "normalises along axes by a mean and a deviation",
+    "softmax": "exponentials divided by their sum",
+    "loss": "one number, or one a row, from predictions and labels",
+    "reduce": "adds or multiplies up along axes, running sums included",
+    "scatter": "adds up rows where indices say",
+    "collective": "moves or adds up between devices",
+    "sum": "adds or subtracts, element by element",
+    "product": "multiplies or divides, element by element",
+    "elementwise": "anything else element by element",
+    "cast": "another number type",
+    "view": "moves, repeats, cuts or makes elements, and computes nothing",
+    "lookup": "picks elements where indices say, or gives indices",
+    "optimizer": "updates a parameter from its gradient",
+}
+"""What a numeric family does, by the word of the notation."""
+
+TRAITS: Mapping[str, str] = {
+    # sharding
+    "unsharded": "never gets a strategy, and no layout of its own",
+    "tuples": "takes tuples of tensors beside other operands",
+    "nests": "its strategy may be nested as its operands are; what is missing means whole",
+    "nested": "its strategy is always nested as its operands are",
+    "shape_taker": "takes a shape, or numbers of elements, that follow the slices it works on",
+    "batch_only": "a search offers it the split of the batch over all devices and nothing else",
+    "helper": "MindSpore puts it around another operator to make up for its being sliced",
+    "step": "one of the local steps that redistributions are made of",
+    # computing
+    "heavy": "what networks spend their time in",
+    "adds": "the sum of its operands",
+    "commutes": "the order of its operands does not matter",
+    "sums_up": "adds up many numbers in one: long sums lose bits",
+    "epsilon": "keeps a division or a root away from 0 by a small constant among its arguments",
+    "guard": "keeps away from 0 what is divided by, with a small constant as operand",
+    "converts": "gives the same value in another type or form",
+    "random": "gives other numbers at each run, by intention",
+    "jumps": "a small error of its input may become a large one of the result",
+    "gradient_jumps": "so does its gradient",
+    # memory
+    "renames": "its result is its first input, with another shape at most",
+    "strided": "gives a view where kernels run one by one and take strides; else it copies",
+    "in_place": "writes its result into its first input",
+    "no_results": "nobody reads its declared results, and not every kernel writes them",
+    "picks": "reads of its first tensor only what it puts out",
+    "looks_up": "looks up rows of a table, also on the host",
+    "cuts": "takes a part of its first input",
+    "host_target": "MindSpore's optimizer of that name can update on the host (target)",
+}
+"""What ``is (…)`` may say of an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How MindSpore's double recursive search treats an operator.
+
+    Attributes:
+        kind: its class, in the words of ``irtool.planning.recursive.kinds.Kind``.
+        fits: how its strategy follows from the split that it takes over from a neighbour.
+        gives: how the split of its result follows from its strategy.
+    """
+
+    kind: str
+    fits: str = ""
+    gives: str = ""

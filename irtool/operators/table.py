@@ -1,0 +1,240 @@
+"""The table: entries of irtool (``entries/*.rules``), and those that a user declares.
+
+An entry is read when it is first asked for: a text is cut into statements (each begins in the first
+column, what continues it is indented), and what stands inside of one is read by Lark alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+import irtool.operators.functions as functions
+from irtool.operators.entry import Operator
+from irtool.operators.notation import (
+    Declaration,
+    Family,
+    Rule,
+    RuleError,
+    read_declarations,
+    read_family,
+)
+
+UNKNOWN = Operator("")
+"""What is known of an operator that the table has no entry for: nothing."""
+
+_NAMES = re.compile(r'((?:"[^"]+"|\w+)(?:\s*,\s*(?:"[^"]+"|\w+))*)\s*[(:]')
+_WORDS = re.compile(r"\b(?:torch|modules)\s*\(([^)]*)\)")
+_WORD = re.compile(r'[^\s"]+')
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """An entry's text, and that of the family before it."""
+
+    source: str
+    family: str
+    text: str
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16384)
+def operator(name: str) -> Operator:
+    """The entry of a primitive (a leading ``_`` does not count); ``UNKNOWN`` if there is none."""
+    for word in (name, name.removeprefix("_")):
+        found = _entry(word)
+        if found is not None:
+            return found
+    return UNKNOWN
+
+
+@lru_cache(maxsize=16384)
+def operator_of_type(word: str) -> Operator:
+    """The entry of an operator of MindSpore, or a function or method of PyTorch, in any letters."""
+    index = _words()
+    small = word.lower()
+    stripped = small.strip("_").replace("_", "")
+    for form in (small, stripped, stripped.removeprefix("npu")):
+        if form in index:
+            return operator(index[form])
+    return UNKNOWN
+
+
+def rule_of(op: str) -> Rule | None:
+    """How a primitive is sharded, or None: MindSpore has no class for it."""
+    return operator(op).rule
+
+
+def entries() -> Mapping[str, Operator]:
+    """All entries, in alphabetical order."""
+    return {name: operator(name) for name in sorted({*_statements(), *_declared})}
+
+
+def operators() -> Mapping[str, Rule]:
+    """Every operator with a sharding rule, in alphabetical order."""
+    return {name: one.rule for name, one in entries().items() if one.rule is not None}
+
+
+def with_trait(trait: str) -> frozenset[str]:
+    """The names of all entries that have a trait."""
+    return frozenset(name for name, one in entries().items() if trait in one.traits)
+
+
+# -- declaring -------------------------------------------------------------------------------------
+
+_declared: dict[str, list[Declaration]] = {}
+
+
+def declare(text: str, source: str = "") -> tuple[str, ...]:
+    """Add what a user says of operators; it goes before what irtool says.
+
+    What is not said of an operator that irtool knows stays as irtool has it.
+
+    Returns:
+        The operators that it is about.
+
+    Raises:
+        RuleError: the text can't be read, or uses a word that means nothing.
+    """
+    added = read_declarations(text, source)
+    load_functions()
+    for one in added:
+        rule = one.rule
+        if rule is not None and rule.function and rule.function not in functions.FUNCTIONS:
+            raise RuleError(f"{source}: no function {rule.function} for {one.op}")
+    for one in added:
+        _declared.setdefault(one.op, []).append(one)
+    _forget()
+    return tuple(dict.fromkeys(one.op for one in added))
+
+
+def forget_declared() -> None:
+    """Take back what ``declare`` added."""
+    _declared.clear()
+    _forget()
+
+
+def _forget() -> None:
+    operator.cache_clear()
+    operator_of_type.cache_clear()
+    _words.cache_clear()
+    _entry.cache_clear()
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def load_functions() -> None:
+    """Import the functions that rules mention."""
+    for module in pkgutil.iter_modules(functions.__path__):
+        importlib.import_module(f"{functions.__name__}.{module.name}")
+
+
+@lru_cache(maxsize=1)
+def _statements() -> Mapping[str, _Statement]:
+    """Where each entry of irtool stands, by its name."""
+    found: dict[str, _Statement] = {}
+    folder = resources.files("irtool.operators") / "entries"
+    files = [file for file in folder.iterdir() if file.name.endswith(".rules")]
+    for file in sorted(files, key=lambda file: file.name):
+        family = ""
+        for text in _cut(file.read_text(encoding="utf-8")):
+            if text.startswith("family "):
+                family = text
+                continue
+            for name in _names_of(text, file.name):
+                if name in found:
+                    raise ValueError(f"two entries for {name}: {found[name].source}, {file.name}")
+                found[name] = _Statement(file.name, family, text)
+    return found
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Statements: a line that begins in the first column, and the indented ones behind it."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line[:1].strip() and not line.startswith("#"):
+            if lines:
+                yield "\n".join(lines)
+            lines = []
+        if line.strip() and not line.startswith("#"):
+            lines.append(line)
+    if lines:
+        yield "\n".join(lines)
+
+
+def _names_of(text: str, source: str) -> list[str]:
+    found = _NAMES.match(text)
+    if found is None:
+        raise ValueError(f"{source}: no entry: {text}")
+    return [name.strip().strip('"') for name in found[1].split(",")]
+
+
+@lru_cache(maxsize=1)
+def _words() -> Mapping[str, str]:
+    """Names of entries by their own names and PyTorch's, in small letters."""
+    found: dict[str, str] = {}
+    for name, one in _statements().items():
+        for listed in _WORDS.findall(one.text):
+            for word in _WORD.findall(listed):
+                found.setdefault(word.lower(), name)
+    for name in _statements():
+        found[name.lower()] = name
+    for name, declarations in _declared.items():
+        found[name.lower()] = name
+        for word in (word for one in declarations for word in one.facts.get("torch", ())):
+            found[word.lower()] = name
+    return found
+
+
+@cache
+def _family(text: str, source: str) -> Family:
+    return read_family(text, source) if text else Family()
+
+
+@cache
+def _shipped(statement: _Statement) -> Mapping[str, Declaration]:
+    family = _family(statement.family, statement.source)
+    found = read_declarations(statement.text, statement.source, family)
+    return {one.op: one for one in found}
+
+
+@cache
+def _entry(name: str) -> Operator | None:
+    """An entry by its very name."""
+    statement = _statements().get(name)
+    said = [] if statement is None else [_shipped(statement)[name]]
+    own = _declared.get(name, [])
+    if not said and not own:
+        return None
+    entry = Operator(name, declared=bool(own))
+    for one in (*said, *own):
+        entry = _with(entry, one)
+    return entry
+
+
+def _with(entry: Operator, said: Declaration) -> Operator:
+    """An entry with what else is said of it."""
+    fields: dict[str, Any] = dict(said.facts)
+    like = fields.pop("like", None)
+    if like is not None:
+        model = operator(like)
+        entry = replace(model, name=entry.name, rule=entry.rule, torch=(), declared=entry.declared)
+    if said.attributes:
+        fields["attributes"] = said.attributes
+    rule = said.rule
+    if rule is not None:
+        load_functions()
+        fields["rule"] = rule
+    if said.family:
+        fields["family"] = said.family
+    return replace(entry, **fields)
