@@ -56,3 +56,13 @@ def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IRTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("irtool-cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def mistakes_are_seen() -> Iterator[None]:
+    """What a rule stumbles over is raised in tests, not said to be unknown."""
+    from irtool.operators import guard
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "strict", True)
+        yield

@@ -224,10 +224,8 @@ def _place(path: str, function: str) -> str:
 
 def _guarded() -> dict[str, int]:
     """What guards of irtool caught since the last case."""
-    try:
-        from irtool.sharding import guard
-    except ImportError:
-        return {}
+    from irtool.operators import guard
+
     return guard.take_counts()
 
 

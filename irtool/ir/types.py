@@ -6,7 +6,9 @@ Shapes are in elements; ``-1`` is an unknown dimension, ``(-2)`` an unknown rank
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 BITS = {
@@ -16,6 +18,10 @@ BITS = {
     "HiFloat8": 8,
 }  # fmt: skip
 """Bits of one element of each scalar type."""
+MOST_UNFOLDED = 100_000
+"""Items of a tuple's type that are unfolded at most: ``Int64*300000000`` takes no more memory."""
+_MOST_SHOWN = 1000
+"""Equal neighbours of a tuple's type that are written one by one for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,13 @@ class SequenceType:
 
     @property
     def elements(self) -> tuple[Type, ...]:
-        """The element types, unfolded."""
-        return unfold(self.runs or ())
+        """The element types, unfolded, but no more than :data:`MOST_UNFOLDED`."""
+        return tuple(islice(unfold(self.runs or ()), MOST_UNFOLDED))
+
+    @property
+    def length(self) -> int:
+        """How many elements there are."""
+        return sum(count or 1 for _, count in self.runs or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +90,8 @@ class DictionaryType:
 
     @property
     def values(self) -> tuple[Type, ...]:
-        """The value types, unfolded."""
-        return unfold(self.runs)
+        """The value types, unfolded, but no more than :data:`MOST_UNFOLDED`."""
+        return tuple(islice(unfold(self.runs), MOST_UNFOLDED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +210,9 @@ class Abstract:
         return _short(self.type, self.shape)
 
 
-def unfold(runs: tuple[tuple[Type, int | None], ...]) -> tuple[Type, ...]:
-    """Every type of a list whose runs of equal neighbours are folded."""
-    return tuple(type for type, count in runs for _ in range(count or 1))
+def unfold(runs: tuple[tuple[Type, int | None], ...]) -> Iterator[Type]:
+    """Every type of a list whose runs of equal neighbours are folded, one after the other."""
+    return (type for type, count in runs for _ in range(count or 1))
 
 
 def element_type(type: Type) -> str | None:
@@ -219,7 +230,7 @@ def element_type(type: Type) -> str | None:
 
 def _tensors(type: Type, shape: AnyShape | None) -> list[tuple[str | None, tuple[int, ...]]]:
     if isinstance(type, SequenceType) and isinstance(shape, SequenceShape):
-        pairs = zip(type.elements, shape.items, strict=False)
+        pairs = zip(unfold(type.runs or ()), shape.items, strict=False)
         return [tensor for item in pairs for tensor in _tensors(*item)]
     if isinstance(type, TensorType | RefType) and isinstance(shape, Shape):
         return [(element_type(type), shape.dimensions)]
@@ -228,9 +239,13 @@ def _tensors(type: Type, shape: AnyShape | None) -> list[tuple[str | None, tuple
 
 def _short(type: Type, shape: AnyShape | None) -> str:
     if isinstance(type, SequenceType) and type.runs is not None:
-        shapes = shape.items if isinstance(shape, SequenceShape) else ()
-        padded = [*shapes, *[None] * (len(type.elements) - len(shapes))]
-        inner = (_short(*item) for item in zip(type.elements, padded, strict=False))
+        shapes = iter(shape.items if isinstance(shape, SequenceShape) else ())
+        inner: list[str] = []
+        for element, count in type.runs:
+            shown = min(count or 1, _MOST_SHOWN)
+            inner += (_short(element, next(shapes, None)) for _ in range(shown))
+            if count is not None and count > shown:
+                inner.append(f"{_short(element, None)}*{count - shown}")
         return f"{type.kind}[{','.join(inner)}]"
     name = element_type(type) or getattr(type, "kind", None) or getattr(type, "name", "Func")
     if isinstance(shape, Shape):

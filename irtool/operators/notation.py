@@ -367,6 +367,9 @@ class _Reader(Transformer[Token, Any]):
     def inputs(self, items: list[Any]) -> dict[str, Any]:
         return {"read_inputs": int(items[0])}
 
+    def takes(self, items: list[Any]) -> dict[str, Any]:
+        return {"inputs": (*items,)}
+
     def static(self, _: list[Any]) -> dict[str, Any]:
         return {"static": True}
 

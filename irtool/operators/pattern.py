@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from irtool.operators.case import Case
+from irtool.operators.fitting import assigned
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import (
     DYNAMIC,
@@ -48,7 +49,7 @@ def evaluate(case: Case) -> Sharding:
     """What the rule's notation says. Raises ``Refused`` or ``Unsure``."""
     rule = case.rule
     binding = _Binding(case)
-    for index, pattern in enumerate(_assigned(case)):
+    for index, pattern in enumerate(assigned(rule, case.call)):
         _bind(binding, index, pattern)
     _check_whole(binding)
     keys = _ordered(binding)
@@ -64,27 +65,6 @@ def evaluate(case: Case) -> Sharding:
         complete=case.layouts is not None,
         loss_output=rule.loss,
     )
-
-
-def _assigned(case: Case) -> list[InputPattern]:
-    """One pattern for each tensor input of the call: ``?`` may be missing, ``+`` takes several."""
-    patterns = list(case.rule.inputs)
-    count = len(case.tensors)
-    needed = sum(pattern.count == "" for pattern in patterns)
-    spare = count - needed
-    assigned: list[InputPattern] = []
-    for pattern in patterns:
-        if pattern.count == "":
-            assigned.append(pattern)
-        elif pattern.count == "?" and spare > 0:
-            assigned.append(pattern)
-            spare -= 1
-        elif pattern.count == "+":
-            assigned += [pattern] * spare
-            spare = 0
-    if len(assigned) != count:
-        raise Unsure(f"the rule of {case.call.op} has no place for {count} tensor inputs")
-    return assigned
 
 
 def _bind(binding: _Binding, index: int, pattern: InputPattern) -> None:

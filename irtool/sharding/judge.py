@@ -15,7 +15,9 @@ from irtool.operators import checks
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.case import Case
 from irtool.operators.defaults import batch_strategy, is_stand_alone
+from irtool.operators.fitting import check_inputs
 from irtool.operators.functions import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
+from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import (
     Collective,
     Context,
@@ -72,6 +74,7 @@ def judge(
         rule = _rule(call)
         if rule is None:
             return _without_rule(call, context)
+        check_inputs(rule, call)
         case = Case(rule, call, used, context, out_strategy=out_strategy)
         if in_layout is not None:
             case = _with_layouts(case, in_layout, out_layout)
@@ -88,8 +91,15 @@ def judge(
     except Refused as refused:
         return Judgement("illegal", used, (refused.finding,), devices=context.devices)
     except Unsure as unsure:
-        finding = Finding("unknown", unsure.reason, "")
-        return Judgement("unknown", used, (finding,), devices=context.devices)
+        return unknown(unsure.reason, used, context)
+    except Exception as error:
+        return unknown(could_not_judge(call.op, error), used, context)
+
+
+def unknown(reason: str, strategy: Strategy, context: Context) -> Judgement:
+    """The judgement where a rule does not know, or nobody could ask it."""
+    finding = Finding("unknown", reason, "")
+    return Judgement("unknown", strategy, (finding,), devices=context.devices)
 
 
 def _as_written(

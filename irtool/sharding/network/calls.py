@@ -172,7 +172,7 @@ def computed(type: Type, shape: AnyShape | None) -> Operand:
             shape.items if isinstance(shape, SequenceShape) else [None] * len(elements)
         )
         if not elements or isinstance(elements[0], ScalarType):
-            return Operand((len(elements),))
+            return Operand((type.length,))
         parts = zip(elements, shapes, strict=False)
         return Operand(items=tuple(computed(element, part) for element, part in parts))
     if isinstance(type, DynamicSequenceType):
