@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -29,45 +28,20 @@ class CollectiveRow:
     unknown: int
 
 
-_Entry = tuple[str, tuple[int, ...], str, int, int | None]
-
-
 def collective_rows(report: Report) -> list[CollectiveRow]:
-    """All collectives of a step, gradients included, the largest first."""
+    """All communications of a step, gradients included, the largest first."""
     found: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
-    for op, ranks, why, count, size in _collectives(report):
-        totals = found.setdefault((op, ranks, why), [0, 0, 0])
-        totals[0] += count
-        totals[1] += (size or 0) * count
-        totals[2] += count if size is None else 0
+    for item in report.communications:
+        totals = found.setdefault((item.op, item.ranks, item.why), [0, 0, 0])
+        totals[0] += item.count
+        totals[1] += (item.bytes or 0) * item.count
+        totals[2] += item.count if item.bytes is None else 0
     context = report.context
     rows = [
         CollectiveRow(op, ranks, group_name(ranks, context.devices, context.target), why, *totals)
         for (op, ranks, why), totals in found.items()
     ]
     return sorted(rows, key=lambda row: -row.bytes)
-
-
-def _collectives(report: Report) -> Iterator[_Entry]:
-    for operator in report.operators:
-        for item in operator.collectives:
-            yield item.op, item.ranks, f"forward of {operator.op}", item.count, item.bytes
-    for item in report.broadcasts:
-        yield item.op, item.ranks, "result broadcast", item.count, item.bytes
-    for item in report.norms:
-        yield item.op, item.ranks, "global norm (gradients)", item.count, item.bytes
-    for edge in report.redistributions:
-        for step in edge.operators or ():
-            if step.is_collective:
-                yield step.op, step.ranks, "redistribution", 1, step_bytes(edge, step)
-    for parameter in report.parameters:
-        base, stored = parameter_bytes(parameter)
-        if is_group(parameter.gather_ranks):
-            yield "AllGather", parameter.gather_ranks or (), "optimizer parallel", 1, stored
-        if is_group(parameter.scatter_ranks):
-            yield "ReduceScatter", parameter.scatter_ranks or (), "optimizer parallel", 1, base
-        if is_group(parameter.mirror_ranks):
-            yield "AllReduce", parameter.mirror_ranks or (), "mirror (gradients)", 1, base
 
 
 def is_group(ranks: tuple[int, ...] | None) -> bool:

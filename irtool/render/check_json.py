@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from irtool.render.check import CheckView
 from irtool.render.check_counts import collective_rows, is_group, parameter_bytes, step_bytes
 from irtool.render.json import json_list, json_text
+from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.report import (
     CheckFinding,
     DatasetReport,
@@ -41,6 +42,7 @@ def check_pieces(view: CheckView, more: Mapping[str, object] | None = None) -> I
         ("parameters", [parameter_object(item) for item in report.parameters]),
         ("dataset", [dataset_object(item) for item in report.dataset]),
         ("collectives", _totals(view)),
+        ("communications", [communication_object(item) for item in report.communications]),
     )
     for name, items in lists:
         yield f',\n "{name}": '
@@ -48,6 +50,18 @@ def check_pieces(view: CheckView, more: Mapping[str, object] | None = None) -> I
     for name, value in (more or {}).items():
         yield f',\n "{name}": {json_text(value)}'
     yield "}\n"
+
+
+def communication_object(item: StepCommunication) -> dict[str, object]:
+    """Equal communications of a step."""
+    return {
+        "op": item.op,
+        "ranks": item.ranks,
+        "bytes": item.bytes,
+        "phase": item.phase,
+        "count": item.count,
+        "why": item.why,
+    }
 
 
 def finding_object(view: CheckView, item: CheckFinding) -> dict[str, object]:

@@ -17,10 +17,17 @@ from irtool.sharding.network.analysis import (
     analysis_of,
     inserted_node,
 )
+from irtool.sharding.network.communications import (
+    Inserted,
+    Phase,
+    StepCommunication,
+    communications,
+)
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
+from irtool.sharding.network.gradients import nodes_with_gradient
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
@@ -38,7 +45,7 @@ from irtool.sharding.network.report import (
     Severity,
 )
 from irtool.sharding.network.reshape import judge_reshapes
-from irtool.sharding.network.weights import Weight, check_users, weights
+from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
 
 
 def check(dump: Dump, context: ParallelContext) -> Report:
@@ -73,6 +80,12 @@ def check(dump: Dump, context: ParallelContext) -> Report:
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
+    broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
+    communications_of_step: tuple[StepCommunication, ...] = ()
+    if _accepted(analysis) is not False:
+        communications_of_step = _communications(
+            analysis, redistributions, parameters, broadcasts, norms
+        )
     return Report(
         accepted=_accepted(analysis),
         context=context,
@@ -90,8 +103,9 @@ def check(dump: Dump, context: ParallelContext) -> Report:
             )
             for item in dataset_slices(analysis)
         ),
-        broadcasts=tuple(_broadcasts(analysis)),
-        norms=tuple(_norms(analysis)),
+        broadcasts=broadcasts,
+        norms=norms,
+        communications=communications_of_step,
         by_node={operator.node: operator for operator in operators},
     )
 
@@ -159,6 +173,25 @@ def _size(dtype: str | None, shape: Sequence[int]) -> int | None:
     if any(size < 0 for size in shape):
         return None
     return prod(shape) * BITS.get(dtype or "", 32) // 8
+
+
+def _communications(
+    analysis: Analysis,
+    redistributions: list[Redistribution],
+    parameters: list[Weight],
+    broadcasts: tuple[CollectiveReport, ...],
+    norms: tuple[CollectiveReport, ...],
+) -> tuple[StepCommunication, ...]:
+    """Every communication of a step, forward and backward."""
+    phases: dict[Phase, tuple[CollectiveReport, ...]] = {"forward": broadcasts, "optimizer": norms}
+    others = [
+        StepCommunication(item.op, item.ranks, item.bytes, phase, item.count, item.why)
+        for phase, items in phases.items()
+        for item in items
+    ]
+    trained = trained_parameters(analysis)
+    inserted = Inserted(tuple(redistributions), tuple(parameters), tuple(others))
+    return communications(analysis, nodes_with_gradient(analysis, trained), inserted)
 
 
 def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:

@@ -25,7 +25,8 @@ from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.edges import SILENT, SKIP, Edge, EdgeFinder
-from irtool.sharding.network.graphs import Port, network_of
+from irtool.sharding.network.gradients import nodes_with_gradient
+from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.reshape import judge_reshapes
@@ -34,9 +35,6 @@ from irtool.sharding.network.weights import behind, weights
 
 FIXED = frozenset({"_VirtualDataset", "GetNext"})
 """Operators whose strategy is the context's."""
-
-NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})
-"""Operators behind which nothing has a gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,8 @@ def structure_of(dump: Dump, context: ParallelContext) -> Structure:
     judge_reshapes(analysis)
     own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
     found = weights(analysis)
-    marked = _with_gradient(analysis, found)
+    trained = [item.parameter for item in found if item.mirror_ranks is not None]
+    marked = nodes_with_gradient(analysis, trained)
     return Structure(
         dump,
         context,
@@ -313,41 +312,3 @@ def _operands(
             parameter = behind(analysis, part) if tensor is not None else None
             if tensor is not None and parameter is not None:
                 yield tensor, parameter
-
-
-# -- gradients -----------------------------------------------------------------------------------
-
-
-def _with_gradient(analysis: Analysis, found: list[Weight]) -> set[Node]:
-    """Nodes whose result depends on a trained weight."""
-    network = analysis.network
-    todo: list[Port] = [item.parameter for item in found if item.mirror_ranks is not None]
-    marked: set[Node] = set()
-    seen: set[int] = set()
-    while todo:
-        port = todo.pop()
-        if id(port) in seen:
-            continue
-        seen.add(id(port))
-        for use in network.users_of(port):
-            todo += _reached(analysis, use.node, use.position, marked)
-    return marked
-
-
-def _reached(analysis: Analysis, node: Node, position: int, marked: set[Node]) -> list[Port]:
-    """Where a value that has a gradient goes on from one of its users."""
-    network = analysis.network
-    name = primitive(node)
-    if node not in network.forward or name in NO_GRADIENT or position < 0:
-        return []
-    if name == "Depend" and position != 0:
-        return []
-    graph = network.called(node)
-    if graph is not None:
-        inner = network.parameter(graph, position)
-        return [] if inner is None else [inner]
-    if node.is_return:
-        owner = node.graph
-        return list(network.calls.get(owner.name, ())) if owner is not None else []
-    marked.add(node)
-    return [node]

@@ -12,6 +12,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement, Verdict
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
 from irtool.sharding.network.calls import NodeCall
+from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.redistribution import RedistributionStep
 
@@ -165,6 +166,7 @@ class Report(Shown):
     ``accepted`` is None where a part is unknown; then ``findings`` say which. ``broadcasts``: what
     hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
     of the gradients adds up.
+    ``communications``: all of a step of the rank's stage, forward and backward.
     """
 
     accepted: bool | None
@@ -176,6 +178,7 @@ class Report(Shown):
     dataset: tuple[DatasetReport, ...] = ()
     broadcasts: tuple[CollectiveReport, ...] = ()
     norms: tuple[CollectiveReport, ...] = ()
+    communications: tuple[StepCommunication, ...] = ()
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )

@@ -364,6 +364,19 @@ def _trained(analysis: Analysis) -> set[int] | None:
     return found or None
 
 
+def trained_parameters(analysis: Analysis) -> list[GraphParameter]:
+    """The weights that have a gradient: all of them where nothing tells which."""
+    entry = analysis.network.entry
+    if entry is None or not analysis.differentiates:
+        return []
+    trained = _trained(analysis)
+    return [
+        parameter
+        for parameter in entry.parameters
+        if is_weight(parameter) and (trained is None or id(parameter) in trained)
+    ]
+
+
 def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
     """The weight that an operand is, behind Load, Cast, Depend and calls; else None."""
     network = analysis.network

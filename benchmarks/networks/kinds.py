@@ -1,0 +1,31 @@
+"""The kinds of random networks: by name what draws one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import others
+import transformers
+import zoo
+from drawing import Drawn
+
+KINDS: dict[str, Callable[[random.Random], Drawn]] = {
+    "decoder": partial(transformers.transformer, kind="decoder"),
+    "moe": partial(transformers.transformer, kind="moe"),
+    "mla": partial(transformers.transformer, kind="mla"),
+    "ring": partial(transformers.transformer, kind="ring"),
+    "layouts": partial(transformers.transformer, kind="layouts"),
+    "images": others.images,
+    "recurrent": others.recurrent,
+    "tables": others.tables,
+    "functional": others.functional,
+    "unknown": others.unknown,
+    "morph": others.morph,
+    "zoo": zoo.zoo,
+    "zoo2": zoo.zoo,
+    "pipeline": lambda draw: transformers.transformer(
+        draw, "decoder", stages=draw.choice((2, 2, 4))
+    ),
+}

@@ -1,0 +1,309 @@
+"""Every communication of a step of one stage, forward and backward, as validate will hold them.
+
+What the parallel pass inserts on the way forward has a gradient of its own: an AllReduce for an
+AllReduce, a ReduceScatter for an AllGather and the other way round, an AlltoAll for an AlltoAll, a
+Receive for a Send (the gradients of these primitives, as validate dumps show them).  Weights add
+the sums of their gradients, and with optimizer parallel what gathers them.  Counts are launches of
+a step before the backend fuses any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal, TypeAlias
+
+from irtool.ir.collectives import collective
+from irtool.ir.graph import AmbiguousReference, Source
+from irtool.ir.node import Node
+from irtool.ir.operators import POINT_TO_POINT
+from irtool.ir.types import BITS
+from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.edges import Edge, Redistribution
+from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.states import Weight
+
+Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
+
+GRADIENT_OF: Mapping[str, str] = {
+    "AllReduce": "AllReduce",
+    "AllGather": "ReduceScatter",
+    "ReduceScatter": "AllGather",
+    "AlltoAll": "AlltoAll",
+    "NeighborExchange": "NeighborExchange",
+    "NeighborExchangeV2": "NeighborExchangeV2Grad",
+    "Send": "Receive",
+    "Receive": "Send",
+}
+"""What the backward pass communicates for a communication of the forward pass."""
+
+
+FORWARD_OF = "forward of "
+"""What the reason begins with of a communication that an operator brings with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCommunication:
+    """Equal communications of a step of one stage, seen from one rank.
+
+    Attributes:
+        op: the collective or transfer.
+        ranks: who takes part; of a transfer sender and receiver.
+        bytes: what one rank puts in each time; None where a size is not known.
+        phase: when it runs.
+        count: launches a step, before fusion.
+        why: what it is there for.
+    """
+
+    op: str
+    ranks: tuple[int, ...]
+    bytes: int | None
+    phase: Phase
+    count: int
+    why: str
+
+
+def merged(items: Iterable[StepCommunication]) -> tuple[StepCommunication, ...]:
+    """Equal communications counted together, in the order in which they first come."""
+    counts: dict[StepCommunication, int] = {}
+    for item in items:
+        if item.count:
+            key = replace(item, count=0)
+            counts[key] = counts.get(key, 0) + item.count
+    return tuple(replace(item, count=count) for item, count in counts.items())
+
+
+def instances(network: Network) -> dict[str, int]:
+    """How often each graph runs in a step, by its name: once, or as often as others call it.
+
+    A graph that is handed on as a value (differentiated, a branch, a loop's body) counts once.
+    """
+    counts: dict[str, int] = {}
+
+    def count(name: str, above: frozenset[str]) -> int:
+        if name in above:
+            return 1
+        if name not in counts:
+            calls = [call.graph.name for call in network.calls.get(name, ()) if call.graph]
+            counts[name] = sum(count(caller, above | {name}) for caller in calls) or 1
+        return counts[name]
+
+    for graph in network.dump.graphs:
+        count(graph.name, frozenset())
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What the parallel pass inserts, as far as it is known when communications are counted.
+
+    ``others``: communications that stand nowhere in the network: the norm of all gradients, results
+    that are handed to all stages.
+    """
+
+    redistributions: tuple[Redistribution, ...]
+    weights: tuple[Weight, ...]
+    others: tuple[StepCommunication, ...]
+
+
+@dataclass(slots=True)
+class _Counter:
+    """The state of one count: which nodes have a gradient, and how often graphs run."""
+
+    analysis: Analysis
+    with_gradient: frozenset[Node]
+    losses: frozenset[Node]
+    instances: dict[str, int]
+
+    def runs(self, node: Node) -> int:
+        return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
+
+    def both(
+        self, op: str, ranks: tuple[int, ...], size: int | None, node: Node, why: str,
+        *, count: int = 1, gradient: bool,
+    ) -> Iterator[StepCommunication]:  # fmt: skip
+        """A forward communication of a node, and that of its gradient."""
+        count *= self.runs(node)
+        yield StepCommunication(op, ranks, size, "forward", count, why)
+        back = GRADIENT_OF.get(op)
+        if gradient and back is not None:
+            whole = size
+            if size is not None and op == "AllGather":
+                whole = size * len(ranks)
+            elif size is not None and op == "ReduceScatter":
+                whole = size // len(ranks)
+            yield StepCommunication(
+                back, ranks, whole, "backward", count, f"gradient of {why.removeprefix(FORWARD_OF)}"
+            )
+
+
+def communications(
+    analysis: Analysis, with_gradient: Iterable[Node], inserted: Inserted
+) -> tuple[StepCommunication, ...]:
+    """All communications of a step of the rank's stage.
+
+    Args:
+        analysis: a network whose operators are judged.
+        with_gradient: nodes whose result has a gradient.
+        inserted: redistributions, weights, and what else the pass inserts.
+
+    Returns:
+        The communications, equal ones counted together.
+    """
+    _note_what_is_not_counted(analysis)
+    counter = _Counter(
+        analysis,
+        frozenset(with_gradient) if analysis.differentiates else frozenset(),
+        frozenset(loss_nodes(analysis)),
+        instances(analysis.network),
+    )
+    return merged(
+        item
+        for part in (
+            _of_network(counter),
+            _of_operators(counter),
+            _of_redistributions(counter, inserted.redistributions),
+            _of_weights(inserted.weights),
+            inserted.others,
+        )
+        for item in part
+        if len(item.ranks) > 1
+    )
+
+
+RECOMPUTED = "recompute_"
+"""What the scope of a cell begins with whose forward pass runs again in the backward pass."""
+
+
+def _note_what_is_not_counted(analysis: Analysis) -> None:
+    """Say which communications of a step this dump does not show."""
+    own = [node for node in analysis.network.inputs if node not in analysis.foreign]
+    for node in own:
+        if primitive(node) == "Morph":
+            message = "what the function of Morph communicates is not in this dump"
+            analysis.note(f"{message}: it is not among the communications of a step", node)
+            break
+    again = next((node for node in own if (node.scope or "").startswith(RECOMPUTED)), None)
+    if again is not None and analysis.differentiates:
+        message = "recomputed cells communicate again in the backward pass"
+        analysis.note(f"{message}: these copies are not among the communications of a step", again)
+
+
+def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
+    """What stands in the network itself: transfers between stages, the user's own collectives."""
+    analysis = counter.analysis
+    for node in analysis.network.inputs:
+        if node in analysis.foreign or node not in analysis.network.forward:
+            continue
+        item = collective(node, analysis.context.devices)
+        if item is None or item.is_virtual:
+            continue
+        ranks, why = item.ranks or (), "user code"
+        if item.op in POINT_TO_POINT:
+            own = analysis.context.rank
+            ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
+            why = "transfer between stages"
+        yield from counter.both(
+            item.op, ranks, item.bytes, node, why, gradient=node in counter.with_gradient
+        )
+
+
+def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
+    """What operators bring with them."""
+    for node, judged in counter.analysis.judged.items():
+        if node in counter.analysis.foreign:
+            continue
+        gradient = node in counter.with_gradient and node not in counter.losses
+        results = judged.call.call.results
+        for item in judged.judgement.collectives:
+            dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+            size = None if item.shape is None else tensor_bytes(dtype, item.shape)
+            yield from counter.both(
+                item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
+                count=judged.judgement.parts, gradient=gradient,
+            )  # fmt: skip
+
+
+def _of_redistributions(
+    counter: _Counter, redistributions: Iterable[Redistribution]
+) -> Iterator[StepCommunication]:
+    """What stands between operators whose layouts differ.
+
+    A chain is made for each consumer. Equal operators behind one value are merged: before the
+    gradients are made only those that stand directly behind it, afterwards all of them. Source:
+    validate dumps of MindSpore 2.7, in which the gradients of merged chains are left.
+    """
+    merged_before: set[object] = set()
+    merged_after: set[object] = set()
+    for item in redistributions:
+        edge = item.edge
+        if edge.consumer in counter.analysis.foreign:
+            continue
+        value = id(operand_of(edge))
+        has_gradient = edge.producer in counter.with_gradient
+        dtype = edge_dtype(edge.consumer, edge.position, edge.item)
+        steps = item.operators or ()
+        for index, step in enumerate(steps):
+            chain = value, steps[: index + 1]
+            forward, backward = chain not in merged_after, has_gradient
+            if index == 0:
+                backward = has_gradient and chain not in merged_before
+                merged_before.add(chain)
+            merged_after.add(chain)
+            if not step.is_collective:
+                continue
+            pair = counter.both(
+                step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
+                "redistribution", gradient=backward,
+            )  # fmt: skip
+            yield from (found for found in pair if forward or found.phase == "backward")
+
+
+def _of_weights(weights: Iterable[Weight]) -> Iterator[StepCommunication]:
+    """Sums of gradients, and with optimizer parallel gathers of weights."""
+    for weight in weights:
+        dtype = weight.parameter.type.dtype if weight.parameter.type is not None else None
+        base, stored = (
+            None if shape is None else tensor_bytes(dtype, shape)
+            for shape in (weight.base, weight.slice)
+        )
+        name = "optimizer parallel"
+        if weight.gather_ranks:
+            yield StepCommunication("AllGather", weight.gather_ranks, stored, "forward", 1, name)
+        if weight.scatter_ranks:
+            yield StepCommunication(
+                "ReduceScatter", weight.scatter_ranks, base, "backward", 1, name
+            )
+        if weight.mirror_ranks:
+            size = stored if weight.scatter_ranks else base
+            yield StepCommunication(
+                "AllReduce", weight.mirror_ranks, size, "backward", 1, "mirror (gradients)"
+            )
+
+
+def operand_of(edge: Edge) -> Source:
+    """What stands behind the operand that an edge ends in: the same object for the same value."""
+    holder, position = (edge.consumer, edge.position)
+    if edge.tie is not None:
+        holder, position = edge.tie, edge.item
+    source = holder.inputs[position]
+    return source.likely if isinstance(source, AmbiguousReference) else source
+
+
+def edge_dtype(consumer: Node, position: int, item: int) -> str:
+    """The element type of one operand (of one item of it, if it is a tuple)."""
+    types = consumer.input_types
+    abstract = types[position] if position < len(types) else None
+    dtypes = [dtype or "" for dtype, _ in abstract.tensors] if abstract is not None else []
+    return dtypes[min(item, len(dtypes) - 1)] if dtypes else ""
+
+
+def tensor_bytes(dtype: str | None, shape: tuple[int, ...]) -> int | None:
+    """Bytes of a tensor; None if a size or the element type is not known."""
+    bits = BITS.get(dtype or "")
+    if bits is None or any(size < 0 for size in shape):
+        return None
+    return prod(shape) * bits // 8

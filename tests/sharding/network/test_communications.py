@@ -1,0 +1,89 @@
+"""Every communication of a step, forward and backward, as MindSpore compiled it.
+
+``compiled/``: random networks compiled by MindSpore 2.7.0, the dump before the parallel pass and
+that after the last one, without source lines (``benchmarks/networks/compile.py``, seed 1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.ir.collectives import collective
+from irtool.sharding.check import check
+from irtool.sharding.network.communications import StepCommunication, merged
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+
+ROOT = Path(__file__).resolve().parents[3]
+COMPILED = [
+    *sorted((Path(__file__).parent / "compiled").iterdir()),
+    *(ROOT / "samples" / name for name in ("gpt", "mlp_semi_auto", "mlp_semi_auto_2.10")),
+    *(ROOT / "samples/pipeline_run" / name for name in ("rank_0", "rank_4")),
+    ROOT / "samples/shard_size_4",
+]
+
+Key = tuple[str, tuple[int, ...]]
+
+
+def report_of(folder: Path) -> Report:
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    begin = next(folder.glob("step_parallel_begin*"))
+    return check(irtool.load(begin), ParallelContext.from_mapping(case["context"]))
+
+
+def compiled_in(folder: Path, report: Report) -> Counter[Key]:
+    """The communication operators of the validate dump; of a transfer, its two ends."""
+    found: Counter[Key] = Counter()
+    for node in irtool.load(next(folder.glob("*_validate_*"))).whole().nodes:
+        item = collective(node.node, report.devices)
+        if item is None or item.is_virtual:
+            continue
+        ranks = item.ranks or ()
+        if item.peer is not None:
+            ranks = tuple(sorted((report.context.rank, item.peer)))
+        if len(ranks) > 1:
+            found[item.op, ranks] += 1
+    return found
+
+
+@pytest.mark.parametrize("folder", COMPILED, ids=lambda path: path.name)
+def test_communications_are_those_that_mindspore_compiled(folder: Path) -> None:
+    report = report_of(folder)
+    predicted: Counter[Key] = Counter()
+    for item in report.communications:
+        predicted[item.op, item.ranks] += item.count
+    assert predicted == compiled_in(folder, report)
+    assert predicted
+
+
+def test_the_gradient_of_a_gather_scatters_what_was_gathered(samples: Path) -> None:
+    found = report_of(samples / "mlp_semi_auto").communications
+    gather = next(item for item in found if item.op == "AllGather")
+    scatter = next(item for item in found if item.op == "ReduceScatter")
+    assert (gather.phase, scatter.phase) == ("forward", "backward")
+    assert gather.bytes is not None
+    assert scatter.bytes == gather.bytes * len(gather.ranks)
+
+
+def test_a_loss_that_is_summed_has_no_gradient_to_communicate(samples: Path) -> None:
+    found = report_of(samples / "mlp_semi_auto").communications
+    loss = [item for item in found if "ReduceMean" in item.why]
+    assert [(item.phase, item.count) for item in loss] == [("forward", 1)]
+
+
+def test_a_refused_network_communicates_nothing(samples: Path) -> None:
+    assert report_of(samples / "mlp_rejected").communications == ()
+
+
+def test_equal_communications_are_counted_together() -> None:
+    one = StepCommunication("AllReduce", (0, 1), 8, "forward", 1, "user code")
+    other = StepCommunication("AllReduce", (0, 1), 8, "backward", 2, "user code")
+    assert merged([one, other, one]) == (
+        StepCommunication("AllReduce", (0, 1), 8, "forward", 2, "user code"),
+        other,
+    )
