@@ -1,0 +1,1 @@
+"""Calls of MindSpore's operators, one module a family; each has ``FORMS``."""
