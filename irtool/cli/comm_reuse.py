@@ -34,6 +34,7 @@ from irtool.render.comm_reuse_later import (
     later_pieces,
     later_svg,
 )
+from irtool.syntax.lines import text_lines
 
 
 class ParallelGroups(str, Enum):
@@ -161,11 +162,12 @@ def _read_log(path: str):
     if os.path.isdir(path):
         raise Failure("this is a folder", path, hint="name the log of one rank")
     try:
-        with open(path, encoding="utf-8", errors="replace") as lines:
-            found = read_log(lines)
+        found = read_log(text_lines(path))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise Failure(f"cannot read the log: {reason}", path) from None
+    except ValueError as error:
+        raise Failure(f"cannot read the log: {error}", path) from None
     if found.is_empty:
         hint = "the lines are INFO: GLOG_v=1"
         note(f"{path} says nothing of reuse ({hint})")

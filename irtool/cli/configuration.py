@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from irtool.operators.defaults import BATCH_STRATEGIES
 from irtool.operators.functions import FUNCTIONS
 from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
 from irtool.operators.table import declare, forget_declared, load_functions
+from irtool.syntax import reading
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,7 +29,6 @@ PROJECT_FILE = "pyproject.toml"
 SECTIONS = ("context", "rules", "lint")
 """Keys at the top of a file of settings."""
 REDUCTIONS = ("sum", "max", "min", "prod")
-_MOST_BYTES = 16 << 20
 _OWN_HEADER = re.compile(r"^\s*\[\s*tool\s*\.\s*irtool\s*[.\]]", re.MULTILINE)
 _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 
@@ -120,10 +119,7 @@ def _above(folder: str) -> str:
 def _is_about_irtool(path: str) -> bool:
     """Whether a project's file has settings of irtool; a file that cannot be read has none."""
     try:
-        if os.path.getsize(path) > _MOST_BYTES:
-            return False
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return _OWN_HEADER.search(file.read()) is not None
+        return _OWN_HEADER.search(reading.read_text(path, errors="replace")) is not None
     except OSError:
         return False
 
@@ -194,16 +190,18 @@ def read_table(path: str) -> dict[str, Any]:
         not path.endswith(".toml") and text.lstrip()[:1] in ("{", "[")
     )
     try:
-        table: object = json.loads(text) if is_json else tomllib.loads(text)
-    except json.JSONDecodeError as error:
-        raise _located(path, text, error.lineno, error.colno, f"no JSON: {error.msg}") from None
+        table: object = reading.parse_json(text) if is_json else tomllib.loads(text)
+    except reading.JsonError as error:
+        message = f"no JSON: {error.message}"
+        raise _located(path, text, error.line, error.column, message) from None
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         line, column = _end_of(text) if not place or not place[1] else map(int, place.groups())
         message = f"no TOML: {_PLACE.sub('', str(error))}"
         raise _located(path, text, line, column, message) from None
-    except RecursionError:
-        raise Failure("nested too deeply", path) from None
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else f"no TOML: {error}"
+        raise Failure(why, path, code="CLI002") from None
     if not isinstance(table, dict):
         raise Failure("holds no table of keys and values", path)
     return cast("dict[str, Any]", table)
@@ -216,14 +214,10 @@ def read_text(path: str) -> str:
         Failure: it cannot be read.
     """
     try:
-        if os.path.getsize(path) > _MOST_BYTES:
-            raise Failure("too large for a file of settings", path)
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        return reading.read_text(path)
     except OSError as error:
-        raise Failure(f"cannot be read: {(error.strerror or str(error)).lower()}", path) from None
-    except UnicodeDecodeError:
-        raise Failure("cannot be read: is no text in UTF-8", path) from None
+        reason = error.strerror or str(error)
+        raise Failure(f"cannot be read: {reason[:1].lower()}{reason[1:]}", path) from None
 
 
 def _end_of(text: str) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -13,6 +12,7 @@ from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
 from irtool.syntax.collector import CollectorPause
+from irtool.syntax.reading import parse_json, read_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
@@ -152,11 +152,10 @@ def _names(path: str | None) -> Mapping[str, str]:
     if path is None:
         return {}
     try:
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise Failure(f"cannot read the map: {str(reason).lower()}", path) from None
+        text = read_text(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot read the map: {reason}", path) from None
     if text.lstrip().startswith("{"):
         return _json_names(text, path)
     found: dict[str, str] = {}
@@ -173,7 +172,7 @@ def _names(path: str | None) -> Mapping[str, str]:
 
 def _json_names(text: str, path: str) -> Mapping[str, str]:
     try:
-        document: Any = json.loads(text)
+        document: Any = parse_json(text)
     except ValueError as error:
         raise Failure(f"the map is not JSON: {error}", path) from None
     if not isinstance(document, dict) or not all(

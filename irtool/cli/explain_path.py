@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import io
-import lzma
 import os
 import re
-import stat
 import sys
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -19,28 +14,29 @@ from irtool.cli.begin import BEGIN
 from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report
+from irtool.ir.limits import MAX_DOCUMENT
 from irtool.lint.failure.fail_dump import explain_dump, with_rank
 from irtool.lint.failure.finding import Explained
 from irtool.lint.failure.log import LogReader
 from irtool.lint.failure.report import Place, report_of
 from irtool.render.explain import explain_document, explain_object
 from irtool.render.json import json_text
+from irtool.syntax.lines import MOST_LINE, chunks_of, lines_in
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
+from irtool.syntax.reading import opened, read_json
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
 from irtool.syntax.run_walk import folder_rank, natural
-from irtool.syntax.source import DumpError, read_content
+from irtool.syntax.source import DumpError
+from irtool.syntax.unpacking import Damaged, UnpacksTooFar
 
-MOST_LINE = 1 << 16
-"""Most characters of a line that are looked at; the rest is read over."""
-_CHUNK = 1 << 20
 _PEEK = 1 << 16
 _MOST_ODD = 0.3
 _DUMP = re.compile(rb"^# ?IR entry ?:|last analyze fail log message|^subgraph @", re.MULTILINE)
 _WORKER = re.compile(r"(?:worker|rank)[_.\-]?(\d{1,7})\b.*")
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_DAMAGE = (Damaged, UnpacksTooFar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +159,13 @@ def _case_log(folder: str) -> Explained | None:
     path = os.path.join(folder, "case.json")
     if not os.path.isfile(path):
         return None
-    import json
-
     try:
-        with open(path, encoding="utf-8") as file:
-            case = cast("dict[str, object]", json.load(file))
-    except (OSError, ValueError, RecursionError):
+        case = read_json(path)
+    except (OSError, ValueError):
         return None
+    if not isinstance(case, dict):
+        return None
+    case = cast("dict[str, object]", case)
     log, error = case.get("log"), case.get("error")
     if not isinstance(log, list) or (not log and not error):
         return None
@@ -196,24 +192,18 @@ def _one(file: _File) -> tuple[Explained, Place]:
     try:
         if file.path == STDIN:
             return _read(cast("BinaryIO", sys.stdin.buffer), name, file), file.place
-        if stat.S_ISFIFO(os.stat(file.path).st_mode):
-            return _read(io.BytesIO(read_content(file.path).data), name, file), file.place
-        with open(file.path, "rb") as stream:
+        with opened(file.path) as stream:
             return _read(stream, name, file), file.place
-    except DumpError as error:
-        raise Failure(error.message, name, hint=error.hint) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise Failure(f"cannot read: {reason}", name, hint="check the path") from None
+    except ValueError as error:
+        raise Failure(str(error), name) from None
 
 
 def _read(raw: BinaryIO, name: str, file: _File) -> Explained:
-    stream = _Peeked(raw)
+    stream = _Peeked(chunks_of(raw))
     start = stream.peek()
-    packed = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}.get(start[:2])
-    if packed is not None:
-        stream = _Peeked(cast("BinaryIO", packed(cast("io.BufferedReader", stream), "rb")))
-        start = stream.peek()
     if _DUMP.search(start):
         return _dump(stream, name, file)
     if not _is_text(start):
@@ -231,11 +221,15 @@ def _is_text(start: bytes) -> bool:
 def _dump(stream: _Peeked, name: str, file: _File) -> Explained:
     damage = ""
     chunks: list[bytes] = []
+    size = 0
     try:
-        while chunk := stream.read(_CHUNK):
+        for chunk in stream:
             chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_DOCUMENT:
+                raise Failure(f"is larger than {MAX_DOCUMENT >> 30} GiB", name)
     except _DAMAGE as error:
-        damage = f"the file is damaged, the rest is not read: {error}"
+        damage = f"{error}, the rest is not read"
     dump = load(b"".join(chunks), name)
     found = with_rank(explain_dump(dump, dumps(dump).splitlines()), file.rank)
     if dump.problems and not damage:
@@ -251,62 +245,39 @@ def _log(stream: _Peeked, name: str, file: _File) -> Explained:
     damage = ""
     number = 0
     try:
-        for number, line in enumerate(_lines(stream), 1):
-            reader.feed(number, line)
+        for number, line in enumerate(lines_in(stream), 1):
+            reader.feed(number, line.decode("utf-8", "surrogateescape"))
     except _DAMAGE as error:
-        damage = f"the file is damaged, what follows line {number:,} is not read: {error}"
+        damage = f"{error}, what follows line {number:,} is not read"
     return reader.finish(damage)
 
 
-def _lines(stream: _Peeked) -> Iterator[str]:
-    """Lines without their ends, of which no more than :data:`MOST_LINE` bytes are kept."""
-    begun = b""
-    while chunk := stream.read(_CHUNK):
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
-            yield _text(begun + line[: MOST_LINE - len(begun)])
-            begun = b""
-        begun = (begun + rest)[:MOST_LINE]
-    if begun:
-        yield _text(begun)
+class _Peeked:
+    """Pieces of a file whose beginning can be looked at; what precedes a damage is not lost."""
 
-
-def _text(line: bytes) -> str:
-    return line[:MOST_LINE].rstrip(b"\r").decode("utf-8", "surrogateescape")
-
-
-class _Peeked(io.RawIOBase):
-    """A stream whose beginning can be looked at; what stands before a damage is not lost."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._ahead = b""
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._ahead: list[bytes] = []
         self._damage: Exception | None = None
 
     def peek(self) -> bytes:
         """The first bytes."""
-        while len(self._ahead) < _PEEK and (chunk := self._piece(_PEEK)):
-            self._ahead += chunk
-        return self._ahead
+        size = 0
+        while size < _PEEK and self._damage is None:
+            try:
+                piece = next(self._pieces, b"")
+            except _DAMAGE as error:
+                self._damage = error
+                break
+            if not piece:
+                break
+            self._ahead.append(piece)
+            size += len(piece)
+        return b"".join(self._ahead)[:_PEEK]
 
-    def _piece(self, size: int) -> bytes:
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._ahead
+        self._ahead.clear()
         if self._damage is not None:
-            return b""
-        read = getattr(self._stream, "read1", self._stream.read)
-        try:
-            return read(size) or b""
-        except _DAMAGE as error:
-            self._damage = error
-            return b""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        if not self._ahead:
-            self._ahead = self._piece(_CHUNK if size < 0 else size)
-        if not self._ahead and self._damage is not None:
             raise self._damage
-        size = len(self._ahead) if size < 0 else size
-        taken, self._ahead = self._ahead[:size], self._ahead[size:]
-        return taken
+        yield from self._pieces

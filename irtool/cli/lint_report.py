@@ -11,6 +11,7 @@ from irtool.cli.lint_settings import BAD_SETTING, Asked
 from irtool.cli.lint_units import Unit
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
+from irtool.cli.writing import write_file
 from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
 from irtool.lint.baseline import (
     BaselineError,
@@ -82,12 +83,7 @@ def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
     others: list[Known] = []
     if os.path.exists(path) and os.path.getsize(path):
         others = [entry for entry in _read(path) if entry.code not in asked.codes]
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(write_baseline(kept, others))
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise Failure(f"cannot write the baseline: {reason}", path) from None
+    write_file(path, write_baseline(kept, others), over_input=True)
     return len(kept)
 
 

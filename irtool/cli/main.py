@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -15,10 +16,12 @@ from typer.core import TyperGroup
 
 from irtool import __version__
 from irtool.cli.commands import COMMANDS
-from irtool.cli.report import Failure, report_failure, report_usage
+from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+TERMINATED = 143
+"""Exit status after a polite kill (SIGTERM), as shells have it."""
 PIPE_CLOSED = 141
 """Exit status after the reader of a pipe went away, as shells have it."""
 
@@ -26,8 +29,8 @@ PIPE_CLOSED = 141
 _ClickException = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
 
-class PipeClosed(Exception):
-    """The reader of our output went away."""
+class Terminated(BaseException):
+    """Somebody ended this process politely: what was begun is taken away."""
 
 
 class LazyGroup(TyperGroup):
@@ -59,14 +62,27 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what it returns is the exit status, also where a test runs the app."""
+        # Files are written by few commands, and what writes them need not be imported for --help.
+        from irtool.cli.writing import PipeClosed, discard_all
+        from irtool.syntax.reading import noted_inputs
+
         try:
-            status = super().invoke(ctx)
-        except BrokenPipeError:
+            with noted_inputs():
+                status = super().invoke(ctx)
+        except (BrokenPipeError, PipeClosed):
             # Not an OSError: those typer would answer with status 1, which means findings here.
-            raise PipeClosed from None
+            raise ReaderGone from None
         except Failure as failure:
             report_failure(failure)
             status = 2
+        except OSError as error:
+            report_failure(_of_system(error))
+            status = 2
+        except MemoryError:
+            report_failure(_NO_MEMORY)
+            status = 2
+        finally:
+            discard_all()
         raise typer.Exit(status if isinstance(status, int) else 0)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -102,24 +118,86 @@ def _root(  # pyright: ignore[reportUnusedFunction]  # typer calls it
     """
 
 
+class ReaderGone(Exception):
+    """The reader of our output went away."""
+
+
+_NO_MEMORY = Failure("not enough memory", hint="--jobs 1 takes less", code="CLI004")
+
+
+def _of_system(error: OSError) -> Failure:
+    """What the system refused and nothing nearer to it could say."""
+    reason = error.strerror or str(error)
+    place = error.filename if isinstance(error.filename, str) else ""
+    return Failure(reason[:1].lower() + reason[1:], place, code="CLI003")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run irtool and return its exit status.
 
     Args:
         arguments: what stands behind ``irtool``; by default what the process was given.
+
+    Returns:
+        0 done, nothing to see; 1 done, there is something to see; 2 could not do it, an output
+        that can't be written included; 130 after Ctrl-C, 143 after SIGTERM; 141, silently, if the
+        reader of a pipe went away.
     """
     try:
+        _complete_streams()
+        if arguments is None and hasattr(signal, "SIGTERM"):
+            signal.signal(signal.SIGTERM, _terminate)
         status = _run(arguments)
-        sys.stdout.flush()
+        status = _flushed(status)
         if arguments is None:
             # The process ends here: a last collection would only visit every object once more.
             gc.freeze()
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (BrokenPipeError, PipeClosed):
-        _forget_output()
+    except Terminated:
+        return TERMINATED
+    except (BrokenPipeError, ReaderGone):
+        forget_stream(sys.stdout, 1)
         return PIPE_CLOSED
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+def _flushed(status: int) -> int:
+    """The status, once all that was written has arrived."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        forget_stream(sys.stdout, 1)
+        if status == 2:
+            return status  # which was told already
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        report_failure(Failure(f"cannot write: {reason}", "standard output", code="CLI003"))
+        return 2
+    return status
+
+
+def _complete_streams() -> None:
+    """Take the places of closed standard streams, which the next file opened would get else.
+
+    Reading and writing a closed one fails then as it should; only of messages nobody hears.
+    """
+    for number, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # the lowest number that is free: this one
+    if cast("object", sys.stdin) is None:
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    if cast("object", sys.stdout) is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if cast("object", sys.stderr) is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -132,20 +210,32 @@ def _run(arguments: Sequence[str] | None) -> int:
         report_usage(error)
     except typer.Abort:
         return INTERRUPTED
-    except (BrokenPipeError, PipeClosed):
+    except SystemExit:
+        # What the parser ends with where --help is written into a closed pipe.
+        raise ReaderGone from None
+    except (BrokenPipeError, ReaderGone):
         raise
+    except OSError as error:
+        report_failure(_of_system(error))
     except Exception as error:
         if os.environ.get("IRTOOL_DEBUG"):
             raise
-        what = f"{type(error).__name__}: {error}"
-        hint = "this is a bug of irtool: please report it with what IRTOOL_DEBUG=1 prints"
-        report_failure(Failure(f"internal error: {what}", hint=hint, code="CLI999"))
+        report_failure(_bug(error, sys.argv[1:] if given is None else given))
     return 2
 
 
-def _forget_output() -> None:
-    """Point standard output elsewhere, so that Python's last flush has nothing to fail on."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
+def _bug(error: Exception, arguments: Sequence[str]) -> Failure:
+    """What must never happen, with all that helps to find out why it did."""
+    import shlex
+
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = ""
+    if place is not None:
+        file = os.path.basename(place.tb_frame.f_code.co_filename)
+        where = f" ({file}:{place.tb_lineno})"
+    what = f"{type(error).__name__}: {error}{where}"
+    said = shlex.join(["irtool", *arguments])
+    hint = f"this is a bug of irtool: please report it with what IRTOOL_DEBUG=1 {said} prints"
+    return Failure(f"internal error: {what}", hint=hint, code="CLI999")

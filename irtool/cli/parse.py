@@ -63,7 +63,8 @@ def command(
     reading = _Reading(request, writer, list(problems))
     reading.read(files, jobs, bar=not output.terminal)
     status = reading.finish()
-    output.close()
+    if status != 2:
+        output.close()
     return status
 
 

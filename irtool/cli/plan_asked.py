@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,8 +11,10 @@ from typing import Any, cast
 from irtool.cli.report import Failure
 from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
+from irtool.ir.limits import MAX_DOCUMENT
 from irtool.ir.node import Node
 from irtool.operators.call import Strategy
+from irtool.syntax.reading import read_json
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _MOST_RANKS = 1_000_000
@@ -129,10 +130,11 @@ def json_file(path: str | None) -> Mapping[str, object] | None:
     if path is None:
         return None
     try:
-        with open(path, encoding="utf-8") as stream:
-            found: Any = json.load(stream)
-    except (OSError, ValueError) as error:
-        raise Failure(f"can't be read: {error}", path) from None
+        found = read_json(path, MAX_DOCUMENT)
+    except OSError as error:
+        raise Failure(f"can't be read: {error.strerror or error}", path) from None
+    except ValueError as error:
+        raise Failure(f"is no JSON: {error}", path) from None
     if not isinstance(found, dict):
         raise Failure("is no strategy file: no JSON object", path)
     return cast("Mapping[str, object]", found)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TextIO
 
 from irtool.ir.problem import Problem
 from irtool.render.tables import colours_wanted
@@ -54,7 +55,29 @@ def report(
     lines += _excerpt(text, column)
     if hint:
         lines.append(f"  {_coloured('hint:', 'hint')} {escape(hint)}")
-    print("\n".join(lines), file=sys.stderr)
+    say("\n".join(lines))
+
+
+def say(text: str) -> None:
+    """Print a line on standard error; where nobody listens any more, that is no failure."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except UnicodeEncodeError:
+        encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+        say(text.encode(encoding, "backslashreplace").decode(encoding))
+    except (OSError, ValueError):
+        forget_stream(sys.stderr, 2)
+
+
+def forget_stream(stream: TextIO, number: int) -> None:
+    """Point a standard stream elsewhere, so that Python's last flush has nothing to fail on."""
+    try:
+        if stream.fileno() == number:
+            elsewhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(elsewhere, number)
+            os.close(elsewhere)
+    except (OSError, ValueError):  # not a file, or closed
+        pass
 
 
 def report_failure(failure: Failure) -> None:
@@ -73,7 +96,7 @@ def report_failure(failure: Failure) -> None:
 def report_usage(error: Any) -> None:
     """Print what is wrong with the command line, as typer's parser says it."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(error.format_message(), file=sys.stderr)
+        say(str(error.format_message()))
         return
     message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
     context = getattr(error, "ctx", None)
@@ -91,7 +114,7 @@ def report_usage(error: Any) -> None:
 
 def note(message: str) -> None:
     """Tell the user about a choice that was made for them."""
-    print(f"irtool: {escape(message)}", file=sys.stderr)
+    say(f"irtool: {escape(message)}")
 
 
 def report_problems(problems: Iterable[Problem]) -> None:

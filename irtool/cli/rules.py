@@ -15,6 +15,7 @@ from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
+from irtool.cli.writing import CODE, cannot_write, told, write_file
 from irtool.ir.finding import RuleText
 from irtool.lint.registry import FAMILIES, own_rules
 from irtool.lint.settings import SettingsError, expanded
@@ -22,7 +23,13 @@ from irtool.operators.notation import Rule
 from irtool.operators.table import operators, rule_of
 from irtool.render.check_rules import rules_document, rules_json
 from irtool.render.check_rules import rules_markdown as operators_markdown
-from irtool.render.rule_pages import documents, rules_json_pieces, rules_markdown, rules_table
+from irtool.render.rule_pages import (
+    GENERATED,
+    documents,
+    rules_json_pieces,
+    rules_markdown,
+    rules_table,
+)
 
 
 class Format(str, Enum):
@@ -101,21 +108,35 @@ def _near_operator(name: str) -> bool:
 
 
 def _write(folder: str) -> int:
-    """Write the pages of irtool's own rules, and take away those of rules that are gone."""
+    """Write the pages of irtool's own rules, and take away those of rules that are gone.
+
+    Raises:
+        Failure: a page can't be written, or a file of somebody else is in its place.
+    """
     pages = documents([entry.text() for entry in own_rules().values()], FAMILIES)
     try:
         os.makedirs(folder, exist_ok=True)
-        for name in os.listdir(folder):
-            if name.endswith(".md") and name not in pages:
-                os.unlink(os.path.join(folder, name))
-        for name, text in pages.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
+        there = [name for name in os.listdir(folder) if name.endswith(".md")]
+        ours = {name for name in there if _is_generated(os.path.join(folder, name))}
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise Failure(f"cannot write the pages: {reason}", folder) from None
+        raise cannot_write(error, folder) from None
+    for name in pages:
+        if name in there and name not in ours:
+            hint = "name a folder for these pages alone"
+            place = os.path.join(folder, name)
+            raise Failure("this page is not one of irtool's", place, hint=hint, code=CODE)
+    for name, text in pages.items():
+        write_file(os.path.join(folder, name), text)
+    for name in ours - set(pages):
+        with told(os.path.join(folder, name)):
+            os.unlink(os.path.join(folder, name))
     note(f"{len(pages)} pages written to {folder}")
     return 0
+
+
+def _is_generated(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(GENERATED)) == GENERATED.encode()
 
 
 # -- sharding rules of operators ---------------------------------------------------------------

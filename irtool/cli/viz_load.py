@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from irtool.render.picture.overlay_json import OverlayError, read_overlays
 from irtool.render.text import plural, shortened
 from irtool.sharding.check import check
 from irtool.sharding.network.report import Report
+from irtool.syntax.reading import read_json
 from irtool.syntax.run import load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
@@ -168,13 +168,10 @@ def findings_overlay(report: Report) -> Overlay:
 
 def _overlays(path: str, dumps: Sequence[Dump]) -> list[Overlay]:
     try:
-        if os.path.getsize(path) > _LARGEST_OVERLAY:
-            raise Failure("too large for an overlay", path)
-        with open(path, encoding="utf-8") as stream:
-            data: object = json.load(stream)
+        data = read_json(path, _LARGEST_OVERLAY)
     except OSError as error:
         raise Failure(f"cannot read: {(error.strerror or str(error)).lower()}", path) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         message = f"no JSON: {error}"
         raise Failure(message, path, hint="--overlay takes what --format json writes") from None
     try:

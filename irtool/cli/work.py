@@ -127,6 +127,7 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 def _ignore_interrupts() -> None:
     """Ctrl-C is for the process that the user started, which then ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from irtool.ir.finding import Finding
+from irtool.syntax.reading import parse_json
 
 SCHEMA = "irtool.lint.baseline/1"
 
@@ -32,8 +33,8 @@ def read_baseline(text: str) -> tuple[Known, ...]:
         BaselineError: it is none.
     """
     try:
-        table: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        table = parse_json(text)
+    except ValueError as error:
         raise BaselineError(f"is no JSON: {error}") from None
     if not isinstance(table, dict) or cast("dict[str, object]", table).get("schema") != SCHEMA:
         raise BaselineError(f'has no "schema": "{SCHEMA}"')

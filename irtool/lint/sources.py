@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from irtool.syntax.reading import read_text
+
 _MOST_BYTES = 8 << 20
 
 
@@ -32,10 +34,8 @@ class SourceFiles:
         if path not in self._lines:
             try:
                 full = os.path.join(self._folder, path)
-                if os.path.getsize(full) > _MOST_BYTES:
-                    raise OSError
-                with open(full, encoding="utf-8", errors="surrogateescape") as file:
-                    self._lines[path] = file.read().splitlines()
+                text = read_text(full, _MOST_BYTES, errors="surrogateescape")
+                self._lines[path] = text.splitlines()
             except OSError:
                 self._lines[path] = []
         return self._lines[path]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 from collections.abc import Mapping
 from typing import Any, cast
+
+from irtool.syntax.reading import read_json
 
 Context = Mapping[str, object]
 """Keys of ``set_auto_parallel_context`` with Python values."""
 
 CASE_FILE = "case.json"
-_MOST_BYTES = 16 << 20
 
 
 def read_case(path: str) -> tuple[dict[str, object] | None, str]:
     """The ``context`` of a ``case.json``, or None and why it could not be read."""
     try:
-        if os.stat(path).st_size > _MOST_BYTES:
-            return None, "is too large for a case.json"
-        with open(path, encoding="utf-8") as file:
-            content: object = json.load(file)
+        content = read_json(path)
     except OSError as error:
         return None, (error.strerror or str(error)).lower()
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return None, f"is not JSON: {error}"
     if not isinstance(content, dict):
         return None, "is not a JSON object"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from irtool.syntax.reading import note_input, note_input_folder
 from irtool.syntax.run_context import CASE_FILE
 from irtool.syntax.run_names import is_dump
 
@@ -101,6 +102,8 @@ def walk(root: str) -> Listing:
         if len(folders) < _MAX_DEPTH:
             pending += reversed(below)
     _add_links(listing, links)
+    for item in listing.found:
+        (note_input_folder if item.kind in ("tensors", "msprobe") else note_input)(item.path)
     return listing
 
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import errno
-import gzip
-import lzma
 import os
-import select
-import stat
-import time
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, Union
+from typing import BinaryIO, Union
 
-MAX_BYTES = 1 << 30
-"""Most bytes that one dump may have after decompression."""
+from irtool.ir.limits import MAX_DOCUMENT
+from irtool.syntax.reading import read_bytes, read_stream
+from irtool.syntax.unpacking import Damaged, UnpacksTooFar, packed_as, unpacked
 
 _CHUNK = 1 << 20
-_WRITER_PATIENCE = 2.0
-"""Seconds that a named pipe may have no writer."""
 
 
 class DumpError(Exception):
@@ -48,7 +41,7 @@ def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -
     """Read a dump's bytes, decompressing gzip and xz by their first bytes.
 
     Raises:
-        DumpError: there is no such file, no permission, or it is a folder.
+        DumpError: there is no such file, no permission, it is a folder, or too large.
     """
     if isinstance(source, bytes | bytearray):
         return _decompressed(bytes(source), name or "<bytes>")
@@ -56,110 +49,54 @@ def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -
         path = os.fspath(source)
         return _decompressed(_file_bytes(path), name or path)
     label = name or str(getattr(source, "name", "<stream>"))
-    return _decompressed(_limited(lambda: source.read(_CHUNK), label), label)
+    try:
+        data = read_stream(lambda: source.read(_CHUNK), label, MAX_DOCUMENT)
+    except (OSError, ValueError) as error:  # ValueError: the file was closed
+        raise DumpError(label, (getattr(error, "strerror", None) or str(error)).lower()) from None
+    return _decompressed(data, label)
 
 
 def _file_bytes(path: str) -> bytes:
     try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise DumpError(path, "is a folder, not a dump", "load_run() reads folders")
-        if stat.S_ISFIFO(mode):
-            return _pipe_bytes(path)
-        with open(path, "rb") as file:
-            return _limited(lambda: file.read(_CHUNK), path)
+        return read_bytes(path, MAX_DOCUMENT)
+    except IsADirectoryError:
+        raise DumpError(path, "is a folder, not a dump", "load_run() reads folders") from None
     except OSError as error:
         hints = {
             errno.ENOENT: "check the path",
             errno.EACCES: "MindSpore writes dumps readable by their owner only",
         }
-        reason = (error.strerror or str(error)).lower()
-        raise DumpError(path, reason, hints.get(error.errno or 0, "")) from None
-
-
-def _limited(read: Callable[[], bytes], path: str) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while chunk := read():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise DumpError(path, f"is larger than {MAX_BYTES >> 30} GiB")
-    return b"".join(chunks)
-
-
-def _pipe_bytes(path: str) -> bytes:
-    """Read a named pipe without waiting for ever for somebody to write into it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    deadline = time.monotonic() + _WRITER_PATIENCE
-    seen = False
-
-    def read() -> bytes:
-        nonlocal seen
-        while True:
-            select.select([descriptor], [], [], 0.1)
-            try:
-                chunk = os.read(descriptor, _CHUNK)
-            except BlockingIOError:
-                seen = True  # a writer holds it open and is slow
-                continue
-            if chunk or seen:
-                seen = True
-                return chunk
-            if time.monotonic() > deadline:
-                raise DumpError(path, "is a pipe that nobody writes into")
-            time.sleep(0.02)
-
-    try:
-        return _limited(read, path)
-    finally:
-        os.close(descriptor)
-
-
-class _Decompressor(Protocol):
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-    @property
-    def eof(self) -> bool: ...
+        if os.path.isdir(path):  # Windows has no error of its own for these
+            raise DumpError(path, "is a folder, not a dump", "load_run() reads folders") from None
+        reason = error.strerror or str(error)
+        raise DumpError(
+            path, reason[:1].lower() + reason[1:], hints.get(error.errno or 0, "")
+        ) from None
 
 
 def _decompressed(data: bytes, path: str) -> Content:
-    if data[:2] == b"\x1f\x8b":
-        return _expanded(data, path, "gzip", lambda: zlib.decompressobj(16 + zlib.MAX_WBITS))
-    if data[:6] == b"\xfd7zXZ\x00":
-        return _expanded(data, path, "xz", lzma.LZMADecompressor)
-    return Content(data, path)
-
-
-def _expanded(data: bytes, path: str, kind: str, make: Callable[[], _Decompressor]) -> Content:
     """Expand all members, stopping at damage or at the size limit and saying which."""
+    kind = packed_as(data)
+    if not kind:
+        return Content(data, path)
     made: list[bytes] = []
     size = 0
     damage = ""
     try:
-        for chunk in _expand(data, make):
+        for chunk in unpacked(_pieces(data), kind):
             made.append(chunk)
             size += len(chunk)
-            if size > MAX_BYTES:
-                raise DumpError(path, f"expands to more than {MAX_BYTES >> 30} GiB")
-    except EOFError:
-        damage = f"the {kind} file is truncated"
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        damage = f"the {kind} file is damaged: {error}"
+            if size > MAX_DOCUMENT:
+                raise DumpError(path, f"expands to more than {MAX_DOCUMENT >> 30} GiB")
+    except Damaged as error:
+        damage = str(error)
+    except UnpacksTooFar as error:
+        raise DumpError(path, str(error), error.hint) from None
+    except ValueError as error:
+        raise DumpError(path, str(error)) from None
     return Content(b"".join(made), path, damage)
 
 
-def _expand(data: bytes, make: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    while data:
-        decompressor = make()
-        pending = data
-        while not decompressor.eof:
-            chunk = decompressor.decompress(pending, _CHUNK)
-            pending = getattr(decompressor, "unconsumed_tail", b"")
-            if chunk:
-                yield chunk
-            elif not pending:
-                if not decompressor.eof:
-                    raise EOFError
-                break
-        data = getattr(decompressor, "unused_data", b"").lstrip(b"\0")
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """All bytes in one piece: proportions are those of the whole file."""
+    yield data

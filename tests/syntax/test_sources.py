@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.syntax import source
+from irtool.syntax import reading, source, unpacking
 from tests.syntax.damaged import DUMP, NODES, codes, count
 
 # ---- places from which nothing can be read -------------------------------------------------------
@@ -58,7 +58,7 @@ def test_a_pipe_is_read(tmp_path: Path) -> None:
 def test_a_pipe_that_nobody_writes_into_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_WRITER_PATIENCE", 0.05)
+    monkeypatch.setattr(reading, "_WRITER_PATIENCE", 0.05)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(irtool.DumpError, match="nobody writes"):
@@ -114,24 +114,84 @@ def test_a_compressed_dump_may_be_damaged_anywhere(compress: object) -> None:
 def test_a_bomb_is_refused_before_it_fills_memory(
     monkeypatch: pytest.MonkeyPatch, compress: object
 ) -> None:
-    monkeypatch.setattr(source, "MAX_BYTES", 4 << 20)
+    monkeypatch.setattr(unpacking, "ALWAYS_UNPACKED", 4 << 20)
     bomb = compress(bytes(64 << 20))  # type: ignore[operator]
     tracemalloc.start()
     try:
-        with pytest.raises(irtool.DumpError, match="expands to more than"):
+        with pytest.raises(irtool.DumpError, match=r"unpacks to \d+ times its size") as raised:
             irtool.load(bomb)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 16 << 20
+    assert peak < 24 << 20
+    assert "IRTOOL_MAX_UNPACKED" in raised.value.hint
+
+
+def packed(size: int, ratio: float) -> bytes:
+    """A gzip file of zeros that is padded, so that it unpacks to ``ratio`` times its own size."""
+    data = gzip.compress(bytes(size))
+    return data + bytes(round(size / ratio) - len(data))
+
+
+@pytest.mark.parametrize(("ratio", "is_refused"), [(249, False), (251, True)])
+def test_a_dump_may_unpack_to_250_times_its_size(
+    monkeypatch: pytest.MonkeyPatch, ratio: float, is_refused: bool
+) -> None:
+    monkeypatch.setattr(unpacking, "ALWAYS_UNPACKED", 0)
+    pieces = unpacking.unpacked([packed(8 << 20, ratio)], "gzip")
+    if is_refused:
+        with pytest.raises(unpacking.UnpacksTooFar):
+            list(pieces)
+    else:
+        assert sum(map(len, pieces)) == 8 << 20
+
+
+@pytest.mark.parametrize(("allowed", "is_refused"), [("8M", False), ("8388607", True)])
+def test_the_environment_states_how_far_a_file_may_unpack(
+    monkeypatch: pytest.MonkeyPatch, allowed: str, is_refused: bool
+) -> None:
+    monkeypatch.setenv("IRTOOL_MAX_UNPACKED", allowed)
+    pieces = unpacking.unpacked([gzip.compress(bytes(8 << 20))], "gzip")
+    if is_refused:
+        with pytest.raises(unpacking.UnpacksTooFar):
+            list(pieces)
+    else:
+        assert sum(map(len, pieces)) == 8 << 20
+
+
+def test_a_limit_that_is_no_size_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRTOOL_MAX_UNPACKED", "much")
+    with pytest.raises(irtool.DumpError, match="IRTOOL_MAX_UNPACKED is no size"):
+        irtool.load(gzip.compress(DUMP.encode()))
+
+
+def test_an_xz_file_may_not_ask_for_gibibytes_of_memory() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20}]
+    data = bytearray(lzma.compress(DUMP.encode(), check=lzma.CHECK_NONE, filters=filters))
+    size = (data[12] + 1) * 4
+    assert data[14] == 0x21  # LZMA2; behind it the size of its properties and the dictionary's
+    data[16] = 40  # 4 GiB
+    data[12 + size - 4 : 12 + size] = struct.pack("<I", zlib.crc32(data[12 : 12 + size - 4]))
+    with pytest.raises(unpacking.Damaged, match=r"[Mm]emory"):
+        list(unpacking.unpacked([bytes(data)], "xz"))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_pieces_of_any_size_unpack_to_the_same(compress: object) -> None:
+    data = os.urandom(3 << 20) + bytes(3 << 20)
+    made: bytes = compress(data) + compress(b"end")  # type: ignore[operator]
+    kind = unpacking.packed_as(made)
+    for size in (len(made), 1 << 16, 4093):
+        pieces = [made[at : at + size] for at in range(0, len(made), size)]
+        assert b"".join(unpacking.unpacked(pieces, kind)) == data + b"end"
 
 
 def test_the_limit_is_what_a_dump_may_have_after_expanding() -> None:
-    assert source.MAX_BYTES == 1 << 30
+    assert source.MAX_DOCUMENT == 1 << 30
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_BYTES", 100)
+    monkeypatch.setattr(source, "MAX_DOCUMENT", 100)
     with pytest.raises(irtool.DumpError, match="larger than"):
         irtool.load(io.BytesIO(DUMP.encode()))
 

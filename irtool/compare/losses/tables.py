@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from irtool.compare.losses.series import LossRun, NoLoss, Series, series
+from irtool.syntax.reading import parse_json
 
 _STEP = ("step", "global_step", "iteration", "iter", "steps", "_step", "current_steps")
 _LOSS = ("loss", "train_loss", "training_loss", "lm_loss", "lm loss", "train/loss", "total_loss")
@@ -26,7 +26,7 @@ def read_json(text: str, path: str) -> LossRun:
         NoLoss: it is no JSON, or holds no loss.
     """
     try:
-        found: object = json.loads(text)
+        found = parse_json(text, special=True)
     except ValueError as error:
         raise NoLoss(f"it is no JSON: {error}") from None
     if isinstance(found, Mapping):
@@ -56,7 +56,7 @@ def read_json_lines(lines: Iterable[str], path: str) -> LossRun:
         if not line.strip():
             continue
         try:
-            rows.append(json.loads(line))
+            rows.append(parse_json(line, special=True))
         except ValueError:
             skipped += 1
     made = _rows(rows, path, "json lines")

@@ -7,17 +7,20 @@ distances, not only figures, can still be compared.  ``irtool.digest/1``.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
+import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from irtool.compare.tensors.figures import Figures, File, figures_of_files, state
 from irtool.compare.tensors.measure import LOST
 from irtool.compare.tensors.model import NAN, Columns, NoTensors, Op, TensorRun
 from irtool.compare.tensors.schedule import Scheduler, here
+from irtool.syntax.lines import chunks_of
+from irtool.syntax.reading import parse_json
+from irtool.syntax.source import DumpError, read_content
 
 SCHEMA = "irtool.digest/1"
 _LEVEL = 4
@@ -27,14 +30,11 @@ _START = b'{"schema": "irtool.digest/1"'
 def is_digest(path: str) -> bool:
     """Whether a file begins as a digest does."""
     try:
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as stream:
-            head = stream.read(2)
-            stream.seek(0)
-            if head == b"\x1f\x8b":
-                with gzip.open(cast("BinaryIO", stream)) as unpacked:
-                    return unpacked.read(len(_START)) == _START
-            return stream.read(len(_START)) == _START
-    except (OSError, EOFError, zlib.error):
+            return next(chunks_of(stream), b"").startswith(_START)
+    except (OSError, ValueError):
         return False
 
 
@@ -152,15 +152,11 @@ def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
         NoTensors: it is damaged.
     """
     try:
-        with open(path, "rb") as stream:
-            data = stream.read()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        document = json.loads(data)
+        document: Any = parse_json(read_content(path).data, special=True)
         runs = [_read_unit(path, unit) for unit in document["units"]]
-    except OSError as error:
-        raise NoTensors((error.strerror or str(error)).lower()) from None
-    except (EOFError, ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
+    except DumpError as error:
+        raise NoTensors(error.message) from None
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise NoTensors(f"the digest is damaged: {error}") from None
     return runs, document
 

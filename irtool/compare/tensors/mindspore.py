@@ -24,7 +24,11 @@ from irtool.compare.tensors.model import (
 )
 from irtool.compare.tensors.payload import BadPayload, npy_declaration, read_array, stored_type
 from irtool.compare.tensors.semantics import DEAD_OUTPUTS, UPDATED
+from irtool.ir.limits import MAX_DOCUMENT
 from irtool.ir.run import TensorDump
+from irtool.syntax.lines import text_lines
+from irtool.syntax.reading import read_text
+from irtool.syntax.unpacking import Damaged, UnpacksTooFar
 
 FILE_NAME = re.compile(
     r"(?P<op>[^.]+)\.(?P<name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<time>\d+)"
@@ -129,11 +133,11 @@ def _aliases(folder: str) -> dict[str, str]:
     """Names that were too long for a file system stand in ``mapping.csv``."""
     found: dict[str, str] = {}
     try:
-        with open(os.path.join(folder, "mapping.csv"), encoding="utf-8", newline="") as stream:
-            for row in csv.reader(stream):
-                if len(row) >= 2:
-                    found[row[0]] = row[1]
-    except (OSError, UnicodeDecodeError, csv.Error):
+        text = read_text(os.path.join(folder, "mapping.csv"), MAX_DOCUMENT)
+        for row in csv.reader(text.splitlines()):
+            if len(row) >= 2:
+                found[row[0]] = row[1]
+    except (OSError, csv.Error):
         pass
     return found
 
@@ -171,21 +175,20 @@ def _rows(path: str, complaints: list[str]) -> Iterator[_Tensor]:
     """Rows of statistic.csv; each ends with a comma that the header lacks, in most versions."""
     bad = 0
     try:
-        with open(path, encoding="utf-8", errors="replace", newline="") as stream:
-            reader = csv.reader(stream)
-            header = [cell.strip() for cell in next(reader, list[str]())]
-            column = {name: place for place, name in enumerate(header)}
-            if "Op Name" not in column or "IO" not in column:
-                complaints.append(f"{path}: not a statistic.csv (no columns Op Name and IO)")
-                return
-            for row in reader:
-                if not row:
-                    continue
-                try:
-                    yield _row(row, column)
-                except (ValueError, IndexError):
-                    bad += 1
-    except (OSError, csv.Error) as error:
+        reader = csv.reader(text_lines(path))
+        header = [cell.strip() for cell in next(reader, list[str]())]
+        column = {name: place for place, name in enumerate(header)}
+        if "Op Name" not in column or "IO" not in column:
+            complaints.append(f"{path}: not a statistic.csv (no columns Op Name and IO)")
+            return
+        for row in reader:
+            if not row:
+                continue
+            try:
+                yield _row(row, column)
+            except (ValueError, IndexError, OverflowError):
+                bad += 1
+    except (OSError, Damaged, UnpacksTooFar, csv.Error) as error:
         complaints.append(f"{path}: {getattr(error, 'strerror', None) or error}")
     if bad:
         complaints.append(f"{path}: {bad} rows that cannot be read")

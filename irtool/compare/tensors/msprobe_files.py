@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.msprobe_names import parsed
+from irtool.ir.limits import MAX_DOCUMENT
+from irtool.syntax.reading import parse_json, read_bytes, read_text
 
 _SMALL = 1 << 20
 _DATA = re.compile(r'"data"\s*:\s*\{')
@@ -19,27 +21,25 @@ _LIBRARY = re.compile(r"site-packages/|/msprobe/|dist-packages/|<string>|<frozen
 
 def load_json(path: str) -> Any:
     """A JSON file, NaN and Infinity allowed; by the quick reader where that pays."""
-    with open(path, "rb") as stream:
-        data = stream.read()
+    data = read_bytes(path)
     if len(data) < _SMALL:
-        return json.loads(data)  # quicker than to import the other one
+        return parse_json(data, special=True)  # quicker than to import the other one
     import orjson
 
     try:
         return orjson.loads(data)
     except ValueError:
-        return json.loads(data)  # NaN and Infinity are not JSON, and dumps have them
+        return parse_json(data, special=True)  # NaN and Infinity are no JSON, and dumps have them
 
 
 def whole_part(path: str) -> dict[str, Any] | None:
     """What a file that is cut off still says: its operators up to there; None if there are none."""
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        text = stream.read()
+    text = read_text(path, MAX_DOCUMENT, errors="replace")
     start = _DATA.search(text)
     if start is None:
         return None
     try:
-        document = json.loads(f"{text[: start.start()].rstrip().rstrip(',')}}}")
+        document: Any = parse_json(f"{text[: start.start()].rstrip().rstrip(',')}}}", special=True)
     except ValueError:
         document = {}
     decoder = json.JSONDecoder()
@@ -48,9 +48,9 @@ def whole_part(path: str) -> dict[str, Any] | None:
     while (name := _KEY.match(text, place)) is not None:
         try:
             entry, place = decoder.raw_decode(text, name.end())
+            found[json.loads(name[1])] = entry
         except (ValueError, RecursionError):
             break
-        found[json.loads(name[1])] = entry
     return {**document, "data": found} if found else None
 
 

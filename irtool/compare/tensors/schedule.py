@@ -165,6 +165,7 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 def _ignore_interrupts() -> None:
     """Ctrl-C is for the process that waits for the results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _in_one(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context
 from irtool.operators.layout import MapEntry, UserLayout
+from irtool.syntax.reading import parse_json
 
 MODES = ("stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel")
 SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")
@@ -240,7 +240,7 @@ def _structure(key: str, value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return parse_json(value)
     except ValueError:
         pass
     try:

@@ -1,0 +1,41 @@
+"""Bounds on what is read: every size that a file may state, in one place.
+
+A file may say anything of itself: a tuple of 300 million elements, rank 10**18, a gzip stream that
+unpacks to a terabyte.  What irtool does with it takes time and memory by the bytes that are there,
+not by what they claim; these are the bounds where the two part.
+"""
+
+from __future__ import annotations
+
+import os
+
+MAX_DOCUMENT = 1 << 30
+"""Most bytes of a document that is read whole: a dump, a digest, statistics, a table of losses."""
+MAX_SETTINGS = 16 << 20
+"""Most bytes of a file of settings: irtool.toml, a context, rules, a machine, a baseline."""
+MAX_DEPTH = 200
+"""Deepest nesting of lists and tables in a file that is not a dump."""
+MAX_RATIO = 250
+"""Most bytes that a byte of a packed file unpacks to, beyond :data:`ALWAYS_UNPACKED`."""
+ALWAYS_UNPACKED = 64 << 20
+"""Bytes that a packed file may unpack to, however small it is."""
+MAX_UNPACKED_VARIABLE = "IRTOOL_MAX_UNPACKED"
+"""Environment variable: to how many bytes a packed file may unpack, whatever its own size."""
+
+_FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def max_unpacked() -> int | None:
+    """What the environment allows a packed file to unpack to; None where it says nothing.
+
+    Raises:
+        ValueError: the environment variable holds no size.
+    """
+    text = os.environ.get(MAX_UNPACKED_VARIABLE, "").strip().upper()
+    if not text:
+        return None
+    factor = _FACTORS.get(text[-1], 1)
+    digits = text if factor == 1 else text[:-1]
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 15:
+        raise ValueError(f"{MAX_UNPACKED_VARIABLE} is no size such as 8G: {text[:40]}")
+    return int(digits) * factor

@@ -1,0 +1,277 @@
+"""Reading of files: within bounds, without waiting for ever, and noted as inputs.
+
+Whatever irtool reads apart from tensors goes through here.  Failures are :class:`OSError` with a
+text for people in ``strerror``, so that a caller need not tell too large from not there.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import select
+import stat
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, BinaryIO, NoReturn, cast
+
+from irtool.ir.limits import MAX_DEPTH, MAX_DOCUMENT, MAX_SETTINGS
+
+_CHUNK = 1 << 20
+_WRITER_PATIENCE = 2.0
+"""Seconds that a named pipe may have no writer."""
+
+# -- what was read -----------------------------------------------------------------------------
+
+
+class Inputs:
+    """Files and folders that were read, which no output may replace."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, None] = {}
+        self._folders: dict[str, None] = {}
+
+    def add(self, path: str) -> None:
+        """A file that is or will be read."""
+        self._files[path] = None
+
+    def add_folder(self, path: str) -> None:
+        """A folder all of whose files are inputs (a tensor dump)."""
+        self._folders[path] = None
+
+    def same_as(self, path: str) -> str | None:
+        """The input that is the same file as ``path``, whatever links lead there."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        folder = os.path.dirname(os.path.realpath(path))
+        for each in self._folders:
+            if os.path.realpath(each) == folder:
+                return path
+        return next((each for each in self._files if _is_same(each, status)), None)
+
+
+def _is_same(path: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), status)
+    except (OSError, ValueError):
+        return False
+
+
+_inputs: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
+
+
+@contextmanager
+def noted_inputs() -> Generator[Inputs]:
+    """Note what is read from here on."""
+    made = Inputs()
+    token = _inputs.set(made)
+    try:
+        yield made
+    finally:
+        _inputs.reset(token)
+
+
+def inputs() -> Inputs:
+    """What was read so far; nothing where nobody asked for it to be noted."""
+    return _inputs.get() or Inputs()
+
+
+def note_input(path: str) -> None:
+    """Say that a file is read, where that does not happen here."""
+    if (known := _inputs.get()) is not None:
+        known.add(path)
+
+
+def note_input_folder(path: str) -> None:
+    """Say that the files of a folder are read."""
+    if (known := _inputs.get()) is not None:
+        known.add_folder(path)
+
+
+# -- bytes and text ----------------------------------------------------------------------------
+
+
+def opened(path: str) -> BinaryIO:
+    """A file, opened for reading; of a named pipe all that is written into it.
+
+    Raises:
+        OSError: it can't be read; also where the name can't be one.
+    """
+    note_input(path)
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            return io.BytesIO(_pipe_bytes(path, MAX_DOCUMENT))
+        return open(path, "rb")  # the caller closes it
+    except ValueError:
+        raise OSError(errno.EINVAL, "no file can have this name", path) from None
+
+
+def read_bytes(path: str, most: int = MAX_DOCUMENT) -> bytes:
+    """All bytes of a file.
+
+    Raises:
+        OSError: it can't be read, is larger than ``most`` bytes, or is a pipe without a writer.
+    """
+    note_input(path)
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            return _pipe_bytes(path, most)
+        with open(path, "rb", buffering=0) as file:
+            return read_stream(lambda: file.read(_CHUNK), path, most)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no file can have this name", path) from None
+
+
+def read_text(path: str, most: int = MAX_SETTINGS, errors: str = "strict") -> str:
+    """All text of a file in UTF-8, with or without a byte order mark; line ends become line feeds.
+
+    Raises:
+        OSError: as of :func:`read_bytes`, or it is no text in UTF-8.
+    """
+    try:
+        text = read_bytes(path, most).decode("utf-8", errors)
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "is no text in UTF-8", path) from None
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_stream(read: Callable[[], bytes | None], path: str, most: int = MAX_DOCUMENT) -> bytes:
+    """All that ``read`` gives, a piece a call.
+
+    Raises:
+        OSError: it is more than ``most`` bytes.
+    """
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := read():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > most:
+            bound = f"{most >> 30} GiB" if most >> 30 else f"{most >> 20} MiB"
+            raise OSError(errno.EFBIG, f"is larger than {bound}", path)
+    return b"".join(chunks)
+
+
+def _pipe_bytes(path: str, most: int) -> bytes:
+    """Read a named pipe without waiting for ever for somebody to write into it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    deadline = time.monotonic() + _WRITER_PATIENCE
+    seen = False
+
+    def read() -> bytes:
+        nonlocal seen
+        while True:
+            select.select([descriptor], [], [], 0.1)
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                seen = True  # a writer holds it open and is slow
+                continue
+            if chunk or seen:
+                seen = True
+                return chunk
+            if time.monotonic() > deadline:
+                raise OSError(errno.ENXIO, "is a pipe that nobody writes into", path)
+            time.sleep(0.02)
+
+    try:
+        return read_stream(read, path, most)
+    finally:
+        os.close(descriptor)
+
+
+# -- JSON --------------------------------------------------------------------------------------
+
+
+class JsonError(ValueError):
+    """A text that is no JSON, or nothing that irtool takes as such; with line and column."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+def parse_json(text: str | bytes, *, special: bool = False) -> object:
+    """The value of a JSON text.
+
+    Args:
+        text: in UTF-8.
+        special: take ``NaN`` and ``Infinity``, which are no JSON but which Python writes.
+
+    Raises:
+        JsonError: it is none, nested too deeply, or holds a number that no computer keeps.
+    """
+    if special:
+        options: dict[str, Any] = {}
+    else:
+        options = {"parse_constant": _refused, "parse_float": _finite}
+    if not hasattr(sys, "get_int_max_str_digits"):  # before 3.10.7 nothing bounds them
+        options["parse_int"] = _bounded_int
+    try:
+        found: object = json.loads(text, **options)
+    except json.JSONDecodeError as error:
+        raise JsonError(error.msg, error.lineno, error.colno) from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except UnicodeDecodeError:
+        raise JsonError("is no text in UTF-8") from None
+    except ValueError as error:
+        is_long = "digits" in str(error)
+        raise JsonError("a number of thousands of digits" if is_long else str(error)) from None
+    _check_depth(found)
+    return found
+
+
+def read_json(path: str, most: int = MAX_SETTINGS, *, special: bool = False) -> object:
+    """The value in a JSON file.
+
+    Raises:
+        OSError: as of :func:`read_bytes`.
+        JsonError: as of :func:`parse_json`.
+    """
+    return parse_json(read_bytes(path, most), special=special)
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return value
+
+
+def _bounded_int(text: str) -> int:
+    if len(text) > 4300:
+        raise ValueError("too many digits")
+    return int(text)
+
+
+def _check_depth(value: object) -> None:
+    """Make sure that functions which call themselves can walk a value."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [below for item in level for below in _members(item)]
+        if not level:
+            return
+    raise JsonError("nested too deeply")
+
+
+def _members(value: object) -> list[object]:
+    """What a list or table of JSON holds that may hold something itself."""
+    if isinstance(value, dict):
+        value = list(cast("dict[str, object]", value).values())
+    if not isinstance(value, list):
+        return []
+    return [item for item in cast("list[object]", value) if isinstance(item, dict | list)]
