@@ -1,0 +1,528 @@
+"""Whether the tests would notice a wrong answer: changes the code a little, and runs the tests.
+
+    python benchmarks/mutants.py --changed main          # what a branch changes: minutes
+    python benchmarks/mutants.py --sample 300 --seed 7   # how good the net is
+    python benchmarks/mutants.py --whole --state run.jsonl  # hours; goes on where it stopped
+
+Each mutant changes the meaning of one piece of the program (`mutants_syntax.py`) or of its tables
+(`mutants_tables.py`).  The tests that touch the line, as measured (`mutants_coverage.py`), run from
+the fastest on, in a forked child (`mutants_tests.py`), until one fails: then the mutant is killed.
+A mutant that no test fails on has survived, and with it whatever mistake looks like it.  Tests of
+the corpus don't take part.  `mutants_equivalent.toml` lists mutants that change nothing, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import gc
+import importlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # children are forked
+os.environ.setdefault("COLUMNS", "80")
+
+import pytest
+from mutants_coverage import TestMap, recorded, recorder
+from mutants_syntax import Mutant, mutants_of
+from mutants_tables import table_mutants
+from mutants_tests import (
+    Functions,
+    Importer,
+    Outcome,
+    collect,
+    in_child,
+    is_timed,
+    limit_of,
+    outcome,
+    passes,
+    run_items,
+)
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "irtool"
+PARTS = ("sharding", "operators", "compare", "cluster", "planning")
+"""What is mutated: packages of ``irtool``."""
+
+BEFORE = (
+    *("numpy", "orjson", "lark", "rich.console", "typer", "graphviz", "hypothesis", "pyarrow"),
+    *("jsonschema", "irtool.syntax.load", "irtool.syntax.run", "irtool.syntax.query"),
+)
+"""Imported before the package is, with a mutant in it: nothing of this is mutated."""
+
+WARM = (
+    "tests/syntax/test_reading.py",
+    "tests/syntax/test_query.py",
+    "tests/sharding/test_rules.py",
+)
+"""Their first tests run once, so that not every child has to make the parsers."""
+
+TABLES = (("irtool.sharding.rules", "operators"),)
+"""Functions that read tables, called once for the same reason."""
+
+BELOW = ("tests/syntax/", "tests/ir/", "tests/test_")
+"""Tests of layers that import nothing of what is mutated, and of the project as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a mutant, with how many tests touch it."""
+
+    mutant: Mutant
+    outcome: Outcome
+    touching: int
+    equivalent: str = ""
+
+    @property
+    def part(self) -> str:
+        return self.mutant.file.split("/")[1] if "/" in self.mutant.file else ""
+
+
+# -- which mutants -------------------------------------------------------------------------------
+
+
+def all_mutants(root: Path, package: str, parts: Iterable[str]) -> list[Mutant]:
+    """Every mutant of these packages, by file and place."""
+    found: list[Mutant] = []
+    folders = [root / package / part for part in parts] or [root / package]
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            found += mutants_in(root, path)
+    return found
+
+
+def mutants_in(root: Path, path: Path) -> list[Mutant]:
+    file = path.relative_to(root).as_posix()
+    if path.suffix == ".py":
+        return mutants_of(path.read_bytes(), file)
+    if path.suffix in (".rules", ".toml"):
+        return table_mutants(path.read_bytes(), file)
+    return []
+
+
+def changed_lines(root: Path, base: str) -> dict[str, set[int]]:
+    """Lines of the working tree that ``base`` did not have, by file."""
+    command = ["git", "-C", str(root), "diff", "-U0", "--no-color", "--no-ext-diff", base, "--"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = defaultdict[str, set[int]](set)
+    file = ""
+    for line in text.splitlines():
+        if line.startswith("+++ "):
+            file = line[4:].removeprefix("b/")
+        elif match := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(match[1]), int(match[2] or 1)
+            found[file].update(range(first, first + count))
+    return dict(found)
+
+
+def sampled(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
+    """A sample in which every package has the share it has of all mutants."""
+    chance = random.Random(seed)
+    by_part = defaultdict[str, list[Mutant]](list)
+    for mutant in mutants:
+        by_part[mutant.file.split("/")[1]].append(mutant)
+    found: list[Mutant] = []
+    for some in by_part.values():
+        share = round(number * len(some) / len(mutants))
+        found += chance.sample(some, min(len(some), max(1, share)))
+    return sorted(found, key=lambda mutant: (mutant.file, mutant.start))
+
+
+class Equivalents:
+    """Mutants known to change nothing, each with the reason."""
+
+    def __init__(self, path: Path) -> None:
+        entries = tomllib.loads(path.read_text("utf-8")).get("mutant", [])
+        self.reasons = {
+            (entry["file"], entry.get("function", ""), entry["before"], entry["after"]): str(
+                entry["reason"]
+            )
+            for entry in entries
+        }
+
+    def reason(self, mutant: Mutant) -> str:
+        key = (mutant.file, mutant.function, mutant.before, mutant.after)
+        return self.reasons.get(key, "")
+
+
+# -- which tests ---------------------------------------------------------------------------------
+
+
+class Choice:
+    """Which tests may notice a mutant, the fastest first."""
+
+    def __init__(self, root: Path, package: str, tests: TestMap, usable: set[str]) -> None:
+        self.root = root
+        self.package = package
+        self.tests = tests
+        self.seconds = {name: t for name, t in tests.seconds().items() if name in usable}
+        self._users: dict[str, list[tuple[str, int]]] | None = None
+        self._trees: dict[str, ast.Module] = {}
+
+    def of(self, mutant: Mutant, *, ran_before: bool) -> list[str]:
+        """Tests for a mutant; ``ran_before``: its line may have run before any test began."""
+        found: dict[str, None] = {}
+        if mutant.file.endswith(".py"):
+            found.update(dict.fromkeys(self.tests.touching(mutant.file, mutant.line)))
+            if mutant.at_import:
+                found.update(dict.fromkeys(self._of_users(mutant)))
+        near: list[str] = []
+        if mutant.at_import or ran_before:
+            near = [name for name in self._mirroring(mutant.file) if name not in found]
+        word = self._word(mutant)
+        return self._ordered(found, word) + self._ordered(near, word)
+
+    def _ordered(self, names: Iterable[str], word: str) -> list[str]:
+        known = (name for name in names if name in self.seconds)
+        return sorted(known, key=lambda name: (bool(word) and word not in name, self.seconds[name]))
+
+    def _word(self, mutant: Mutant) -> str:
+        """The operator that a line of a table is about: tests that name it come first."""
+        if mutant.file.endswith(".py"):
+            return ""
+        lines = (self.root / mutant.file).read_text("utf-8").splitlines()[: mutant.line]
+        heads = (re.match(r"(?:flops )?([A-Z]\w+)", line) for line in reversed(lines))
+        return next((head[1] for head in heads if head), "")
+
+    def _mirroring(self, file: str) -> list[str]:
+        """Tests in the folder that mirrors the file's, or in the nearest one above it."""
+        folder = Path("tests") / Path(file).parent.relative_to(self.package)
+        while not (self.root / folder).is_dir():
+            folder = folder.parent
+        return [name for name in self.seconds if name.startswith(f"{folder.as_posix()}/")]
+
+    def _of_users(self, mutant: Mutant) -> list[str]:
+        """Tests that touch what uses a name that the mutated statement at the top defines."""
+        found: list[str] = []
+        seen: set[str] = set()
+        names = self._defined(mutant)
+        while names:
+            name = names.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for file, line in self.users.get(name, ()):
+                touching = self.tests.touching(file, line)
+                found += touching
+                if not touching and file == mutant.file:
+                    names |= _names_defined(self._tree(file), line)
+        return found
+
+    @property
+    def users(self) -> dict[str, list[tuple[str, int]]]:
+        """Where every name is used."""
+        if self._users is None:
+            self._users = defaultdict(list)
+            for path in sorted((self.root / self.package).rglob("*.py")):
+                file = path.relative_to(self.root).as_posix()
+                for node in ast.walk(self._tree(file)):
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                        self._users[node.id].append((file, node.lineno))
+                    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                        self._users[node.attr].append((file, node.lineno))
+        return self._users
+
+    def _defined(self, mutant: Mutant) -> set[str]:
+        return _names_defined(self._tree(mutant.file), mutant.line)
+
+    def _tree(self, file: str) -> ast.Module:
+        if file not in self._trees:
+            self._trees[file] = ast.parse((self.root / file).read_bytes())
+        return self._trees[file]
+
+
+def _names_defined(tree: ast.Module, line: int) -> set[str]:
+    """Names that the statements around a line define: of the module, of a class in it."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
+            continue
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+# -- running -------------------------------------------------------------------------------------
+
+
+class Bench:
+    """All that is needed to try mutants one after the other."""
+
+    def __init__(self, options: argparse.Namespace, importer: Importer, coverage: Any) -> None:
+        self.options = options
+        self.importer = importer
+        self.coverage = coverage
+        self.root: Path = options.root
+        self.items: dict[str, pytest.Item] = {}
+        self.ran_before: dict[str, set[int]] = {}
+
+    def main(self, items: list[pytest.Item]) -> None:
+        """Everything, once the tests are collected."""
+        below = BELOW if self.options.package == PACKAGE else ()
+        used = [item for item in items if not item.nodeid.startswith(below)]
+        self.items = {item.nodeid: item for item in used if not is_timed(item)}
+        self._warm_up(items)
+        self.coverage.stop()
+        lines = recorded(self.coverage, self.root)
+        self.ran_before = {file: set(some) for file, some in lines.items()}
+        tests = TestMap(self.options.cache / "tests.sqlite", self.root, self.options.package)
+        tests.renew(list(self.items.values()), say, self.options.renew)
+        if self.options.measure:
+            return
+        self.choice = Choice(self.root, self.options.package, tests, set(self.items))
+        mutants = chosen_mutants(self.options)
+        self.try_all(mutants)
+
+    def _warm_up(self, items: list[pytest.Item]) -> None:
+        for file in WARM:
+            first = next((item for item in items if item.nodeid.startswith(file)), None)
+            if first is not None:
+                passes(first, first)
+        for module, function in TABLES:
+            if module.startswith(f"{self.options.package}."):
+                getattr(importlib.import_module(module), function)()
+        for path in sorted((self.root / self.options.package).rglob("*.py")):
+            if path.name != "__main__.py":
+                name = ".".join(path.relative_to(self.root).with_suffix("").parts)
+                with suppress(ImportError):  # what an extra needs
+                    importlib.import_module(name.removesuffix(".__init__"))
+        self.functions = Functions(self.root)
+        gc.collect()
+        gc.freeze()
+
+    def try_all(self, mutants: list[Mutant]) -> None:
+        equivalents = Equivalents(self.options.equivalents)
+        done = read_state(self.options.state)
+        results: list[Result] = []
+        start = time.monotonic()
+        for number, mutant in enumerate(mutants, 1):
+            mark = self.mark(mutant)
+            if mark in done:
+                result = Result(mutant, Outcome(**done[mark]["outcome"]), done[mark]["touching"])
+            elif reason := equivalents.reason(mutant):
+                result = Result(mutant, Outcome("", "", 0), 0, reason)
+            else:
+                result = self.attempt(mutant)
+                write_state(self.options.state, mark, result)
+            results.append(result)
+            if not result.outcome.how and not result.equivalent:
+                say(survivor(self.root, result))
+            if number % 25 == 0:
+                say(f"{number} of {len(mutants)} in {time.monotonic() - start:.0f} s")
+        print_report(results, time.monotonic() - start)
+        self.failed = any(not r.outcome.how and not r.equivalent for r in results)
+
+    def mark(self, mutant: Mutant) -> str:
+        """Names a mutant of a file with this content."""
+        content = (self.root / mutant.file).read_bytes()
+        return sha256(mutant.key.encode() + content).hexdigest()[:24]
+
+    def attempt(self, mutant: Mutant) -> Result:
+        """Run the tests that may notice the mutant."""
+        ran_before = mutant.line in self.ran_before.get(mutant.file, ())
+        names = self.choice.of(mutant, ran_before=ran_before)
+        seconds = self.choice.seconds
+        taken, within = 0.0, list[str]()
+        for name in names:
+            taken += seconds[name]
+            if within and taken > self.options.budget:
+                break
+            within.append(name)
+        if not within:
+            return Result(mutant, Outcome("", "", 0), 0)
+        limits = {name: seconds[name] for name in within}
+        path = self.root / mutant.file
+        original = path.read_bytes()
+        mutated = mutant.apply(original)
+        if mutant.at_import or ran_before:
+            done = self.importer.run(mutant.file, mutated, limits)
+        else:
+            done = outcome(
+                in_child(partial(self._play, path, mutated, within), partial(limit_of, limits))
+            )
+            if done.how == "crash" and not done.ran:  # the functions could not take the new code
+                done = self.importer.run(mutant.file, mutated, limits)
+        return Result(mutant, done, len(names))
+
+    def _play(
+        self, path: Path, mutated: bytes, names: list[str], tell: Callable[[Any], None]
+    ) -> None:
+        if self.functions.put(path, path.read_bytes(), mutated):
+            run_items([self.items[name] for name in names], tell)
+
+
+def chosen_mutants(options: argparse.Namespace) -> list[Mutant]:
+    """The mutants that the options ask for."""
+    root: Path = options.root
+    if options.changed is not None:
+        lines = changed_lines(root, options.changed)
+        files = [
+            root / file
+            for file in lines
+            if (root / file).exists()
+            and file.startswith(tuple(f"{options.package}/{part}" for part in options.parts))
+        ]
+        mutants = [m for path in files for m in mutants_in(root, path) if m.line in lines[m.file]]
+    elif options.files:
+        mutants = [m for file in options.files for m in mutants_in(root, root / file)]
+    else:
+        mutants = all_mutants(root, options.package, options.parts)
+    if options.line:
+        mutants = [mutant for mutant in mutants if mutant.line in options.line]
+    if options.sample and options.sample < len(mutants):
+        mutants = sampled(mutants, options.sample, options.seed)
+    number, of = (int(word) for word in options.slice.split("/"))
+    return [m for m in mutants if int(sha256(m.key.encode()).hexdigest(), 16) % of == number - 1]
+
+
+def read_state(path: Path | None) -> dict[str, Any]:
+    """What earlier runs found out, by mark."""
+    if path is None or not path.exists():
+        return {}
+    return {entry["mark"]: entry for entry in map(json.loads, path.read_text().splitlines())}
+
+
+def write_state(path: Path | None, mark: str, result: Result) -> None:
+    """Append what became of a mutant."""
+    if path is not None:
+        entry = {
+            "mark": mark,
+            "outcome": asdict(result.outcome),
+            "touching": result.touching,
+            "mutant": asdict(result.mutant),
+        }
+        with path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+# -- telling -------------------------------------------------------------------------------------
+
+
+def survivor(root: Path, result: Result) -> str:
+    """A survivor as a change to the file, and the tests that let it pass."""
+    mutant = result.mutant
+    source = (root / mutant.file).read_bytes()
+    old, new = (text.decode().splitlines() for text in (source, mutant.apply(source)))
+    diff = list(difflib.unified_diff(old, new, n=0, lineterm=""))[3:]
+    ran = f"{result.outcome.ran} of {result.touching} tests that touch it ran"
+    where = f"{mutant.file}:{mutant.line}"
+    return "\n".join(
+        (
+            f"SURVIVED {where} {mutant.function} [{mutant.operator}] ({ran})",
+            *map("  {}".format, diff),
+        )
+    )
+
+
+def print_report(results: list[Result], seconds: float) -> None:
+    """How many were killed, by package and by kind of change."""
+    for title, of in (
+        ("package", lambda result: result.part),
+        ("change", lambda result: result.mutant.operator),
+    ):
+        rows = defaultdict[str, Counter[str]](Counter)
+        for result in results:
+            for row in (of(result), "all"):
+                rows[row][
+                    result.outcome.how or ("equivalent" if result.equivalent else "survived")
+                ] += 1
+                rows[row]["untouched"] += not result.outcome.ran and not result.equivalent
+        say(f"\n{title:20} killed   of  rate  (timeout crash) survived (untouched) equivalent")
+        for name, row in sorted(rows.items(), key=lambda pair: (pair[0] == "all", pair[0])):
+            killed = row["failed"] + row["timeout"] + row["crash"]
+            total = killed + row["survived"]
+            rate = f"{100 * killed / total:4.0f}%" if total else "    -"
+            say(
+                f"{name:20} {killed:6} {total:4} {rate}  ({row['timeout']:7} {row['crash']:5})"
+                f" {row['survived']:8} {row['untouched']:11} {row['equivalent']:10}"
+            )
+    say(f"{len(results)} mutants, {seconds:.0f} s")
+
+
+_OUT = os.dup(1)
+
+
+def say(text: str) -> None:
+    """Print past pytest, which captures."""
+    os.write(_OUT, (text + "\n").encode())
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--changed", nargs="?", const="HEAD", metavar="BASE", help="lines changed since"
+    )
+    what.add_argument("--whole", action="store_true", help="all mutants")
+    what.add_argument("--measure", action="store_true", help="only measure what tests touch")
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many, by chance")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", nargs="+", help="only these, relative to the root")
+    parser.add_argument("--line", type=int, nargs="+", help="only these lines")
+    parser.add_argument("--slice", default="1/1", help="1/4: the first of four parts, for machines")
+    parser.add_argument(
+        "--state", type=Path, help="file of results; a run goes on where it stopped"
+    )
+    parser.add_argument("--budget", type=float, default=60, help="seconds of tests a mutant")
+    parser.add_argument("--renew", type=float, default=300, help="seconds to measure tests again")
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--package", default=PACKAGE)
+    parser.add_argument("--parts", nargs="*", help="packages of the package that are mutated")
+    parser.add_argument("--cache", type=Path, help="folder of what was measured")
+    parser.add_argument("--equivalents", type=Path)
+    options = parser.parse_args()
+    chosen = (options.changed is not None, options.whole, options.measure, options.sample)
+    if not any((*chosen, options.files)):
+        parser.error("say which: --changed, --sample, --files, --whole (or only --measure)")
+    options.root = options.root.resolve()
+    options.cache = (options.cache or options.root / ".mutants").resolve()
+    options.equivalents = options.equivalents or ROOT / "benchmarks" / "mutants_equivalent.toml"
+    if options.parts is None:
+        folder = options.root / options.package
+        options.parts = (
+            [p for p in PARTS if (folder / p).is_dir()] if folder == ROOT / PACKAGE else []
+        )
+    return options
+
+
+def main() -> int:
+    """0: all killed; 1: some survived; 2: nothing could be run."""
+    options = arguments()
+    sys.path.insert(0, str(options.root))
+    os.chdir(options.root)
+    importer = Importer(options.root, BEFORE if options.package == PACKAGE else ())
+    coverage = recorder(options.root, [options.package])
+    bench = Bench(options, importer, coverage)
+    coverage.start()
+    collect(options.root, bench.main)
+    importer.close()
+    if not bench.items:
+        say("no tests were collected")
+        return 2
+    return int(getattr(bench, "failed", False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

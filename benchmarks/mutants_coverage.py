@@ -1,0 +1,250 @@
+"""Which test touches which line: measured once, kept in a file, and renewed by what has changed.
+
+Every test is measured in a forked child of its own, so that what one test leaves in a cache does
+not hide what another needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sqlite3
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coverage import Coverage
+from coverage.numbits import numbits_to_nums, nums_to_numbits
+from mutants_tests import in_child, passes
+
+SCHEMA = """
+create table if not exists test (name text primary key, file text, hash text, seconds real, ok int);
+create table if not exists touched (test text, file text, lines blob);
+create index if not exists touched_test on touched (test);
+create table if not exists source (file text primary key, text blob);
+"""
+LONGEST = 120.0
+"""Seconds after which a test is not measured any longer (and never chosen)."""
+
+
+def recorder(root: Path, packages: Iterable[str]) -> Coverage:
+    """Coverage of some packages, kept in memory."""
+    include = [str(root / package / "*") for package in packages]
+    return Coverage(data_file=None, config_file=False, include=include)
+
+
+def recorded(coverage: Coverage, root: Path) -> dict[str, list[int]]:
+    """Lines that ran, by file relative to the root."""
+    data = coverage.get_data()
+    return {
+        Path(file).relative_to(root).as_posix(): sorted(data.lines(file) or ())
+        for file in data.measured_files()
+    }
+
+
+class TestMap:
+    """Tests by the lines they touch, and the seconds they take."""
+
+    __test__ = False
+
+    def __init__(self, path: Path, root: Path, package: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.root = root
+        self.package = package
+        self.database = sqlite3.connect(path)
+        self.database.executescript(SCHEMA)
+        self._lines: dict[str, dict[int, list[str]]] = {}
+        self._mapped: dict[str, dict[int, list[int]]] = {}
+
+    # -- measuring ---------------------------------------------------------------------------
+
+    def renew(self, items: Sequence[pytest.Item], say: Callable[[str], None], limit: float) -> None:
+        """Measure tests that are new or whose file or measured lines changed.
+
+        Args:
+            items: all tests there are.
+            say: where progress is told.
+            limit: seconds for tests that are only measured again because the package changed.
+        """
+        names = {item.nodeid for item in items}
+        known = dict(self.database.execute("select name, hash from test"))
+        for name in known.keys() - names:
+            self._forget(name)
+        hashes = {file: _hash(self.root / file) for file in {_file(name) for name in names}}
+        new = [item for item in items if known.get(item.nodeid) != hashes[_file(item.nodeid)]]
+        measured_before = bool(known)
+        changed = self._touching_changed_lines() if measured_before else []
+        again = set(changed) - {item.nodeid for item in new}
+        say(f"tests: {len(items)}; to measure: {len(new)} new, {len(again)} whose lines changed")
+        self._measure(new, hashes, say, float("inf"))
+        order = {name: place for place, name in enumerate(changed)}
+        old = sorted((i for i in items if i.nodeid in again), key=lambda i: order[i.nodeid])
+        if self._measure(old, hashes, say, limit):
+            self._keep_sources()
+        self._lines.clear()
+        self._mapped.clear()
+
+    def _measure(
+        self,
+        items: Sequence[pytest.Item],
+        hashes: dict[str, str],
+        say: Callable[[str], None],
+        limit: float,
+    ) -> bool:
+        start = told = time.monotonic()
+        # What is nearest to the mutants first, so that a measurement cut short is of use.
+        last = ("tests/cli/", "tests/lint/", "tests/render/")
+        for number, item in enumerate(sorted(items, key=lambda i: i.nodeid.startswith(last))):
+            if time.monotonic() - start > limit:
+                say(f"not measured again: {len(items) - number} tests")
+                return False
+            self._measure_one(item, hashes[_file(item.nodeid)])
+            if time.monotonic() - told > 30:
+                told = time.monotonic()
+                self.database.commit()
+                say(f"measured {number + 1} of {len(items)}")
+        self.database.commit()
+        return True
+
+    def _measure_one(self, item: pytest.Item, content: str) -> None:
+        seconds, ok = LONGEST, False
+        lines: dict[str, list[int]] = {}
+        for word in in_child(partial(self._record, item), lambda _: LONGEST):
+            if isinstance(word, dict):
+                seconds, ok, lines = word["seconds"], word["ok"], word["lines"]
+        self._forget(item.nodeid)
+        self.database.execute(
+            "insert into test values (?, ?, ?, ?, ?)",
+            (item.nodeid, _file(item.nodeid), content, seconds, int(ok)),
+        )
+        self.database.executemany(
+            "insert into touched values (?, ?, ?)",
+            [(item.nodeid, file, nums_to_numbits(some)) for file, some in lines.items() if some],
+        )
+
+    def _record(self, item: pytest.Item, tell: Callable[[Any], None]) -> None:
+        coverage = recorder(self.root, [self.package])
+        start = time.perf_counter()
+        coverage.start()
+        ok = passes(item, item)
+        coverage.stop()
+        seconds = time.perf_counter() - start
+        lines = recorded(coverage, self.root)
+        tell({"seconds": seconds, "ok": ok, "lines": lines})
+        tell("done")
+
+    def _forget(self, name: str) -> None:
+        self.database.execute("delete from test where name = ?", (name,))
+        self.database.execute("delete from touched where test = ?", (name,))
+
+    def _keep_sources(self) -> None:
+        self.database.execute("delete from source")
+        for path in sorted((self.root / self.package).rglob("*.py")):
+            file = path.relative_to(self.root).as_posix()
+            self.database.execute("insert into source values (?, ?)", (file, path.read_bytes()))
+        self.database.commit()
+
+    def _touching_changed_lines(self) -> list[str]:
+        """Tests that touch a line that is no more as it was, the fastest first."""
+        found = set[str]()
+        for file, text in self.database.execute("select file, text from source").fetchall():
+            path = self.root / file
+            now = path.read_bytes() if path.exists() else b""
+            if now == text:
+                continue
+            old = text.splitlines()
+            kept = set[int]()
+            for block in SequenceMatcher(None, old, now.splitlines(), False).get_matching_blocks():
+                kept.update(range(block.a + 1, block.a + block.size + 1))
+            for line, tests in self._tests_by_line(file).items():
+                if line not in kept:
+                    found.update(tests)
+        seconds = self.seconds()
+        return sorted((name for name in found if name in seconds), key=lambda name: seconds[name])
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def seconds(self) -> dict[str, float]:
+        """What every test that passes takes."""
+        return dict(self.database.execute("select name, seconds from test where ok = 1"))
+
+    def touching(self, file: str, line: int) -> list[str]:
+        """Tests that touch a line of the file as it is now."""
+        if file not in self._mapped:
+            self._mapped[file] = self._lines_before(file)
+        by_line = self._tests_by_line(file)
+        lines = self._mapped[file].get(line, [])
+        return list(dict.fromkeys(test for old in lines for test in by_line.get(old, ())))
+
+    def _tests_by_line(self, file: str) -> dict[int, list[str]]:
+        if file not in self._lines:
+            by_line = defaultdict[int, list[str]](list)
+            rows = self.database.execute("select test, lines from touched where file = ?", (file,))
+            for test, lines in rows:
+                for line in numbits_to_nums(lines):
+                    by_line[line].append(test)
+            self._lines[file] = dict(by_line)
+        return self._lines[file]
+
+    def _lines_before(self, file: str) -> dict[int, list[int]]:
+        """For each line of a file now, the lines that it was when the tests were measured.
+
+        A new line is where the nearest lines before and after it were.  Lines of one statement
+        stand for one another: the tracer counts only its first.
+        """
+        now = (self.root / file).read_bytes()
+        row = self.database.execute("select text from source where file = ?", (file,)).fetchone()
+        pairs: list[tuple[int, int]]
+        if row is None or row[0] == now:
+            pairs = [(line, line) for line in range(1, now.count(b"\n") + 2)]
+        else:
+            matcher = SequenceMatcher(None, row[0].splitlines(), now.splitlines(), False)
+            pairs = [
+                (block.b + place + 1, block.a + place + 1)
+                for block in matcher.get_matching_blocks()
+                for place in range(block.size)
+            ]
+        at = dict(pairs)
+        ordered = [new for new, _ in pairs]
+        result: dict[int, list[int]] = {}
+        for first, last in _statements(now):
+            some: list[int] = []
+            for line in range(first, last + 1):
+                if line in at:
+                    some.append(at[line])
+                else:
+                    place = bisect_left(ordered, line)
+                    some += [
+                        pairs[near][1] for near in (place - 1, place) if 0 <= near < len(pairs)
+                    ]
+            for line in range(first, last + 1):
+                result[line] = some
+        return result
+
+
+def _statements(source: bytes) -> list[tuple[int, int]]:
+    """First and last line of every simple statement, and of the heads of the others."""
+    found: list[tuple[int, int]] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            last = node.end_lineno or node.lineno
+            if body:
+                first = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
+                last = max(node.lineno, first.lineno - 1)
+            found.append((node.lineno, last))
+    return sorted(found)
+
+
+def _file(name: str) -> str:
+    return name.split("::")[0]
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,101 @@
+"""The mutation gate kills what tests notice and reports what they don't, on a made-up package."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRIVER = Path(__file__).resolve().parents[1] / "benchmarks" / "mutants.py"
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs to fork")
+
+SOURCE = """\
+LIMIT = 3.0
+OTHER_LIMIT = 4.0
+def is_big(number):
+    return number >= LIMIT
+def is_negative(number):
+    if number < 0:
+        return True
+    return False
+def never_called(number):
+    return number + 1
+def counted_down(number):
+    while number > 0:
+        number -= 1
+    return number
+"""
+
+TESTS = """\
+from tiny.sizes import LIMIT, OTHER_LIMIT, counted_down, is_big, is_negative
+def test_from_three_on_a_number_is_big():
+    assert is_big(3.0)
+    assert not is_big(2.9)
+def test_below_zero():
+    assert is_negative(-1) and not is_negative(1)
+def test_down_to_zero():
+    assert counted_down(3) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = tmp_path_factory.mktemp("project")
+    for name, text in {
+        "tiny/__init__.py": "",
+        "tiny/sizes.py": SOURCE,
+        "tests/test_sizes.py": TESTS,
+        "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\nmarkers = ['corpus']\n",
+        "equivalent.toml": '[[mutant]]\nfile = "tiny/sizes.py"\nfunction = "is_negative"\n'
+        'before = "<"\nafter = "<="\nreason = "made up"\n',
+    }.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    options = ("--package", "tiny", "--equivalents", str(root / "equivalent.toml"))
+    command = [sys.executable, str(DRIVER), "--whole", "--root", str(root), *options]
+    environment = {**os.environ, "MUTANTS_PATIENCE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout
+
+
+def survivors(report: str) -> list[tuple[str, str]]:
+    """Line and replacement of every survivor."""
+    return re.findall(r"SURVIVED tiny/sizes\.py:(\d+) .*\n  -.*\n  \+ *(.*)", report)
+
+
+def test_what_a_test_notices_is_killed(report: str) -> None:
+    lines = {line for line, _ in survivors(report)}
+    assert not lines & {"1", "4"}
+
+
+def test_a_limit_that_no_test_looks_at_survives(report: str) -> None:
+    assert ("2", "OTHER_LIMIT = 16.0") in survivors(report)
+
+
+def test_a_boundary_without_a_test_on_it_survives(report: str) -> None:
+    assert ("6", "if number < 1:") in survivors(report)
+
+
+def test_what_no_test_calls_is_said_to_be_untouched(report: str) -> None:
+    assert re.search(r"SURVIVED tiny/sizes.py:10 never_called .*\(0 of 0 tests", report)
+
+
+def test_a_loop_without_end_is_killed_by_its_time(report: str) -> None:
+    row = re.search(
+        r"^all +(\d+) +(\d+) +\d+% +\( +(\d+) +(\d+)\) +(\d+) +(\d+) +(\d+)", report, re.MULTILINE
+    )
+    assert row is not None
+    killed, of, timeouts, crashes, survived, untouched, equivalent = map(int, row.groups())
+    assert timeouts >= 1
+    assert crashes == 0
+    assert killed + survived == of
+    assert survived == len(survivors(report))
+    assert untouched == 2
+    assert equivalent == 1
