@@ -120,6 +120,7 @@ def _answers(reading: int, child: int, left: list[dict[str, Any]]) -> Iterator[d
 def _compile_all(cases: list[dict[str, Any]], version: str, folder: str, writing: int) -> None:
     """The child's whole life."""
     gc.disable()
+    os.chdir(folder)  # MindSpore leaves files where it stands
     log = os.path.join(folder, "log")
     stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(stream, 1)

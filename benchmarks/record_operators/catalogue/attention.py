@@ -213,7 +213,7 @@ FORMS = [
         f"@ckmd:{H}",
         "~x:int32",
         breadth="full",
-        sizes={**SIZES, "c": 64, "k": 16, "m": 8, "x": 1024},
+        sizes={**SIZES, "c": 64, "k": 16, "m": 8, "x": 128},
     ),
     form(
         "ApplyRotaryPosEmb",
@@ -264,7 +264,7 @@ FORMS = [
         breadth="thin",
         sizes=SIZES,
     ),
-    form("WKV", "~bsh", "h", "h", "~bsh", "~b1h", "~b1h", "~b1h", breadth="thin", sizes=SIZES),
+    form("WKV", "h", "h", "~bsh", "~bsh", "~bh", "~bh", "~bh", breadth="thin", sizes=SIZES),
     form(
         "MoeFinalizeRouting",
         "~ch",
@@ -292,7 +292,7 @@ FORMS = [
     form("MoeGatingTopKSoftmax", "~ab", "~a:bool", 2, breadth="thin"),
     form("MoeInitRouting", "~ab", "~ak:int32", "~ak:int32", 16, sizes={"k": 2}),
     form("MoeComputeExpertTokens", "~a:int32", 8, breadth="thin"),
-    form("TopKRouter", "~ab:int32", 16, 8, 0),
+    form("TopKRouter", "~abk:int32", 16, 8, 0, sizes={"k": 2}),
     form("TopPRouter", "~abk:int32", 16, 8, 0, 0.5, "~abk", sizes={"k": 2}),
     form(
         "FFNExt",

@@ -38,7 +38,7 @@ FORMS = [
         seed2=2,
         options={"strategies": [[[1, 1]], [[2, 1]], [[2, 4]], [[1, 8]], [[16, 1]], [[2]]]},
     ),
-    form("Gamma", (16, 32), "~a", "~a", seed=1, seed2=2, breadth="thin"),
+    form("Gamma", (16, 32), "~1", "~1", seed=1, seed2=2, breadth="thin"),
     form("RandomChoiceWithMask", "ab:bool", count=16, breadth="thin"),
     form(
         "UniformCandidateSampler",
@@ -53,7 +53,7 @@ FORMS = [
         "GenerateEodMaskV2",
         "ab:float16",
         "~:int64",
-        "~1:int64",
+        "~:int64",
         "~:int64",
         "~:int64",
         0,
