@@ -97,7 +97,7 @@ _ATTRIBUTE_NAMES = (
 @lru_cache(maxsize=1)
 def operator_names() -> tuple[str, ...]:
     """Operators that irtool knows something of, and some that it doesn't."""
-    from irtool.operators.rules import operators
+    from irtool.operators.table import operators
 
     others = (
         "Conv2D",

@@ -502,7 +502,7 @@ def _of_rules(random: Random, files: dict[str, bytes], dump: str) -> _Beside:
     files["irtool.toml"] = b'rules = ["custom.rules"]\n[context]\ndevice_num = 8\n'
     files["custom.rules"] = material.sample("custom_rules/custom.rules")
     if random.random() < 0.5:
-        shipped = sorted((material.ROOT / "irtool" / "operators" / "rules").glob("*.rules"))
+        shipped = sorted((material.ROOT / "irtool" / "operators" / "entries").glob("*.rules"))
         files["custom.rules"] = random.choice(shipped).read_bytes()[:6000]
     if random.random() < 0.3:
         return (

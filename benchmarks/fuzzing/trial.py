@@ -300,6 +300,6 @@ def forget() -> None:
 
 def _forget_rules() -> None:
     """A user's rules stay for a process; the next case has others."""
-    from irtool.operators.rules import unload_rules
+    from irtool.operators.table import unload_rules
 
     unload_rules()

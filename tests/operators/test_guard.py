@@ -6,7 +6,7 @@ import pytest
 
 from irtool.operators import guard
 from irtool.operators.functions import FUNCTIONS
-from irtool.operators.rules import rule_of
+from irtool.operators.table import rule_of
 from irtool.sharding.judge import judge
 from tests.sharding.calls import call, context
 
