@@ -34,7 +34,7 @@ from benchmarks.fuzzing.minimise import minimised  # noqa: E402
 from benchmarks.fuzzing.pool import Worker  # noqa: E402
 from benchmarks.fuzzing.trial import Outcome  # noqa: E402
 
-_AGAIN = 0.03
+_AGAIN = 0.02
 """The share of cases that run again in a process with other hashes."""
 _SAVE_EVERY = 20.0
 

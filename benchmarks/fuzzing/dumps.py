@@ -140,8 +140,10 @@ def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
     return [found.span() for found in pattern.finditer(text)]
 
 
-_few_spans = lru_cache(maxsize=64)(_spans)
+_few_spans = lru_cache(maxsize=256)(_spans)
 """Of texts that come again: the unchanged inputs of many cases."""
+_SHORT = 100_000
+"""Characters of a text up to which its places are kept."""
 
 
 def _edit(
@@ -152,7 +154,7 @@ def _edit(
     counts: Sequence[int] = (1, 1, 2, 6),
 ) -> str:
     """Replace some of the places where a pattern is found."""
-    spans = _few_spans(pattern, text)
+    spans = (_few_spans if len(text) < _SHORT else _spans)(pattern, text)
     chosen = random.sample(spans, min(len(spans), random.choice(counts)))
     for start, end in sorted(chosen, reverse=True):
         text = text[:start] + change(text[start:end]) + text[end:]

@@ -329,6 +329,13 @@ def _large(of: str) -> tuple[Seed, ...]:
     return tuple(seed for seed in material.large() if not of or seed.is_begin == (of == "begin"))
 
 
+def _seed(random: Random, of: str, is_large: bool) -> Seed:
+    """A dump of a kind; short ones come oftener, so that more cases are tried in a time."""
+    seeds = (_large if is_large else _dumps)(of)
+    weights = [1 / (len(seed.text) + 3000) ** (2 if is_large else 0.7) for seed in seeds]
+    return random.choices(seeds, weights)[0]
+
+
 def make(seed: int, number: int, large: float = 0.1, reads: float = 0.8) -> Case:
     """The case of a number.
 
@@ -361,7 +368,7 @@ def _mutated(random: Random, seed: Seed, again: float = 0.3) -> tuple[str, bytes
 
 
 def _read(random: Random, is_large: bool) -> Case:
-    seed = random.choice(_large("") if is_large else _dumps(""))
+    seed = _seed(random, "", is_large)
     mutator, data = _mutated(random, seed)
     return Case(READ, mutator, (), {"a.ir": data}, ("a.ir",))
 
@@ -369,7 +376,7 @@ def _read(random: Random, is_large: bool) -> Case:
 def _run(random: Random, command: Command, is_large: bool) -> Case:
     """A command over a mutated dump."""
     fitting = command.of if random.random() < 0.92 else ""
-    seed = random.choice((_large if is_large else _dumps)(fitting))
+    seed = _seed(random, fitting, is_large)
     mutator, data = _mutated(random, seed)
     files: dict[str, bytes] = {}
     options = command.options(random, seed, files)

@@ -17,8 +17,10 @@ from benchmarks.fuzzing.trial import Outcome
 
 _WALL = 600.0
 """Seconds after which a worker that doesn't answer is killed: its own clock should have rung."""
-_CASES = 4000
+_CASES = 1500
 """Cases after which a worker is replaced."""
+_RESIDENT = 1_500_000_000
+"""Bytes of a worker's memory from which on it is replaced."""
 
 
 class Worker:
@@ -46,7 +48,12 @@ class Worker:
             outcome = Outcome("hang", "in C code", f"no answer in {_WALL:.0f} s")
             return {"outcome": outcome.as_json()}
         line = process.stdout.readline()
-        return json.loads(line) if line else self._died()
+        if not line:
+            return self._died()
+        told = json.loads(line)
+        if told["outcome"]["kind"] in ("memory", "hang") or told["resident"] > _RESIDENT:
+            self.close()  # what it holds on to would be the next case's
+        return told
 
     def run_case(self, case: Case) -> Outcome:
         """The outcome of a case that isn't made by number."""

@@ -233,6 +233,15 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def resident() -> int:
+    """Bytes of memory that this process has, as far as the system tells."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
+
+
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     """Raise ``TooSlow`` in whatever runs when the processor time is over."""
@@ -300,6 +309,6 @@ def forget() -> None:
 
 def _forget_rules() -> None:
     """A user's rules stay for a process; the next case has others."""
-    from irtool.operators.table import unload_rules
+    from irtool.operators.table import forget_declared
 
-    unload_rules()
+    forget_declared()

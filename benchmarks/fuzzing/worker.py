@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.fuzzing.case import Case
 from benchmarks.fuzzing.make import make
-from benchmarks.fuzzing.trial import forget, try_case
+from benchmarks.fuzzing.trial import forget, resident, try_case
 
 _FORGET_AFTER = 150
 """Cases after which caches are emptied, so that what one leaves behind meets the next."""
@@ -32,6 +32,7 @@ def main() -> None:
             "format": case.format,
             "mutator": case.mutator,
             "size": case.size,
+            "resident": resident(),
         }
         answers.write(json.dumps(told) + "\n")
         answers.flush()
