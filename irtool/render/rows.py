@@ -23,6 +23,8 @@ COLUMNS = (
     "source", "line",
 )  # fmt: skip
 _INTEGERS = frozenset(("rank", "output_bytes", "line", "count", "bytes"))
+_FORMULA = ("=", "+", "-", "@")
+"""What formulas begin with; tabs and line ends, behind which they may stand too, are escaped."""
 _LISTS = frozenset(("inputs", "callees", "input_types"))
 
 
@@ -38,7 +40,10 @@ def ndjson_text(records: Iterable[Record]) -> str:
 
 
 def csv_text(records: Iterable[Record], columns: Sequence[str], header: bool) -> str:
-    """Comma-separated values after RFC 4180; nested values stand as JSON."""
+    """Comma-separated values after RFC 4180; nested values stand as JSON.
+
+    Texts that a spreadsheet would run as a formula begin with an apostrophe; numbers never do.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if header:
@@ -52,10 +57,15 @@ def _csv_cell(value: object) -> str | int | float:
     if value is None:
         return ""
     if isinstance(value, str):
-        return escape(value)
+        return _harmless(escape(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return json_text(value)
     return value
+
+
+def _harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: an apostrophe before what begins as one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def arrow_table(records: Sequence[Record], columns: Sequence[str]) -> Any:

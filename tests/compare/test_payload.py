@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from irtool.compare.tensors import payload
+from irtool.compare.tensors import figures, payload, values
 from irtool.compare.tensors.payload import BadPayload, numbers, read_array
 from irtool.compare.tensors.plain import read_plain
-from irtool.compare.tensors.values import BLOCK, measure_arrays, measure_stored
+from irtool.compare.tensors.values import BLOCK, measure_arrays, measure_stored, number_blocks
 
 Write = Callable[[str, bytes], str]
 
@@ -91,16 +92,92 @@ def test_what_holds_no_tensor_says_so(write: Write, data: bytes, reason: str) ->
         read_array(write("t.pt", data))
 
 
-def test_large_files_are_mapped_and_read_in_blocks(write: Write) -> None:
-    values = np.random.default_rng(0).standard_normal(BLOCK + 1000).astype(np.float32)
+def test_large_files_are_read_in_blocks(write: Write) -> None:
+    array = np.random.default_rng(0).standard_normal(BLOCK + 1000).astype(np.float32)
     stream = io.BytesIO()
-    np.save(stream, values)
+    np.save(stream, array)
     file = write("x.npy", stream.getvalue())
     stored = payload.read_stored(file)
-    other = payload.Stored("Float32", np.asfortranarray(np.reshape(values, (2, -1))))
+    other = payload.stored_array("Float32", np.asfortranarray(np.reshape(array, (2, -1))))
     found = measure_stored(stored, other)
     assert found.equal
-    assert found.left == pytest.approx(float(np.linalg.norm(values)), rel=1e-6)
+    assert found.left == pytest.approx(float(np.linalg.norm(array)), rel=1e-6)
+
+
+def npy(values: np.ndarray[Any, Any]) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("left", [BLOCK // 2, 2 * BLOCK, 0])
+def test_a_file_that_shrinks_while_it_is_read_is_said_to(write: Write, left: int) -> None:
+    data = npy(np.arange(3 * BLOCK, dtype=np.float32))
+    file = write("x.npy", data)
+    stored = payload.read_stored(file)
+    os.truncate(file, left * 4)
+    with pytest.raises(BadPayload, match="became shorter"):
+        sum(block.size for block in number_blocks(stored))
+    with pytest.raises(BadPayload, match="became shorter"):
+        _ = stored.array
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_of_a_pair_the_side_that_shrank_is_named(
+    write: Write, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    data = npy(np.arange(3 * BLOCK, dtype=np.float32))
+    files = {name: write(f"{name}.npy", data) for name in ("left", "right")}
+    real = values.measure_stored
+
+    def shrinking(left: payload.Stored, right: payload.Stored) -> values.Measure:
+        os.truncate(files[side], 3 * BLOCK)
+        return real(left, right)
+
+    monkeypatch.setattr(values, "measure_stored", shrinking)
+    pair = values.Files(files["left"], files["right"], "Float32", "Float32")
+    (found,) = values.measure_files([pair])
+    assert found.note == f"{side}: the file became shorter while it was read"
+
+
+def test_figures_of_a_file_that_shrinks_have_a_note(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write("x.npy", npy(np.arange(3 * BLOCK, dtype=np.float32)))
+    real = figures.number_blocks
+
+    def shrinking(stored: payload.Stored) -> Iterator[Any]:
+        for number, block in enumerate(real(stored)):
+            if not number:
+                os.truncate(file, 6 * BLOCK)
+            yield block
+
+    monkeypatch.setattr(figures, "number_blocks", shrinking)
+    found = figures.figures_of(figures.File(file, "Float32"))
+    assert found.note == "the file became shorter while it was read"
+
+
+@pytest.mark.parametrize("shape", [(0, 10**30), (1,) * 100 + (BLOCK,), (2**40, 2**40)])
+def test_shapes_that_no_array_has_are_refused(write: Write, shape: tuple[int, ...]) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".encode()
+    body = bytes(4 * BLOCK)
+    data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
+    with pytest.raises(BadPayload):
+        read_array(write("x.npy", data))
+
+
+@pytest.mark.parametrize(("allowed", "is_read"), [("4096", True), ("4095", False)])
+def test_a_packed_member_is_as_large_as_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str, is_read: bool
+) -> None:
+    np.savez_compressed(tmp_path / "x.npz", a=np.zeros((4096 - 128) // 4, np.float32))
+    monkeypatch.setenv("IRTOOL_MAX_UNPACKED", allowed)
+    file = f"{tmp_path / 'x.npz'}{payload.MEMBER}a.npy"
+    if is_read:
+        assert read_array(file).size == 992
+    else:
+        with pytest.raises(BadPayload, match="IRTOOL_MAX_UNPACKED"):
+            read_array(file)
 
 
 def test_members_of_packed_archives_are_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import NAN, Columns
-from irtool.compare.tensors.payload import BadPayload, read_stored
+from irtool.compare.tensors.payload import BadPayload, Stored, read_stored
 from irtool.compare.tensors.sketch import Sketcher
 from irtool.compare.tensors.values import number_blocks, widened
 
@@ -49,13 +49,16 @@ def figures_of_files(files: Sequence[File]) -> list[Figures]:
 
 def figures_of(file: File) -> Figures:
     """Figures of the tensor of one file."""
-    import numpy as np
-
     try:
-        stored = read_stored(file.path, file.dtype)
+        return _figures(read_stored(file.path, file.dtype), is_float(file.dtype))
     except BadPayload as error:
         return Figures(note=str(error))
-    sketcher = Sketcher() if is_float(file.dtype) else None
+
+
+def _figures(stored: Stored, is_sketched: bool) -> Figures:
+    import numpy as np
+
+    sketcher = Sketcher() if is_sketched else None
     most, least = -math.inf, math.inf
     total = square = 0.0
     count = broken = checksum = 0

@@ -1,14 +1,12 @@
 """Values of a dumped tensor: npy, PyTorch's .pt, members of npz and safetensors, raw bytes.
 
-Large files are mapped into memory, not read: what was looked at can be dropped again, so memory
-does not grow with the size of a tensor.
+Large files are read a block at a time (:mod:`window`), so memory does not grow with the size of a
+tensor.
 """
 
 from __future__ import annotations
 
 import ast
-import json
-import mmap
 import os
 import struct
 import zipfile
@@ -19,6 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.model import Shape
 from irtool.compare.tensors.torch_file import NotATensor, read_torch
+from irtool.compare.tensors.window import BadPayload, Window
+from irtool.ir.limits import MAX_UNPACKED_VARIABLE, max_unpacked
+from irtool.syntax.reading import parse_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 MEMBER = "\x00"
 """Between a file and the name of one of its tensors."""
 
-_AT_ONCE = 1 << 17
-"""Bytes up to which a file is read with one call; larger ones are mapped."""
-_MOST_PACKED = 1 << 34
+_MOST_PACKED = 1 << 30
 _MOST_HEADER = 100 << 20
 _DAMAGED = (
     OSError, ValueError, LookupError, TypeError, AttributeError, SyntaxError, EOFError,
@@ -38,24 +37,51 @@ _DAMAGED = (
 """What reading a damaged file may raise."""
 _WIDER = {"Float16": "Float32", "BFloat16": "Float32", "Int4": "Int8"}
 
-Raw = tuple[str, Shape, tuple[int, ...] | None, memoryview]
+Raw = tuple[str, Shape, tuple[int, ...] | None, Window]
 """Declared type, shape, strides (in elements, None for C order) and bytes of one tensor."""
 
 
-class BadPayload(ValueError):
-    """A file whose tensor cannot be read, with the reason."""
-
-
 class Stored(NamedTuple):
-    """A tensor as it is stored.
+    """A tensor as it is stored; bit patterns of types that NumPy lacks.
 
     Attributes:
         dtype: type of its elements.
-        array: in its shape; bit patterns of types that NumPy lacks.
+        kind: the same, as NumPy has it in memory.
+        shape: its dimensions.
+        source: the elements: at hand, or the bytes of a file, in C order.
     """
 
     dtype: str
-    array: NDArray[Any]
+    kind: np.dtype[Any]
+    shape: Shape
+    source: NDArray[Any] | Window
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return elements(self.shape)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All elements in their shape.
+
+        Raises:
+            BadPayload: the file is shorter than it was.
+        """
+        import numpy as np
+
+        if not isinstance(self.source, Window):
+            return self.source
+        data = self.source.read()
+        try:
+            return np.ndarray(self.shape, self.kind, data)
+        except ValueError as error:  # more dimensions than NumPy has
+            raise BadPayload(str(error).lower()) from None
+
+
+def stored_array(dtype: str, array: NDArray[Any]) -> Stored:
+    """Elements that are at hand."""
+    return Stored(dtype, array.dtype, array.shape, array)
 
 
 def read_raw(file: str) -> Raw:
@@ -67,8 +93,8 @@ def read_raw(file: str) -> Raw:
     try:
         if MEMBER in file:
             return _member(*file.split(MEMBER, 1))
-        data = _content(file)
-        start = bytes(data[:6])
+        data = Window.of_file(file)
+        start = bytes(data.read(0, 6))
         if start == b"\x93NUMPY":
             return _npy(data)
         if start[:2] == b"PK":
@@ -109,14 +135,19 @@ def read_stored(file: str, dtype: str = "") -> Stored:
         there = len(data) // kind.itemsize
         raise BadPayload(f"{there} elements where {count} are declared: the file is cut off")
     if strides is None:
+        data = data.part(0, count * kind.itemsize)
+        if count and not data.in_memory:
+            return Stored(stored, kind, shape, data)
         steps = None
     elif min(strides, default=0) < 0:
         raise BadPayload("strides reach beyond the storage")
     else:
         steps = tuple(step * kind.itemsize for step in strides)
     try:
-        return Stored(stored, np.ndarray(shape, kind, data, strides=steps))
-    except (ValueError, TypeError):
+        return stored_array(stored, np.ndarray(shape, kind, data.read(), strides=steps))
+    except BadPayload:
+        raise
+    except (ValueError, TypeError, OverflowError):
         raise BadPayload("the tensor reaches beyond its storage") from None
 
 
@@ -130,7 +161,8 @@ def read_array(file: str, dtype: str = "") -> NDArray[Any]:
     Raises:
         BadPayload: it cannot be read.
     """
-    return numbers(*read_stored(file, dtype))
+    stored = read_stored(file, dtype)
+    return numbers(stored.dtype, stored.array)
 
 
 def numbers(dtype: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -201,25 +233,14 @@ def _contiguous(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def _content(file: str) -> memoryview:
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        data = os.read(handle, _AT_ONCE)
-        if len(data) < _AT_ONCE:
-            return memoryview(data)
-        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
-    finally:
-        os.close(handle)
-
-
 # -- npy -----------------------------------------------------------------------------------------
 
 
-def _npy(data: memoryview) -> Raw:
-    start, length = _npy_place(bytes(data[:12]))
-    dtype, shape, fortran = npy_header(bytes(data[start : start + length]))
+def _npy(data: Window) -> Raw:
+    start, length = _npy_place(bytes(data.read(0, 12)))
+    dtype, shape, fortran = npy_header(bytes(data.read(start, start + length)))
     strides = _contiguous(tuple(reversed(shape)))[::-1] if fortran and len(shape) > 1 else None
-    return dtype, shape, strides, data[start + length :]
+    return dtype, shape, strides, data.part(start + length)
 
 
 def _npy_place(head: bytes) -> tuple[int, int]:
@@ -293,23 +314,31 @@ def _member(file: str, name: str) -> Raw:
     header, start = safetensors_header(file)
     entry = header[name]
     begin, end = entry["data_offsets"]
-    data = _content(file)[start + begin : start + end]
-    return dtype_name(str(entry["dtype"])), tuple(entry["shape"]), None, data
+    shape = tuple(int(size) for size in entry["shape"])
+    if min(shape, default=0) < 0 or min(begin, end) < 0:
+        raise BadPayload("a negative dimension")
+    data = Window.of_file(file).part(start + begin, start + end)
+    return dtype_name(str(entry["dtype"])), shape, None, data
 
 
-def _npz_member(file: str, name: str) -> memoryview:
+def _npz_member(file: str, name: str) -> Window:
     info = _npz_directory(file, *_stamp(file))[name]
-    content = _content(file)
-    names, extras = struct.unpack_from("<HH", content, info.header_offset + 26)
+    content = Window.of_file(file)
+    head = content.read(info.header_offset, info.header_offset + 30)
+    names, extras = struct.unpack_from("<HH", head, 26)
     start = info.header_offset + 30 + names + extras
-    data = content[start : start + info.compress_size]
+    data = content.part(start, start + info.compress_size)
     if info.compress_type == zipfile.ZIP_STORED:
         return data
     if info.compress_type != zipfile.ZIP_DEFLATED:
         raise BadPayload("packed in a way that is not known")
-    if info.file_size > _MOST_PACKED:
-        raise BadPayload("packed, and larger than 16 GiB")
-    return memoryview(zlib.decompressobj(-15).decompress(data, info.file_size))
+    most = max_unpacked() or _MOST_PACKED
+    if info.file_size > most:
+        limit = f"{MAX_UNPACKED_VARIABLE} lets it be more"
+        raise BadPayload(f"packed, and {info.file_size:,} bytes, more than {most:,}: {limit}")
+    unpacker = zlib.decompressobj(-15)
+    # One byte more than stated would be a lie, and 0 would mean any number.
+    return Window.of_bytes(unpacker.decompress(data.read(), info.file_size + 1)[: info.file_size])
 
 
 @lru_cache(maxsize=8)
@@ -355,7 +384,7 @@ def _safetensors_header(file: str, size: int, time: int) -> tuple[dict[str, dict
         (length,) = struct.unpack("<Q", stream.read(8))
         if length > min(size, _MOST_HEADER):
             raise BadPayload("not a safetensors file, or cut off")
-        header: object = json.loads(stream.read(length))
+        header = parse_json(stream.read(length))
     if not isinstance(header, dict):
         raise BadPayload("not a safetensors file")
     entries = cast("dict[str, dict[str, Any]]", header)
@@ -372,7 +401,7 @@ def _stamp(file: str) -> tuple[int, int]:
 # -- the rest ------------------------------------------------------------------------------------
 
 
-def _raw(file: str, data: memoryview) -> Raw:
+def _raw(file: str, data: Window) -> Raw:
     """Bytes without a header, as the device wrote them: the name says what they are."""
     name = os.path.basename(file)
     if not data:

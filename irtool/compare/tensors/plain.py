@@ -87,7 +87,7 @@ def _declared(file: str) -> tuple[str, tuple[int, ...]]:
             raise BadPayload(note)
         return dtype, shape
     stored = read_stored(file)
-    return stored.dtype, stored.array.shape
+    return stored.dtype, stored.shape
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

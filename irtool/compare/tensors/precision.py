@@ -10,7 +10,7 @@ import math
 
 from irtool.compare.tensors.dtypes import coarsest, roundoff
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.payload import BadPayload, read_stored
+from irtool.compare.tensors.payload import BadPayload, Stored, read_stored
 from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.values import number_blocks
 from irtool.ir.node import Node
@@ -82,16 +82,20 @@ def _by_extremes(run: TensorRun, place: int) -> float:
 
 def _by_values(run: TensorRun, place: int) -> float:
     """Whether every value is one that a shorter type has."""
-    import numpy as np
-
     columns = run.columns
     if not columns.files[place]:
         return 0.0
     try:
-        stored = read_stored(columns.files[place], columns.dtypes[place])
+        return _narrowest(read_stored(columns.files[place], columns.dtypes[place]))
     except BadPayload:
         return 0.0
-    if stored.dtype != "Float32" or stored.array.size < 16:
+
+
+def _narrowest(stored: Stored) -> float:
+    """Roundoff of the shortest type that has every value; 0 if it is their own."""
+    import numpy as np
+
+    if stored.dtype != "Float32" or stored.size < 16:
         return 0.0
     units = [roundoff("Float16"), roundoff("BFloat16")]
     for number, block in enumerate(number_blocks(stored)):

@@ -269,15 +269,18 @@ def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None
         theirs = read_stored(right.files[b], right.dtypes[b])
     except BadPayload:
         return None
-    is_real = all(is_float(each.dtype) and each.array.dtype.kind != "c" for each in (ours, theirs))
-    if not is_real or ours.array.size != theirs.array.size:
+    is_real = all(is_float(each.dtype) and each.kind.kind != "c" for each in (ours, theirs))
+    if not is_real or ours.size != theirs.size:
         return None
-    is_left = ours.array.itemsize <= theirs.array.itemsize
+    is_left = ours.kind.itemsize <= theirs.kind.itemsize
     coarse = left.dtypes[a] if is_left else right.dtypes[b]
     if "BFloat16" in (left.dtypes[a], right.dtypes[b]):
         coarse = "BFloat16"
     pairs = zip(number_blocks(ours), number_blocks(theirs), strict=True)
-    return Histogram(coarse, *histogram_of(pairs, coarse))
+    try:
+        return Histogram(coarse, *histogram_of(pairs, coarse))
+    except BadPayload:  # it became shorter while it was read
+        return None
 
 
 def histogram(left: NDArray[Any], right: NDArray[Any], dtype: str) -> tuple[tuple[int, ...], float]:

@@ -14,11 +14,14 @@ from typing import Any
 
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.model import Shape
+from irtool.compare.tensors.window import Window
 
 _DIRECTORY = struct.Struct("<10xH8xI4xHHH8xI")
 """Of a member in a zip's directory: method, packed size, lengths of the texts, its place."""
 _LENGTHS = struct.Struct("<HH")
 _LARGE = 0xFFFFFFFF
+_MOST_PICKLE = 1 << 20
+"""Bytes of a pickle that are looked at: that of one tensor has a few hundred."""
 _REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
 
 
@@ -26,7 +29,7 @@ class NotATensor(ValueError):
     """A file that holds no tensor, or more than one, with the reason."""
 
 
-def read_torch(data: memoryview) -> tuple[str, Shape, tuple[int, ...], memoryview]:
+def read_torch(data: Window) -> tuple[str, Shape, tuple[int, ...], Window]:
     """Type, shape, strides (in elements) and bytes of the only tensor of a .pt file.
 
     Raises:
@@ -38,39 +41,42 @@ def read_torch(data: memoryview) -> tuple[str, Shape, tuple[int, ...], memoryvie
         raise NotATensor("no tensor of PyTorch")
     folder = pickle[:-8]
     order = members.get(folder + b"byteorder")
-    if order is not None and bytes(data[order[0] : order[0] + order[1]]) == b"big":
+    if order is not None and bytes(data.read(order[0], order[0] + order[1])) == b"big":
         raise NotATensor("big-endian numbers")
     start, size = members[pickle]
-    dtype, key, offset, shape, strides = _tensor(bytes(data[start : start + size]))
+    dtype, key, offset, shape, strides = _tensor(
+        bytes(data.read(start, start + min(size, _MOST_PICKLE)))
+    )
     begin, length = members[folder + b"data/" + key.encode()]
     width = int((numpy_code(dtype) or "|i1")[2:])
-    return dtype, shape, strides, data[begin + offset * width : begin + length]
+    return dtype, shape, strides, data.part(begin + offset * width, begin + length)
 
 
-def _members(data: memoryview) -> dict[bytes, tuple[int, int]]:
+def _members(data: Window) -> dict[bytes, tuple[int, int]]:
     """Place and length of each stored member, read off the directory at the end."""
-    tail = bytes(data[-22:])
+    tail = bytes(data.read(-22))
     if not tail.startswith(b"PK\x05\x06"):  # a comment follows, or more than 32 bits are needed
-        tail = bytes(data[-65557:])
+        tail = bytes(data.read(-65557))
     at = tail.rfind(b"PK\x05\x06")
     if at < 0:
         raise NotATensor("the file is cut off")
     count, _, place = struct.unpack_from("<HII", tail, at + 10)
     if place == _LARGE or count == 0xFFFF:
-        tail = bytes(data[-65557:])
+        tail = bytes(data.read(-65557))
         at = tail.rfind(b"PK\x06\x06")
         if at < 0:
             raise NotATensor("the file is cut off")
         count, _, place = struct.unpack_from("<QQQ", tail, at + 32)
     found: dict[bytes, tuple[int, int]] = {}
     for _ in range(count):
-        method, packed, names, extras, notes, local = _DIRECTORY.unpack_from(data, place)
+        head = data.read(place, place + _DIRECTORY.size)
+        method, packed, names, extras, notes, local = _DIRECTORY.unpack(head)
         if method:
             raise NotATensor("a compressed archive")
-        text = bytes(data[place + 46 : place + 46 + names + extras])
+        text = bytes(data.read(place + 46, place + 46 + names + extras))
         if packed == _LARGE or local == _LARGE:
             packed, local = _wide(text[names:], packed, local)
-        local_names, local_extras = _LENGTHS.unpack_from(data, local + 26)
+        local_names, local_extras = _LENGTHS.unpack(data.read(local + 26, local + 30))
         found[text[:names]] = (local + 30 + local_names + local_extras, packed)
         place += 46 + names + extras + notes
     return found

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from irtool.compare.tensors.payload import BadPayload, Stored, numbers, read_stored
+from irtool.compare.tensors.payload import BadPayload, Stored, numbers, read_stored, stored_array
+from irtool.compare.tensors.window import Window
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,9 +79,11 @@ def _measure_pair(pair: Files) -> Measure:
         left = read_stored(pair.left, pair.left_dtype)
         side = RIGHT
         right = read_stored(pair.right, pair.right_dtype)
+        return measure_stored(left, right)
     except BadPayload as error:
+        if error.file and pair.left.startswith(error.file):
+            side = LEFT  # it became shorter while both were read
         return UNKNOWN._replace(note=f"{side}{error}")
-    return measure_stored(left, right)
 
 
 def measure_arrays(left: NDArray[Any], right: NDArray[Any]) -> Measure:
@@ -88,22 +91,28 @@ def measure_arrays(left: NDArray[Any], right: NDArray[Any]) -> Measure:
     import numpy as np
 
     with np.errstate(invalid="ignore"):
-        return measure_stored(Stored(str(left.dtype), left), Stored(str(right.dtype), right))
+        return measure_stored(
+            stored_array(str(left.dtype), left), stored_array(str(right.dtype), right)
+        )
 
 
 def measure_stored(left: Stored, right: Stored) -> Measure:
-    """How far two tensors of equally many elements are apart."""
+    """How far two tensors of equally many elements are apart.
+
+    Raises:
+        BadPayload: a file became shorter while it was read.
+    """
     import numpy as np
 
-    size = left.array.size
-    if size != right.array.size:
-        return UNKNOWN._replace(note=f"{size} against {right.array.size} elements")
+    size = left.size
+    if size != right.size:
+        return UNKNOWN._replace(note=f"{size} against {right.size} elements")
     dot = np.dot
     ours = theirs = apart = 0.0
     broken = [0, 0]
     tipped = 0
     equal = _SAME_NUMBERS.get(left.dtype, left.dtype) == _SAME_NUMBERS.get(right.dtype, right.dtype)
-    is_fine = max(left.array.itemsize, right.array.itemsize) >= 8
+    is_fine = max(left.kind.itemsize, right.kind.itemsize) >= 8
     for x, y in zip(blocks(left), blocks(right), strict=True):
         delta = x - y
         square = float(dot(delta, delta))
@@ -121,7 +130,7 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
         apart += square
         # In double precision the square of a difference may be too small to be told from none.
         equal = equal and not square and not (is_fine and bool(delta.any()))
-    equal = equal and not tipped and _are_same_integers(left.array, right.array)
+    equal = equal and not tipped and _are_same_integers(left, right)
     norms = math.sqrt(ours), math.sqrt(theirs)
     largest = max(norms)
     error = math.sqrt(apart) / largest if largest else 0.0
@@ -130,11 +139,12 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
     return Measure(error, *norms, equal, broken[0], broken[1])
 
 
-def _are_same_integers(left: NDArray[Any], right: NDArray[Any]) -> bool:
+def _are_same_integers(left: Stored, right: Stored) -> bool:
     """Whether integers that double precision cannot tell apart are the same."""
-    if left.dtype.kind not in "iu" or left.itemsize < 8 or left.dtype != right.dtype:
+    if left.kind.kind not in "iu" or left.kind.itemsize < 8 or left.kind != right.kind:
         return True
-    return bool((left.ravel() == right.ravel()).all())
+    pairs = zip(number_blocks(left), number_blocks(right), strict=True)
+    return all(bool((x == y).all()) for x, y in pairs)
 
 
 def blocks(stored: Stored) -> Iterator[NDArray[np.float64]]:
@@ -143,8 +153,18 @@ def blocks(stored: Stored) -> Iterator[NDArray[np.float64]]:
 
 
 def number_blocks(stored: Stored) -> Iterator[NDArray[Any]]:
-    """Elements in C order as numbers, so many at a time."""
-    dtype, array = stored
+    """Elements in C order as numbers, so many at a time.
+
+    Raises:
+        BadPayload: the file became shorter while it was read.
+    """
+    import numpy as np
+
+    dtype, kind, _, array = stored
+    if isinstance(array, Window):
+        for piece in array.pieces(BLOCK * kind.itemsize):
+            yield numbers(dtype, np.frombuffer(piece, kind))
+        return
     # The iterator of one that is not in order copies the slices that are asked for, no more.
     in_order = array.size <= BLOCK or array.flags.c_contiguous
     flat: Any = array.ravel() if in_order else cast("Any", array).flat
