@@ -58,10 +58,14 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A tuple ``(a, b)`` or list ``[a, b]``; a 1-tuple has no trailing comma."""
+    """A tuple ``(a, b)`` or list ``[a, b]``; a 1-tuple has no trailing comma.
+
+    ``is_bare``: a list of numbers that was printed without brackets, as some attributes are.
+    """
 
     items: tuple[Value, ...]
     is_list: bool = False
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

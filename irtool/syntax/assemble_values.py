@@ -74,6 +74,9 @@ class ValueRules(Leaves):
     def list_value(self, *items: Part[Any]) -> Part[Any]:
         return compose(_list_of, items)
 
+    def bare_numbers(self, token: Token) -> Part[Any]:
+        return self.leaf("bare_numbers", token)
+
     def entry(self, key: Token, value: Part[Any]) -> tuple[str, Part[Any]]:
         return str(key), value
 

@@ -14,6 +14,7 @@ from irtool.ir.values import (
     NodeReference,
     ParameterReference,
     Scalar,
+    Sequence,
     SliceLiteral,
     String,
     SymbolicKey,
@@ -121,6 +122,10 @@ def _nodes(text: str) -> tuple[NodeReference, ...]:
     return tuple(known[piece] for piece in text.split(", "))
 
 
+def _bare_numbers(text: str) -> Sequence:
+    return Sequence(tuple(Word(piece) for piece in text.split(", ")), is_list=True, is_bare=True)
+
+
 _NO_SHAPE = NamedShape("NoShape")
 
 
@@ -138,6 +143,7 @@ MEMOS: dict[str, Memo[Any]] = {
     "word": Memo(Word),
     "tensor": Memo(_tensor),
     "slice": Memo(_slice),
+    "bare_numbers": Memo(_bare_numbers),
     "symbolic_key": Memo(lambda text: SymbolicKey(text)),
     "tagged": Memo(_tagged),
     "shape": Memo(_shape),

@@ -181,6 +181,8 @@ def print_value(value: Value) -> str:
             return value.text
         case Sequence():
             inner = ", ".join(map(print_value, value.items))
+            if value.is_bare:
+                return inner
             return f"[{inner}]" if value.is_list else f"({inner})"
         case Tagged():
             return value.tag + value.body

@@ -55,6 +55,9 @@ def test_spellings_of_a_parameter(printed: str, name: str, number: int | None) -
          "{ptr: 0x55, value: [const vector]{1}}}}>", "Tuple[Int64]"),
         ("<Tuple[Int64], TupleShape(NoShape), elements_use_flags={[const vector]{1}}>",
          "Tuple[Int64]"),
+        ("<Tuple[String], TupleShape(NoShape), sequence_nodes={node={0x55/@11_print__48:CNode_49"
+         "{[0]: ValueNode<Primitive> MakeTuple, [1]: ValueNode<StringImm> x = {a}, %d, (y>), <b>}, "
+         "elements_use_flags: {ptr: 0x55, value: [const vector]{1}}}}>", "Tuple[String]"),
     ],
 )  # fmt: skip
 def test_spellings_of_a_type(printed: str, short: str) -> None:
@@ -148,4 +151,18 @@ def test_spellings_of_what_is_called(printed: str, op: str, callees: tuple[str, 
     assert node.op == op
     assert node.callees == callees
     assert node.operands == (NodeReference(1),)
+    assert irtool.dumps(read) == text
+
+
+@pytest.mark.parametrize("numbers", ["0, 1, 2, 3", "-1, 2, -1", "12, 7"])
+@pytest.mark.parametrize("after", ["", ", send_rank_ids: 3, 2", ', group: "hccl_world_group"'])
+def test_a_list_of_numbers_without_brackets(numbers: str, after: str) -> None:
+    text = (
+        "  %3(CNode_490) = NeighborExchange(%2) {instance name: x} "
+        f"primitive_attrs: {{format: NCHW, recv_rank_ids: {numbers}{after}}}\n"
+    )
+    read = irtool.loads(text)
+    (node,) = read.nodes()
+    assert read.problems == ()
+    assert node.attribute("recv_rank_ids") == [int(number) for number in numbers.split(", ")]
     assert irtool.dumps(read) == text
