@@ -202,6 +202,7 @@ CHANGES = [
     Change(Word, "text", "words", ", word,", ", words,", lambda w: w.text == "word"),
     Change(Sequence, "items", (Word("x"),), "{strategy: ((8))}", "{strategy: (x)}"),
     Change(Sequence, "is_list", True, "{strategy: ((8))}", "{strategy: [(8)]}"),
+    Change(Sequence, "is_bare", True, "{strategy: ((8))}", "{strategy: (8)}"),
     Change(Dictionary, "entries", (("a", Word("b")),), "{'axis': (dp)}", "{'a': b}"),
     Change(Dictionary, "quote", '"', "{'axis': (dp)}", '{"axis": (dp)}'),
     Change(TensorLiteral, "shape", (1, 2), "shape=[2]", "shape=[1, 2]"),
