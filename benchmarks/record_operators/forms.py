@@ -48,7 +48,7 @@ class Form:
     arguments: list[Any]
     attributes: dict[str, Any]
     letters: list[str]
-    sizes: dict[str, int]
+    sizes: dict[str, Any]
     breadth: str = "full"
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -62,21 +62,23 @@ class Form:
 def form(
     operator: str,
     *arguments: Any,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Any] | None = None,
     breadth: str = "full",
     options: Mapping[str, Any] | None = None,
     **attributes: Any,
 ) -> Form:
     """An entry of the catalogue; ``breadth`` is ``full``, ``thin`` or ``few`` (cases)."""
     letters: list[str] = []
-    sized: dict[str, int] = dict(sizes or {})
+    sized: dict[str, Any] = dict(sizes or {})
 
     def tensor(text: str) -> dict[str, Any]:
         mark = text[0] if text[:1] in "~@!" and text else ""
         shape, _, dtype = text.removeprefix(mark).partition(":")
         dtype = dtype or "float32"
         for letter in shape:
-            sized.setdefault(letter, 1 if letter == "1" else 16 * (1 + "abcdefghij".find(letter)))
+            sized.setdefault(
+                letter, 1 if letter == "1" else 16 * max(1 + "abcdefghij".find(letter), 1)
+            )
         first = not letters
         kind = {"~": "input", "@": "parameter", "!": "constant", "": ""}[mark]
         kind = kind or (
@@ -139,11 +141,11 @@ def case(
         "phase": phase,
         "devices": devices,
     }
-    said = {**of.options, **more}
+    said = {**of.options, **{key: value for key, value in more.items() if value is not None}}
     if said.pop("nested", False):
         made["in_strategy"] = _nested(of, in_strategy)
     said.pop("strategies", None)
-    made.update({key: value for key, value in said.items() if value is not None})
+    made.update(said)
     return made
 
 

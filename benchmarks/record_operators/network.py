@@ -12,6 +12,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Layout, Parameter, Symbol, Tensor, nn, ops
 from mindspore.common.initializer import initializer
+from mindspore.nn.wrap.cell_wrapper import _VirtualDatasetCell
 from primitives import primitive
 
 
@@ -57,6 +58,8 @@ def source(case: dict[str, Any]) -> str:
         f"    def construct(self{names}):\n"
         f"        return self.operator({', '.join(arguments)}){result}\n"
     )
+    # users' networks stand in such a cell once Model builds them; MindSpore adds what it holds else
+    cell = "_VirtualDatasetCell(Network())" if case.get("dataset_cell") else "Network()"
     gradient = case.get("gradient", True) and case["phase"] == "train"
     weights = any("requires_grad=True" in line for line in writer.members)
     positions = [index for index, (_, is_float) in enumerate(inputs) if is_float]
@@ -67,9 +70,7 @@ def source(case: dict[str, Any]) -> str:
             names=names,
             inputs=", ".join(name for name, _ in inputs),
         )
-        cell = "Step(Network())"
-    else:
-        cell = "Network()"
+        cell = f"Step({cell})"
     values = "".join(f"{value}, " for value in writer.values)
     return text + f"\n\ndef network():\n    return {cell}, ({values})\n"
 

@@ -206,7 +206,7 @@ def fit(form: Form, store: Store) -> Form | None:
     record of that stays, for the catalogue to be mended.
     """
     refused: Form | None = None
-    error, options = "", [{}, {"gradient": False}]
+    error, options = "", [{}, {"gradient": False}, {"returns": 0}]
     while options:
         tried = replace(form, options={**form.options, **options.pop(0)})
         record = store.all([case(tried, None, kind="none")])[0]
