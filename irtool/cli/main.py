@@ -63,7 +63,9 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what it returns is the exit status, also where a test runs the app."""
         # Files are written by few commands, and what writes them need not be imported for --help.
+        from irtool.cli.where import of_query
         from irtool.cli.writing import PipeClosed, discard_all
+        from irtool.syntax.query import QueryError
         from irtool.syntax.reading import noted_inputs
 
         try:
@@ -74,6 +76,10 @@ class LazyGroup(TyperGroup):
             raise ReaderGone from None
         except Failure as failure:
             report_failure(failure)
+            status = 2
+        except QueryError as error:
+            # While nodes were looked at: one that can't be read is told by whoever reads it.
+            report_failure(of_query("query", error))
             status = 2
         except OSError as error:
             report_failure(_of_system(error))

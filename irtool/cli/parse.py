@@ -15,6 +15,7 @@ from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
 from irtool.cli.report import Failure, report_problems
+from irtool.cli.where import of_query
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
 from irtool.ir.problem import Problem
@@ -84,14 +85,7 @@ def _check(request: Request) -> None:
             try:
                 make(text)
             except QueryError as error:
-                raise Failure(
-                    error.message,
-                    f"{option}:1:{error.column}",
-                    error.column,
-                    error.text,
-                    error.hint,
-                    "QRY001",
-                ) from None
+                raise of_query(option, error) from None
     if request.format == "ir" and request.group_by:
         raise Failure("groups cannot be printed as ir", hint="leave out --group-by")
 

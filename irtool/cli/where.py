@@ -15,7 +15,10 @@ def read_query(option: str, text: str) -> Predicate:
     try:
         return query(text)
     except QueryError as error:
-        place = f"{option}:1:{error.column}"
-        raise Failure(
-            error.message, place, error.column, error.text, error.hint, "QRY001"
-        ) from None
+        raise of_query(option, error) from None
+
+
+def of_query(option: str, error: QueryError) -> Failure:
+    """What is wrong with a query, and where in it."""
+    place = f"{option}:1:{error.column}"
+    return Failure(error.message, place, error.column, error.text, error.hint, "QRY001")

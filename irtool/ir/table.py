@@ -68,6 +68,9 @@ class ArrowMissingError(ImportError):
     def __init__(self) -> None:
         super().__init__("to_arrow() needs pyarrow: pip install irtool[arrow]", name="pyarrow")
 
+    def __reduce__(self) -> tuple[type[ArrowMissingError], tuple[()]]:
+        return ArrowMissingError, ()
+
 
 def rows(dump: Dump) -> Iterator[dict[str, Any]]:
     """One dictionary a node, in printed order, with the keys of :data:`COLUMNS`."""

@@ -38,8 +38,11 @@ class Unreadable(ValueError):
     """A record that the grammar does not accept; ``column`` counts from 0 in the record."""
 
     def __init__(self, message: str, column: int) -> None:
-        super().__init__(message)
+        super().__init__(message, column)
         self.column = column
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def grammar_text(name: str) -> str:

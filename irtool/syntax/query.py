@@ -17,13 +17,12 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from irtool.ir.node import Node
 from irtool.syntax.grammar import grammar_text
+from irtool.syntax.patterns import Pattern, PatternError
 from irtool.syntax.query_compare import COMPARISONS, compared, contains, length, matches
 from irtool.syntax.query_fields import BLOCKS, FIELDS, block_value
 
 MAX_QUERY = 4096
 """Characters of the longest query."""
-MAX_PATTERN = 200
-"""Characters of the longest regular expression, so that no query runs for ever by accident."""
 _MAX_DEPTH = 50
 
 Predicate: TypeAlias = Callable[[Node], bool]
@@ -35,11 +34,14 @@ class QueryError(ValueError):
     """A query that cannot be understood; ``column`` counts from 1."""
 
     def __init__(self, message: str, text: str, column: int, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, text, column, hint)
         self.message = message
         self.text = text
         self.column = column
         self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
 
 
 def query(text: str) -> Predicate:
@@ -199,26 +201,29 @@ class _Compiler:
     ) -> Predicate:
         if sign in ("=~", "!~"):
             pattern = self._pattern(tree)
-            return lambda node: matches(pattern, left(node), sign == "=~")
+            return lambda node: self._matches(tree, pattern, left(node), sign == "=~")
         if sign in ("in", "not in"):
             return lambda node: contains(left(node), right(node), scoped, sign == "in")
         compare = COMPARISONS[sign]
         return lambda node: compared(compare, left(node), right(node))
 
-    def _pattern(self, tree: _Syntax | Token) -> re.Pattern[str]:
+    def _matches(
+        self, tree: _Syntax | Token, pattern: Pattern, value: object, wanted: bool
+    ) -> bool:
+        try:
+            return matches(pattern, value, wanted)
+        except PatternError as error:
+            raise QueryError(error.message, self.source, _column(tree) + 1, error.hint) from None
+
+    def _pattern(self, tree: _Syntax | Token) -> Pattern:
         if not (isinstance(tree, Tree) and tree.data == "text"):
             message = "expected a regular expression in quotes"
             raise QueryError(message, self.source, _column(tree))
-        text = _unquoted(str(tree.children[0]))
-        if len(text) > MAX_PATTERN:
-            message = f"regular expression longer than {MAX_PATTERN} characters"
-            raise QueryError(message, self.source, _column(tree))
         try:
-            return re.compile(text)
-        except (re.error, OverflowError, RecursionError) as error:
-            at = getattr(error, "pos", None) or 0
-            message = f"not a regular expression: {getattr(error, 'msg', error)}"
-            raise QueryError(message, self.source, _column(tree) + 1 + at) from None
+            return Pattern(_unquoted(str(tree.children[0])))
+        except PatternError as error:
+            column = _column(tree) + 1 + error.position
+            raise QueryError(error.message, self.source, column, error.hint) from None
 
     # literals
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import cast
 
-MAX_SUBJECT = 4096
-"""Characters of a text that a regular expression looks at."""
+from irtool.syntax.patterns import Pattern
 
 COMPARISONS: dict[str, Callable[[object, object], bool]] = {
     "==": lambda left, right: left == right,
@@ -62,11 +60,13 @@ def scope_contains(scope: str, part: str) -> bool:
     return False
 
 
-def matches(pattern: re.Pattern[str], value: object, wanted: bool) -> bool:
-    """Whether a text has a match (or, if not ``wanted``, has none)."""
-    if not isinstance(value, str):
-        return False
-    return (pattern.search(value[:MAX_SUBJECT]) is not None) == wanted
+def matches(pattern: Pattern, value: object, wanted: bool) -> bool:
+    """Whether a text has a match (or, if not ``wanted``, has none).
+
+    Raises:
+        PatternError: to find that out takes too long.
+    """
+    return isinstance(value, str) and pattern.is_in(value) == wanted
 
 
 def length(value: object) -> int | None:

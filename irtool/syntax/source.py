@@ -19,10 +19,13 @@ class DumpError(Exception):
     """A dump that cannot be read at all; the message says which and why."""
 
     def __init__(self, path: str, message: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {message}")
+        super().__init__(path, message, hint)
         self.path = path
         self.message = message
         self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.ir.dump import Dump
+from irtool.syntax import patterns
+from irtool.syntax.patterns import Pattern, PatternError
 from irtool.syntax.query import MAX_QUERY, QueryError, field, query
 from irtool.syntax.query_fields import FIELDS
 
@@ -94,7 +97,7 @@ def test_scopes_end_at_a_boundary() -> None:
         ("shape[0 == 1", 9, "expected ']'", ""),
         ("fusion > 1", 1, "no field 'fusion'", "attr.fusion"),
         ("foo(op)", 1, "no function 'foo'", "has() and len()"),
-        ('op =~ "(a"', 8, "not a regular expression", ""),
+        ('op =~ "(a"', 10, "not a regular expression", ""),
         ("op =~ op", 7, "expected a regular expression", ""),
         (f'op =~ "{"a" * 201}"', 7, "longer than 200", ""),
         ("attr == 1", 1, "which attribute", "attr.KEY"),
@@ -144,3 +147,36 @@ def test_fields_give_values(gpt: Dump) -> None:
         field("pahse")
     with pytest.raises(QueryError, match="expected the name of a field"):
         field("op == 1")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){20}b", "(a{1,100}){1,100}b"])
+def test_a_pattern_that_would_match_for_ever_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    monkeypatch.setattr(patterns, "MAX_SECONDS", 0.1)
+    made = Pattern(pattern)
+    start = time.monotonic()
+    with pytest.raises(PatternError, match="takes too long"):
+        made.is_in("a" * 4000 + "c")
+    assert time.monotonic() - start < 10
+
+
+def test_many_slow_searches_are_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "MAX_TOTAL", 0.0)
+    with pytest.raises(PatternError, match="takes too long"):
+        Pattern("a").is_in("a")
+
+
+def test_a_query_that_takes_too_long_says_where_its_pattern_stands(
+    monkeypatch: pytest.MonkeyPatch, samples: Path
+) -> None:
+    monkeypatch.setattr(patterns, "MAX_TOTAL", 0.0)
+    dump = irtool.load(samples / "custom_rules" / "step_parallel_begin_0001.ir")
+    with pytest.raises(QueryError, match="takes too long") as raised:
+        list(dump.nodes(where=query('op =~ "a"')))
+    assert raised.value.column == 8
+
+
+def test_a_text_is_looked_at_up_to_a_bound() -> None:
+    assert Pattern("b").is_in("a" * 4095 + "b")
+    assert not Pattern("b").is_in("a" * 4096 + "b")

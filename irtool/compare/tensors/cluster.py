@@ -26,8 +26,11 @@ class NoDask(RuntimeError):
     """No cluster can be asked, with the reason and a hint."""
 
     def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
+        super().__init__(reason, hint)
         self.hint = hint
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Cluster:

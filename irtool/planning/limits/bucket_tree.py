@@ -49,8 +49,11 @@ class TooWide(Exception):
     """A bucket would need more memory than it may have; ``variables``: those that it is over."""
 
     def __init__(self, variables: tuple[int, ...]) -> None:
-        super().__init__(f"too many entries over {len(variables)} variables")
+        super().__init__(variables)
         self.variables = variables
+
+    def __str__(self) -> str:
+        return f"too many entries over {len(self.variables)} variables"
 
 
 @dataclass(slots=True)
