@@ -22,7 +22,7 @@ MAX_TOTAL = 60.0
 
 
 class PatternError(ValueError):
-    """No regular expression, or one that takes too long; ``position`` counts from 0 in it, -1 before it."""
+    """No regular expression, or one that takes too long; ``position``: from 0, -1 before it."""
 
     def __init__(self, message: str, position: int = 0, hint: str = "") -> None:
         super().__init__(message, position, hint)
