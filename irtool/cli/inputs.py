@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from irtool.cli.report import Failure, report_problems
 from irtool.ir.dump import Dump
+from irtool.ir.group_names import MOST_RANKS
+from irtool.ir.groups import is_rank
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.render.text import ranks_text
@@ -47,6 +49,8 @@ def inputs_for(
 
 
 def _of_rank(found: list[InputFile], rank: int) -> list[InputFile]:
+    if not is_rank(rank):
+        raise Failure(f"there is no rank {rank}", hint=f"ranks are numbers below {MOST_RANKS}")
     ranks = sorted({each.rank for each in found if each.rank is not None})
     if len(ranks) < 2:
         return [replace(each, rank=rank) for each in found]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from irtool.ir.group_names import MOST_RANKS
+
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -24,7 +26,9 @@ Where = Annotated[
 ]
 Devices = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Devices that the dump was compiled for."),
+    typer.Option(
+        min=1, max=MOST_RANKS, metavar="N", help="Devices that the dump was compiled for."
+    ),
 ]
 Stages = Annotated[
     int | None,

@@ -66,6 +66,8 @@ def decode(
     return None
 
 
+MOST_RANKS = 1 << 20
+"""A number from here on is no rank: nobody has so many devices."""
 MOST_DEVICES = 4096
 """Largest world that :func:`search` looks into."""
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal, TypeAlias, cast
 
 from irtool.ir.dump import Dump
-from irtool.ir.group_names import WORLD_GROUPS, search
+from irtool.ir.group_names import MOST_RANKS, WORLD_GROUPS, search
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.values import Attributes
@@ -57,11 +57,11 @@ def group_table(dump: Dump) -> GroupTable:
                     world = max(world or 0, len(ranks))
         for key in ("dst_global_rank", "src_global_rank"):
             rank = integer_attribute(attributes, key)
-            if rank is not None and rank >= 0:
+            if rank is not None and is_rank(rank):
                 seen.add(rank)
         if node.op in POINT_TO_POINT and (group or "").startswith(WORLD_GROUPS):
             rank = integer_attribute(attributes, "dest_rank" if node.op == "Send" else "src_rank")
-            seen.update([rank] if rank is not None and rank >= 0 else ())
+            seen.update([rank] if rank is not None and is_rank(rank) else ())
     smallest = max(seen, default=0) + 1
     exact = world is not None and world >= smallest
     devices = Devices(tuple(sorted(seen)), max(world or 1, smallest), exact)
@@ -111,15 +111,20 @@ def _listed_ranks(
         found = attributes.get(key)
         if isinstance(found, tuple | list):
             ranks = cast("tuple[object, ...] | list[object]", found)
-            whole = [rank for rank in ranks if isinstance(rank, int)]
+            whole = [rank for rank in ranks if isinstance(rank, int) and is_rank(rank)]
             if whole and len(whole) == len(ranks):
                 return tuple(sorted(whole)), "rank_list" if key == "rank_list" else "group_rank_ids"
     text = attributes.get("group_ranks")
-    if isinstance(text, int) and not isinstance(text, bool):
+    if isinstance(text, int) and not isinstance(text, bool) and is_rank(text):
         return (text,), "group_ranks"
-    if isinstance(text, str) and re.fullmatch(r"\d+(-\d+)*", text):
+    if isinstance(text, str) and re.fullmatch(r"\d{1,6}(-\d{1,6})*", text):
         return tuple(sorted(map(int, text.split("-")))), "group_ranks"
     return None, None
+
+
+def is_rank(number: int) -> bool:
+    """Whether a number may be a rank's."""
+    return 0 <= number < MOST_RANKS
 
 
 def plain_name(group: str) -> tuple[int, ...] | None:
@@ -136,10 +141,10 @@ def peer_rank(
     """The other end's global rank: ``dest_rank`` counts inside the group."""
     known = integer_attribute(attributes, "dst_global_rank" if op == "Send" else "src_global_rank")
     if known is not None:
-        return known
+        return known if is_rank(known) else None
     index = integer_attribute(attributes, "dest_rank" if op == "Send" else "src_rank")
     if index is None or (group or "").startswith(WORLD_GROUPS):
-        return index
+        return index if index is not None and is_rank(index) else None
     return ranks[index] if ranks is not None and 0 <= index < len(ranks) else None
 
 

@@ -36,13 +36,19 @@ class Case:
         """Number of devices of the stage."""
         return self.context.stage_size
 
+    def tensor(self, index: int) -> Operand:
+        """A tensor input."""
+        if index >= len(self.tensors):
+            raise Unsure(f"{self.call.op} has no tensor input {index} here")
+        return self.tensors[index]
+
     def shape(self, index: int) -> Shape:
         """The whole shape of a tensor input."""
-        return self.tensors[index].shape or ()
+        return self.tensor(index).shape or ()
 
     def sizes(self, index: int) -> Shape:
         """The shape of a tensor input, dynamic dimensions as what is known to divide them."""
-        return self.tensors[index].divisible_shape
+        return self.tensor(index).divisible_shape
 
     def is_split(self, index: int, dimension: int) -> bool:
         """Whether a dimension of an input is split: of layouts, lies along any axis (even of 1)."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 
 strict = False
@@ -42,6 +44,22 @@ def could_not_judge(op: str, error: Exception) -> str:
     told = " ".join(str(error).split())[:200]
     reason = f"{type(error).__name__}: {told}" if told else type(error).__name__
     return f"{op} could not be judged: its inputs are not what its rule expects ({reason})"
+
+
+@contextmanager
+def asking(op: str, refusal: type[Exception]) -> Generator[None]:
+    """A stretch of work on one operator, that ends in a refusal where it stumbles.
+
+    Args:
+        op: the operator's name.
+        refusal: what to raise with the reason; one that is raised inside goes on as it is.
+    """
+    try:
+        yield
+    except refusal:
+        raise
+    except Exception as error:
+        raise refusal(could_not_judge(op, error)) from error
 
 
 def take_counts() -> dict[str, int]:

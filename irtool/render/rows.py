@@ -25,6 +25,8 @@ COLUMNS = (
 _INTEGERS = frozenset(("rank", "output_bytes", "line", "count", "bytes"))
 _FORMULA = ("=", "+", "-", "@")
 """What formulas begin with; tabs and line ends, behind which they may stand too, are escaped."""
+_MOST = 1 << 63
+"""Sizes from here on do not fit into a column of whole numbers."""
 _LISTS = frozenset(("inputs", "callees", "input_types"))
 
 
@@ -90,7 +92,9 @@ def _arrow_type(pa: Any, column: str) -> Any:
 
 
 def _arrow_cell(value: object, column: str) -> object:
-    if value is None or column in _INTEGERS:
+    if isinstance(value, int) and column in _INTEGERS:
+        return value if -_MOST <= value < _MOST else None
+    if value is None:
         return value
     if column in _LISTS and isinstance(value, list):
         return [None if item is None else _utf8(item) for item in value]  # type: ignore[misc]

@@ -212,6 +212,11 @@ def _sharding(case: Case) -> Sharding:
 def _complete(case: Case, sharding: Sharding) -> Judgement:
     """Complete the matrix to all devices of the stage; layouts, slices and groups follow."""
     context = case.context
+    if len(sharding.input_maps) != len(case.tensors):
+        raise Unsure(
+            f"the rule of {case.call.op} is about {len(sharding.input_maps)} tensor inputs, "
+            f"here are {len(case.tensors)}"
+        )
     repeated = _repeated(sharding, context)
     matrix = repeated.device_matrix
     inputs = tuple(

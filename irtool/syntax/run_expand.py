@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from irtool.ir.groups import is_rank
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.syntax.run import Run, all_files, load_run
@@ -112,7 +113,7 @@ def _single(path: str) -> InputFile:
     rank = folder_rank(tuple(os.path.dirname(os.path.abspath(path)).split(os.sep)))
     if rank is None:
         found = (context_beside(path) or {}).get("global_rank")
-        rank = found if isinstance(found, int) else None
+        rank = found if isinstance(found, int) and is_rank(found) else None
     return InputFile(path, rank, None, parse_name(os.path.basename(path)).name)
 
 

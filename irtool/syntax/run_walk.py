@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from irtool.ir.group_names import MOST_RANKS
 from irtool.syntax.reading import note_input, note_input_folder
 from irtool.syntax.run_context import CASE_FILE
 from irtool.syntax.run_names import is_dump
@@ -73,7 +74,7 @@ class Listing:
 def folder_rank(folders: tuple[str, ...]) -> int | None:
     """The rank that the innermost ``rank_N`` (``rank.N``, ``rankN``) of some folders names."""
     for name in reversed(folders):
-        if found := _RANK.fullmatch(name):
+        if (found := _RANK.fullmatch(name)) and int(found[1]) < MOST_RANKS:
             return int(found[1])
     return None
 

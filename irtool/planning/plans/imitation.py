@@ -16,7 +16,8 @@ from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.plan import Plan, told
 from irtool.planning.propagation.search import search as propagate
-from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
+from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.search import Choice
 from irtool.planning.recursive.search import search as recursive
 from irtool.planning.search.device_counts import nearest_legal

@@ -138,14 +138,14 @@ class _Builder:
                 return source, max(item, 0)
             elif name == "TupleGetItem":
                 item = item_of(source)
-                source = network.inputs[source][0]
+                source = network.first(source)
             elif name in TIES and item >= 0:
                 items = network.inputs[source]
                 source, item = (items[item] if item < len(items) else None), -1
             elif name in TIES:
                 return source, 0
             elif name in HANDED_ON and network.inputs[source]:
-                source = network.inputs[source][0]
+                source = network.first(source)
             else:
                 return None
         return None
@@ -182,7 +182,7 @@ def _weight_behind(network: Network, source: Source | None) -> GraphParameter | 
                 return source
             source = _argument(network, source)
         elif isinstance(source, Node) and primitive(source) in ("Load", "Depend"):
-            source = network.inputs[source][0]
+            source = network.first(source)
         else:
             return None
     return None

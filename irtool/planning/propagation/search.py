@@ -15,7 +15,7 @@ from irtool.planning.propagation.network import Vertex, vertices_of
 from irtool.planning.propagation.prices import Prices
 from irtool.planning.propagation.reshapes import Reshapes
 from irtool.planning.propagation.spread import DATASET, Spread
-from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.search import NO_STRATEGY, Choice
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis, Judged

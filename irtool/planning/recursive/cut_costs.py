@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from irtool.planning.recursive.elimination import Mapping4, Vertex, combined
-from irtool.planning.recursive.kinds import Kind
+from irtool.planning.recursive.kinds import Kind, NotSearchable
 from irtool.planning.recursive.tensors import (
     WHOLE,
     C,
@@ -40,10 +40,6 @@ REPLICATED = 25.0
 """The square of the least cost of a cut, over this: what it costs not to cut a product."""
 _BATCHED = 0.15
 _CORES = 32
-
-
-class NotSearchable(Exception):
-    """MindSpore's own search fails here; the message says of what."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from irtool.operators.call import Strategy
-from irtool.planning.recursive.kinds import CUT, Kind
+from irtool.operators.guard import asking
+from irtool.planning.recursive.kinds import CUT, Kind, NotSearchable
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.tensors import WHOLE, Four, four_sizes, last_four, turned
 
@@ -76,7 +77,10 @@ class Searched:
 
 def searched_graph(operators: Sequence[Operator], pinned: dict[int, Strategy]) -> Searched:
     """Build the graph, and take out what is not cut."""
-    vertices = [_vertex(operator, pinned.get(operator.index)) for operator in operators]
+    vertices: list[Vertex] = []
+    for operator in operators:
+        with asking(operator.op, NotSearchable):
+            vertices.append(_vertex(operator, pinned.get(operator.index)))
     for operator in operators:
         for source in operator.producers:
             if source is not None and source != operator.index:

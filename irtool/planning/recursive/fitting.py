@@ -20,7 +20,7 @@ from irtool.operators.functions.attention import (
     QUERY,
 )
 from irtool.operators.layout import Shape
-from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.sources import gather_row
 from irtool.planning.recursive.tensors import pieces

@@ -81,7 +81,7 @@ def marked_results(analysis: Analysis) -> list[Node]:
         return []
     source = analysis.network.returned(entry)
     while isinstance(source, Node) and primitive(source) == "Depend":
-        source = analysis.network.inputs[source][0]
+        source = analysis.network.first(source)
     found: tuple[Source | None, ...] = (source,)
     if isinstance(source, Node) and primitive(source) == "MakeTuple":
         found = analysis.network.inputs[source]

@@ -18,7 +18,7 @@ from typing import cast
 from irtool.ir.graph import Source
 from irtool.ir.node import Node
 from irtool.operators.layout import Shape
-from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.sharding.network.calls import call_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, Port, Use, order_users
@@ -81,7 +81,7 @@ def _slices(network: Network, joined: Port, known: Parts) -> Iterator[Node]:
 
 def _part(network: Network, joined: Node, cut: Node) -> Source | None:
     """The part that a slice is; None: it is none."""
-    items, axis = network.inputs[joined][0], _numbers(network, joined, 1)
+    items, axis = network.first(joined), _numbers(network, joined, 1)
     begin, end, strides = (_numbers(network, cut, at) for at in (1, 2, 3))
     shape = joined.output_type.dimensions if joined.output_type is not None else None
     if not isinstance(items, Node) or primitive(items) != "MakeTuple" or shape is None:

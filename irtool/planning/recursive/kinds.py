@@ -13,6 +13,10 @@ from irtool.operators.defaults import is_stand_alone
 from irtool.operators.table import rule_of
 
 
+class NotSearchable(Exception):
+    """MindSpore's own search fails here; the message says of what."""
+
+
 class Kind(Enum):
     """A class of operators."""
 

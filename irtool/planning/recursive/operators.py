@@ -13,6 +13,7 @@ from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
+from irtool.operators.fitting import check_inputs
 from irtool.operators.judgement import Context, Unsure
 from irtool.operators.layout import Shape
 from irtool.operators.notation import Rule
@@ -25,7 +26,7 @@ from irtool.planning.recursive.inserted import (
     is_weight,
     marked_results,
 )
-from irtool.planning.recursive.kinds import Kind, kind_of
+from irtool.planning.recursive.kinds import Kind, NotSearchable, kind_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.calls import call_of
 from irtool.sharding.network.care import TIES, TRANSFERS, is_cared_for, primitive
@@ -178,7 +179,7 @@ class _Lister:
                 found.append(_result_operator(len(found), port))
             if is_listed(self.analysis, port):
                 self.places[id(port)] = len(found)
-                call = call_of(self.analysis.network, port).call
+                call = _fitting(call_of(self.analysis.network, port).call)
                 found.append(_operator(len(found), port, call, kind_of(call, size)))
         return [self._linked(operator) for operator in found]
 
@@ -221,13 +222,13 @@ class _Lister:
                 return [self.places.get(id(source))]
             elif name == "TupleGetItem":
                 item = max(item_of(source), 0)
-                following = self.analysis.network.inputs[source][0]
+                following = self.analysis.network.first(source)
             elif name == "MakeTuple":
                 items = self.analysis.network.inputs[source]
                 following = items[item] if item < len(items) else None
                 item = 0
             elif name in HANDED_ON and self.analysis.network.inputs[source]:
-                following = self.analysis.network.inputs[source][0]
+                following = self.analysis.network.first(source)
             else:
                 return []
             if isinstance(following, GraphParameter) and id(following) in self.places:
@@ -254,6 +255,17 @@ class _Lister:
 def _is_plain(analysis: Analysis, node: Node) -> bool:
     """Whether a node applies a primitive or calls a graph by name."""
     return bool(primitive(node)) or analysis.network.called(node) is not None
+
+
+def _fitting(call: OperatorCall) -> OperatorCall:
+    """The call, which must have the inputs that its rule is about."""
+    rule = rule_of(call.op)
+    if rule is not None:
+        try:
+            check_inputs(rule, call)
+        except Unsure as unsure:
+            raise NotSearchable(unsure.reason) from None
+    return call
 
 
 def _operator(index: int, node: Node, call: OperatorCall, kind: Kind) -> Operator:

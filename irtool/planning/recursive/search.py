@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from irtool.ir.node import Node
 from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
-from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT, NotSearchable
+from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.elimination import Searched, Vertex, searched_graph
 from irtool.planning.recursive.fitting import Devices, valid, whole
 from irtool.planning.recursive.inserted import DATASET
 from irtool.planning.recursive.joined import without_joined
-from irtool.planning.recursive.kinds import Kind
+from irtool.planning.recursive.kinds import Kind, NotSearchable
 from irtool.planning.recursive.operators import Operator, operators_of, users_of_weights
 from irtool.planning.recursive.partition import BY_WEIGHT_ABOVE, Rounds, cut_all
 from irtool.planning.recursive.shared_weights import agree_on_weights, follow_shared_tables

@@ -14,9 +14,8 @@ from math import gcd
 
 from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
-from irtool.planning.recursive.cut_costs import NotSearchable
 from irtool.planning.recursive.elimination import Vertex
-from irtool.planning.recursive.kinds import Kind
+from irtool.planning.recursive.kinds import Kind, NotSearchable
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.tensors import row_of
 

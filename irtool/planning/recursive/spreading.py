@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.operators.call import Strategy
+from irtool.operators.guard import asking
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.elimination import Vertex
 from irtool.planning.recursive.fitting import Devices, fitted
 from irtool.planning.recursive.inserted import DATASET
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.sources import row_from_producer, row_from_user
 from irtool.planning.recursive.tensors import pieces
@@ -71,11 +73,12 @@ class Spread:
     def _pass(self, least: int, source: Callable[[int], Shape]) -> int:
         left: list[int] = []
         for at in reversed(self.open):
-            row = source(at)
-            if row and pieces(row) >= least:
-                self.give(at, row)
-            else:
-                left.append(at)
+            with asking(self.operators[at].op, NotSearchable):
+                row = source(at)
+                if row and pieces(row) >= least:
+                    self.give(at, row)
+                else:
+                    left.append(at)
         changed = len(self.open) - len(left)
         self.open = left
         return changed

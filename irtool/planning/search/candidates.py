@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 
 from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import Shape
 from irtool.planning.search.candidate_forms import Form, Ints, form_of
@@ -102,6 +103,13 @@ def candidates_of(call: OperatorCall, context: Context) -> Candidates:
     A call without a rule, or one that the rule does not know, has one candidate: what MindSpore
     makes of it by itself.
     """
+    try:
+        return _candidates(call, context)
+    except Exception as error:
+        return Candidates((), could_not_judge(call.op, error))
+
+
+def _candidates(call: OperatorCall, context: Context) -> Candidates:
     own = judge(call, None, context)
     rows = _rows(call, context)
     if own.kind != "rule" or rows is None:

@@ -131,7 +131,8 @@ class Follower:
         if name in TIES:
             return tuple(parts)
         if name in ("TupleGetItem", "list_getitem"):
-            first, index = parts[0], getattr(node.operands[1], "value", None)
+            index = getattr(node.operands[1], "value", None) if len(node.operands) > 1 else None
+            first = parts[0]
             if isinstance(first, tuple) and isinstance(index, int) and index < len(first):
                 return first[index]
             return first if not isinstance(first, tuple) else None
@@ -144,7 +145,8 @@ class Follower:
 
     def _reshaped(self, node: Node, part: Parts) -> Parts:
         """The dimension of the result whose step in memory is that of the batch."""
-        before = node.input_types[0].dimensions if node.input_types[0] is not None else None
+        given = node.input_types[0] if node.input_types else None
+        before = given.dimensions if given is not None else None
         after = node.output_type.dimensions if node.output_type is not None else None
         if not isinstance(part, Part) or before is None or after is None:
             raise self._lost(node)

@@ -50,7 +50,7 @@ class Flow:
             self._values[item] = tuple(joined)[:_MOST]
         elif op in _TAKES:
             self._values[item] = self._taken(item)
-        elif op == "EnvironSet":
+        elif op == "EnvironSet" and item.inputs:
             self._values[item] = (*self.values(item.inputs[0]), *self.values(item.inputs[-1]))
         else:
             self._values[item] = self.values(item.inputs[0]) if item.inputs else ()

@@ -58,7 +58,7 @@ def outer_parameter(network: Network, source: Source | None) -> GraphParameter |
     """The entry's parameter behind a parameter of a called or differentiated graph."""
     for _ in range(1000):
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
-            source = network.inputs[source][0]
+            source = network.first(source)
         if not isinstance(source, GraphParameter):
             return None
         if source.declaration is not None:
@@ -77,7 +77,7 @@ def _indirect_calls(network: Network, name: str) -> list[Node]:
     found: list[Node] = []
     for node, callee in network.callee.items():
         if isinstance(callee, Node) and primitive(callee) == "J":
-            graph = network.inputs[callee][0]
+            graph = network.first(callee)
             if getattr(graph, "name", None) == name:
                 found.append(node)
     return found
@@ -90,9 +90,10 @@ def result_layout(analysis: Analysis, result: Node, item: int) -> TensorLayout |
     parameter.
     """
     network = analysis.network
-    if not network.inputs[result]:
+    returned = network.first(result)
+    if returned is None:
         return None
-    source, _ = real_source(analysis, network.inputs[result][0], through_items=False)
+    source, _ = real_source(analysis, returned, through_items=False)
     if isinstance(source, Node) and primitive(source) == "MakeTuple":
         inputs = network.inputs[source]
         if item >= len(inputs):

@@ -43,7 +43,7 @@ def sharded_graph(network: Network, node: Node) -> Graph | None:
     maker = network.callee.get(node)
     if not isinstance(maker, Node) or primitive(maker) != "Shard":
         return None
-    graph = network.inputs[maker][0]
+    graph = network.first(maker)
     return graph if isinstance(graph, Graph) else None
 
 

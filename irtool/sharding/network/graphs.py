@@ -71,6 +71,11 @@ class Network:
         inputs = self.inputs.get(result, ())
         return inputs[0] if inputs else None
 
+    def first(self, node: Node) -> Source | None:
+        """A node's first operand; None of one that has none, whatever its operator needs."""
+        inputs = self.inputs.get(node, ())
+        return inputs[0] if inputs else None
+
     def argument(self, call: Node, index: int) -> Source | None:
         """The argument of a call at ``index``."""
         inputs = self.inputs.get(call, ())

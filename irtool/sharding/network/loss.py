@@ -22,11 +22,11 @@ def loss_nodes(analysis: Analysis) -> set[Node]:
         item = network.callee.get(node)
         if not isinstance(item, Node) or primitive(item) != "TupleGetItem":
             continue
-        applied = network.inputs[item][0]
+        applied = network.first(item)
         maker = network.callee.get(applied) if isinstance(applied, Node) else None
         if not isinstance(maker, Node) or primitive(maker) != "J":
             continue
-        graph = network.inputs[maker][0]
+        graph = network.first(maker)
         if isinstance(graph, Graph):
             loss = _loss(analysis, graph)
             if loss is not None:

@@ -153,5 +153,5 @@ def _takes_results(analysis: Analysis, node: Node) -> bool:
 def _is_sharded(analysis: Analysis, source: object) -> bool:
     """Whether a result is that of a sharded operator, looked at through items and Load."""
     while isinstance(source, Node) and primitive(source) in ("TupleGetItem", "Load", "Depend"):
-        source = analysis.network.inputs[source][0]
+        source = analysis.network.first(source)
     return isinstance(source, Node) and source in analysis.judged

@@ -46,7 +46,7 @@ def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
         return _unknown(node, call, call.missing or "its shapes are not known")
     search = _Search(analysis)
     try:
-        source = search.before(analysis.network.inputs[node][0])
+        source = search.before(analysis.network.first(node))
         target = search.after(node, source)
     except _UnknownNeighbour as unknown:
         return _unknown(node, call, f"the layout of a neighbour is not known: {unknown}")
@@ -148,7 +148,7 @@ class _Search:
         return None
 
     def _before_item(self, node: Node) -> TensorLayout | None:
-        producer = self.network.inputs[node][0]
+        producer = self.network.first(node)
         if not isinstance(producer, Node):
             return None
         graph = self.network.called(producer)
@@ -173,7 +173,7 @@ class _Search:
         for call in self.network.calls.get(graph.name, ()):
             argument = self.network.argument(call, index)
             while isinstance(argument, Node) and primitive(argument) in ("Cast", "Load", "Depend"):
-                argument = self.network.inputs[argument][0]
+                argument = self.network.first(argument)
             return self.before(argument)
         return None
 

@@ -208,7 +208,7 @@ def _differentiated(analysis: Analysis, node: Node) -> Graph | None:
     """The graph that a node applies the gradient function of, if it does."""
     callee = analysis.network.callee.get(node)
     if isinstance(callee, Node) and primitive(callee) == "J":
-        graph = analysis.network.inputs[callee][0]
+        graph = analysis.network.first(callee)
         return analysis.network.dump.graph(getattr(graph, "name", ""))
     return None
 
@@ -382,7 +382,7 @@ def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
     network = analysis.network
     for _ in range(1000):
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
-            source = network.inputs[source][0]
+            source = network.first(source)
         if not isinstance(source, GraphParameter):
             return None
         if source.declaration is not None:

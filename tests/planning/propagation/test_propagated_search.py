@@ -12,7 +12,7 @@ from irtool.ir.dump import Dump
 from irtool.planning.plans.agreement import Agreement, agreement
 from irtool.planning.plans.plan import plain_dump
 from irtool.planning.propagation.search import search
-from irtool.planning.recursive.cut_costs import NotSearchable
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.planning.recursive.search import Choice
 from irtool.sharding.network.analysis import analysis_of
 from irtool.sharding.network.context import ParallelContext

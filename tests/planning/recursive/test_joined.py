@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import irtool
-from irtool.planning.recursive.cut_costs import NotSearchable
 from irtool.planning.recursive.joined import without_joined
+from irtool.planning.recursive.kinds import NotSearchable
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, network_of
 
