@@ -89,7 +89,8 @@ class Sharding:
 
     ``layouts`` given by the user have the whole matrix already (``complete``). ``mirrored``: which
     inputs get a gradient AllReduce if they are parameters (None: all). ``repeat_right``: where the
-    axis of repeated calculation goes. ``output_matrix``: matrix of the outputs if it is another,
+    axis of repeated calculation goes (None: as the primitive's attribute says, else right).
+    ``output_matrix``: matrix of the outputs if it is another,
     ``output_matrices``: that of single outputs.
     ``exchanges``: communication with other ranks than those along an axis (halos), as ranks.
     ``input_slices``: local shapes that the maps don't give (uneven splits), by input.
@@ -107,7 +108,7 @@ class Sharding:
     reductions: tuple[Reduction, ...] = ()
     exchanges: tuple[Collective, ...] = ()
     mirrored: tuple[bool, ...] | None = None
-    repeat_right: bool = True
+    repeat_right: bool | None = None
     complete: bool = False
     output_matrix: DeviceMatrix | None = None
     output_matrices: tuple[tuple[int, DeviceMatrix], ...] = ()

@@ -293,7 +293,7 @@ def repeated_calculation(
     """Complete an operator's matrix to ``devices`` devices; None if that does not divide.
 
     The axis of repeated calculation goes to the right end (adjacent ranks hold the same slice)
-    unless ``right`` is False (primitive attribute ``repeated_num_in_dev_matrix_right``).
+    unless ``right`` is False (primitive attribute ``repeated_num_in_dev_matrix_right_``).
     """
     product = prod(device_matrix)
     if product == 0 or devices % product:

@@ -44,6 +44,11 @@ from irtool.operators.pattern import evaluate
 from irtool.operators.table import rule_of
 from irtool.sharding.interleave import in_parts, parts_of
 
+REPEATS_LEFT = "repeated_num_in_dev_matrix_right_"
+"""Attribute of a primitive: False puts the axis of repeated calculation at the left end.
+
+The underscore at its end belongs to it; without one it means nothing.
+"""
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 NO_LAYOUT_CHECKS = {
     **dict.fromkeys(
@@ -198,6 +203,8 @@ def _sharding(case: Case) -> Sharding:
         sharding = FUNCTIONS[rule.function](case, lambda: evaluate(case))
     else:
         sharding = evaluate(case)
+    if case.call.attributes.get(REPEATS_LEFT) is False and sharding.repeat_right is None:
+        sharding = replace(sharding, repeat_right=False)
     if rule.static and case.call.is_dynamic:
         case.refuse("dynamic-shape", f"{case.call.op} does not support dynamic shapes now")
     if case.output_layouts is not None and rule.function not in OUT_LAYOUT:
@@ -273,7 +280,7 @@ def _repeated(sharding: Sharding, context: Context) -> Repeated:
         return Repeated(sharding.device_matrix, 1, None, True)
     checks.check_product(product, context)
     completed = repeated_calculation(
-        sharding.device_matrix, context.stage_size, right=sharding.repeat_right
+        sharding.device_matrix, context.stage_size, right=sharding.repeat_right is not False
     )
     assert completed is not None
     return completed
@@ -288,7 +295,9 @@ def _output_matrix(
         return repeated.device_matrix
     if sharding.complete or repeated.axis is None:
         return matrix
-    completed = repeated_calculation(matrix, context.stage_size, right=sharding.repeat_right)
+    completed = repeated_calculation(
+        matrix, context.stage_size, right=sharding.repeat_right is not False
+    )
     assert completed is not None
     return completed.device_matrix
 

@@ -57,11 +57,16 @@ def input_layout(case: Case) -> str:
     raise Unsure(f"input layout {value!r}")
 
 
+RING = "enable_ring_attention"
+"""Attribute of attention that passes keys and values round from rank to rank."""
+RING_LAYOUTS = ("BSH", "BNSD")
+
+
 @irregular("flash_attention", self_checked=True)
 def flash_attention(case: Case, base: Base) -> Sharding:
     """The strategy must be the one that the splits of query and key make necessary."""
     layout = input_layout(case)
-    ring = any(case.call.attributes.get(n) for n in ("enable_ring_attention", "enable_flash_sp"))
+    ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
     case = _without_numbers(case)
     if layout not in QUERY:
         raise Unsure(f"attention with input layout {layout}")
@@ -71,6 +76,10 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     if case.layouts is None:
         shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
         check_strategy(case.strategy, shapes, case.context)
+    if case.call.attributes.get(RING) and layout not in RING_LAYOUTS:
+        place = "flash_attention_score_info.cc:CheckInputInRingAttention"
+        message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"
+        case.refuse("attention", message, place)
     splits = _splits(case, layout, ring)
     compressed = case.number("sparse_mode") in COMPRESSED
     axes = tuple(

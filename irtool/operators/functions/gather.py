@@ -87,11 +87,14 @@ def embedding(case: Case, base: Base) -> Sharding:
     return replace(sharding, input_maps=(second, first, *rest), mirrored=(False, True))
 
 
+MANUAL_WITH_OFFSET = "manual_split_with_offset"
+
+
 def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     """Choose the mode, in MindSpore's order."""
     table = case.strategy[0]
     manual = next(
-        (n for n in ("manual_split", "manual_split_with_offset") if n in case.call.attributes), ""
+        (n for n in ("manual_split", MANUAL_WITH_OFFSET) if n in case.call.attributes), ""
     )
     if manual and axis != 0:
         message = f"the axis must be 0 with {manual}, not {axis}"
@@ -116,7 +119,11 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
         case.refuse("gather-mode", f"axis {axis} can not be split")
     if case.out_strategy is not None:
         check_output(case, axis, batch, scatters=scatters)
-    return replace(sharding, mirrored=(True, *(False for _ in case.tensors[1:])))
+    return replace(
+        sharding,
+        mirrored=(True, *(False for _ in case.tensors[1:])),
+        repeat_right=sharding.repeat_right is not False,  # its own choice goes before an attribute
+    )
 
 
 def _batch_mode(case: Case, axis: int, batch: int) -> Sharding:
@@ -187,16 +194,26 @@ def _manual_mode(case: Case, name: str) -> Sharding:
 
 
 def _manual_rows(case: Case, name: str) -> tuple[int, ...]:
+    """Rows of each piece: a tuple of numbers, or of (rows, offset) where offsets are given."""
     value = case.call.attributes[name]
-    items = cast("tuple[object, ...]", value) if isinstance(value, (tuple, list)) else ()
+    items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
     rows: list[int] = []
     for item in items:
-        first = cast("tuple[object, ...]", item)[0] if isinstance(item, (tuple, list)) else item
-        if isinstance(first, int) and first > 0:
-            rows.append(first)
+        number = item
+        if name == MANUAL_WITH_OFFSET:
+            pair = cast("tuple[object, ...]", item) if isinstance(item, tuple) else ()
+            number = pair[0] if len(pair) == 2 and is_whole_number(pair[1]) else None
+        if isinstance(number, int) and is_whole_number(number) and number > 0:
+            rows.append(number)
     if rows and len(rows) == len(items):
         return tuple(rows)
-    return case.refuse("manual-split", f"{name} {value!r} is no tuple of positive numbers")
+    wanted = "(rows, offset) pairs" if name == MANUAL_WITH_OFFSET else "positive numbers"
+    return case.refuse("manual-split", f"{name} {value!r} is no tuple of {wanted}")
+
+
+def is_whole_number(value: object) -> bool:
+    """Whether an attribute's value is an integer, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _shards_batch_and_rest(case: Case, axis: int) -> bool:

@@ -44,6 +44,25 @@ def reshape(case: Case, base: Base) -> Sharding:
     )
 
 
+@irregular("permuted", out_layout=True)
+def permuted(case: Case, base: Base) -> Sharding:
+    """Transpose: an output layout may be given if it is that of the input, in the new order."""
+    sharding = base()
+    if case.output_layouts is None:
+        return sharding
+    given = case.output_layouts[0]
+    if given.device_matrix != sharding.device_matrix:
+        message = f"the output's device matrix {given.device_matrix} is not that of the input"
+        case.refuse("out-layout", message)
+    if given.tensor_map != sharding.output_maps[0]:
+        message = (
+            f"the output's tensor map {given.tensor_map} is not the input's in the new order, "
+            f"{sharding.output_maps[0]}"
+        )
+        case.refuse("out-layout", message)
+    return sharding
+
+
 @irregular("joined")
 def joined(case: Case, base: Base) -> Sharding:
     """Concat: the axis must be whole, unless the redistribution is skipped on purpose."""
@@ -318,9 +337,15 @@ def fill(case: Case, base: Base) -> Sharding:
     )
 
 
-@irregular("pad")
+@irregular("pad", self_checked=True)
 def pad(case: Case, base: Base) -> Sharding:
-    """Padded dimensions are whole; told by comparing the sizes before and after."""
+    """Padded dimensions are whole; told by comparing the sizes before and after.
+
+    Of the strategy only the first entry is looked at, whatever else it holds. Source: MindSpore
+    2.7 takes any number of further entries, zeros among them.
+    """
+    if case.layouts is None:
+        check_strategy(case.strategy[:1], (case.sizes(0),), case.context)
     matrix, tensor_map = base_maps(case)
     for axis, (size, after) in enumerate(zip(case.shape(0), case.result(0), strict=True)):
         if size != after and case.strategy[0][axis] != 1:

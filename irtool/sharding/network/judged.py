@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from irtool.ir.node import Node
 from irtool.operators.judgement import Context, Finding, Judgement
-from irtool.sharding.judge import judge
+from irtool.sharding.judge import judge, unknown
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, is_nested, primitive
@@ -85,6 +85,9 @@ def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement
 
 
 def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
+    if asked.by_attribute:
+        found = judge(call.call, None, context, in_layout=asked.in_layout)
+        return _by_attribute(call, found, context)
     if asked.in_layout is not None or asked.out_layout is not None:
         return judge(
             call.call,
@@ -94,6 +97,16 @@ def _judgement(call: NodeCall, asked: Wanted, context: Context) -> Judgement:
             out_layout=asked.out_layout,
         )
     return judge(call.call, asked.strategy, context, out_strategy=asked.out_strategy)
+
+
+def _by_attribute(call: NodeCall, judgement: Judgement, context: Context) -> Judgement:
+    """What the attribute ``layout`` makes of an operator: known of elementwise ones alone."""
+    inputs, outputs = judgement.input_layouts, judgement.output_layouts
+    same = bool(inputs) and all(layout.same_as(inputs[0]) for layout in outputs)
+    if judgement.verdict == "legal" and same and not judgement.collectives:
+        return judgement
+    reason = f"nobody measured what the attribute layout makes of {call.call.op}"
+    return unknown(reason, judgement.strategy or (), context)
 
 
 def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> Judged:

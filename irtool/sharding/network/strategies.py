@@ -18,12 +18,16 @@ class StrategyFormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Strategies and layouts in effect; all None: MindSpore makes a strategy itself."""
+    """Strategies and layouts in effect; all None: MindSpore makes a strategy itself.
+
+    ``by_attribute``: ``in_layout`` is what the primitive's attribute ``layout`` says.
+    """
 
     strategy: Strategy | None = None
     out_strategy: Strategy | None = None
     in_layout: tuple[UserLayout, ...] | None = None
     out_layout: tuple[UserLayout, ...] | None = None
+    by_attribute: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -50,6 +54,9 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     if in_layout is not None or out_layout is not None:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
+    configured = _configured(_of(node.primitive_attributes, "layout"))
+    if configured is not None:
+        return Wanted(in_layout=configured, by_attribute=True)
     if searched is not None:
         return Wanted(searched, strategy_of("out_strategy", node.out_strategy))
     primal = node.primal_attributes
@@ -99,6 +106,21 @@ def _rows(key: str, row: object) -> list[tuple[int, ...]]:
     if not all(isinstance(item, int) and not isinstance(item, bool) for item in items):
         raise StrategyFormatError(f"{key} must hold whole numbers, but holds {row!r}")
     return [tuple(cast("list[int]", items))]
+
+
+def _configured(value: object) -> tuple[UserLayout, ...] | None:
+    """The attribute ``layout: {dev_matrix, input_tensor_map}``, which goes before a strategy."""
+    if not isinstance(value, Mapping):
+        return None
+    table = cast("Mapping[str, Any]", value)
+    if "dev_matrix" not in table and "input_tensor_map" not in table:
+        return None
+    try:
+        matrix = tuple(int(size) for size in table["dev_matrix"])
+        rows = [tuple(_entry(entry) for entry in row) for row in table["input_tensor_map"]]
+    except (KeyError, TypeError, ValueError):
+        raise StrategyFormatError(f"layout holds no layout: {dict(table)!r}") from None
+    return tuple(UserLayout(matrix, row) for row in rows)
 
 
 def _layouts(key: str, value: object) -> tuple[UserLayout, ...] | None:
