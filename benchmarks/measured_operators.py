@@ -4,9 +4,9 @@
     python benchmarks/measured_operators.py [--write]
 
 One line a form, from the records of `record_operators/` alone; `--write` keeps them in
-`record_operators/measured.tsv`. `yes`: at least one case that splits something was accepted;
-`whole`: only cases that split nothing were; `no`: none; `-`: none was tried. The last column is
-MindSpore's own reason where layouts are not taken.
+`record_operators/measured.tsv`, and which operators take layouts in `layouts.tsv`. `yes`: at least
+one case that splits something was accepted; `whole`: only cases that split nothing were; `no`:
+none; `-`: none was tried. The last column is MindSpore's own reason where layouts are not taken.
 """
 
 from __future__ import annotations
@@ -45,16 +45,24 @@ def main() -> int:
         (HERE / "measured.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     else:
         print("\n".join(lines))
-    operators = {name for name, _, _ in forms}
-    taken = {
-        name: {row_[COLUMNS.index("layout")] for row_ in rows if row_[0] == name}
-        for name in operators
-    }
-    answers = Counter(" or ".join(sorted(answer)) for answer in taken.values())
-    print(
-        f"{len(operators)} operators, {len(rows)} forms; layouts: {dict(answers)}", file=sys.stderr
-    )
+    answers = layouts(rows)
+    if options.write:
+        text = "".join("\t".join(line) + "\n" for line in answers)
+        (HERE / "layouts.tsv").write_text("operator\tlayout\twhy not\n" + text, encoding="utf-8")
+    counted = dict(Counter(answer for _, answer, _ in answers))
+    print(f"{len(answers)} operators, {len(rows)} forms; layouts: {counted}", file=sys.stderr)
     return 0
+
+
+def layouts(rows: list[tuple[str, ...]]) -> list[tuple[str, str, str]]:
+    """Operator, whether it takes layouts (``by form`` where that depends), and why it does not."""
+    lines: list[tuple[str, str, str]] = []
+    for name in dict.fromkeys(row_[0] for row_ in rows):
+        mine = [row_ for row_ in rows if row_[0] == name]
+        answers = {row_[COLUMNS.index("layout")] for row_ in mine} - {"-"}
+        answer = "-" if not answers else answers.pop() if len(answers) == 1 else "by form"
+        lines.append((name, answer, next((row_[-1] for row_ in mine if row_[-1]), "")))
+    return lines
 
 
 def row(operator: str, form: str, version: str, records: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -133,6 +133,10 @@ def parameters(validate: str) -> dict[str, list[int]]:
 
 
 def _ranks(line: str, devices: int) -> tuple[int, ...]:
+    """The ranks of its group; of an exchange between neighbours rank 0 and those it talks to."""
+    if "NeighborExchange" in line.partition("(")[2][:60]:
+        peers = {number for text in _PEERS.findall(line) for number in _numbers(text)}
+        return tuple(sorted({0, *(rank for rank in peers if rank >= 0)}))
     for pattern in _RANKS:
         if match := pattern.search(line):
             text = match[1]
@@ -149,7 +153,7 @@ def _ranks(line: str, devices: int) -> tuple[int, ...]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", re.sub(r"[A-Z]\d+\(", "(", text)))
+    return tuple(int(number) for number in re.findall(r"-?\d+", re.sub(r"[A-Z]\d+\(", "(", text)))
 
 
 def _origin(line: str) -> str:
