@@ -151,10 +151,13 @@ class Machine:
 def _plain(machine: Machine) -> Machine:
     key = id(machine)
     if key not in _plain_ones:
+        if len(_plain_ones) >= _MOST_PLAIN:
+            _plain_ones.clear()
         _plain_ones[key] = machine, replace(machine, hierarchical=False)
     return _plain_ones[key][1]
 
 
+_MOST_PLAIN = 64
 _plain_ones: dict[int, tuple[Machine, Machine]] = {}
 """By machine that machine too, so that it keeps its identity, and the same without phases."""
 

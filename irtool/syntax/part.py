@@ -12,31 +12,44 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from irtool.syntax.budget import READING
+
 DIGITS = re.compile("([0-9]+)")
 """Splits a record into literal text (even places) and runs of digits (odd places)."""
 
 Holes: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
 
-_MEMO_LIMIT = 1 << 14
+_ENTRY = 400
+"""Bytes of an entry of a memo, its key and value apart from their text."""
+_PER_CHARACTER = 6
+"""Bytes that a character of a text takes in its key and, decoded, in its value."""
 
 
 class Memo(dict[Any, T], Generic[T]):
     """Values by the text they were decoded from: equal texts share one immutable object."""
 
-    __slots__ = ("_between", "_decode")
+    __slots__ = ("__weakref__", "_between", "_decode")
 
-    def __init__(self, decode: Callable[[Any], T]) -> None:
+    def __init__(self, decode: Callable[[Any], T], is_inner: bool = False) -> None:
         super().__init__()
         self._decode = decode
         self._between: dict[tuple[str, str], Memo[T]] = {}
+        if not is_inner:
+            READING.add(self)
 
     def __missing__(self, key: Any) -> T:
         value = self._decode(key)
-        if len(self) >= _MEMO_LIMIT:
-            self.clear()
+        READING.charge(_ENTRY + _PER_CHARACTER * len(key))
         self[key] = value
         return value
+
+    def clear(self) -> None:
+        """Forget all values, and what parts know of them."""
+        super().clear()
+        for between in self._between.values():
+            between.clear()
+        self._between.clear()
 
     def between(self, prefix: str, suffix: str) -> Memo[T]:
         """The same values by what stands between ``prefix`` and ``suffix`` in their text."""
@@ -44,9 +57,9 @@ class Memo(dict[Any, T], Generic[T]):
             return self
         found = self._between.get((prefix, suffix))
         if found is None:
-            found = Memo[T](lambda hole: self[prefix + hole + suffix])
-            if len(self._between) < _MEMO_LIMIT:
-                self._between[prefix, suffix] = found
+            found = Memo[T](lambda hole: self[prefix + hole + suffix], is_inner=True)
+            READING.charge(_ENTRY + _PER_CHARACTER * len(prefix + suffix))
+            self._between[prefix, suffix] = found
         return found
 
 
@@ -130,6 +143,7 @@ def remember(part: Part[T]) -> Part[T]:
             value = fill(holes)
             # Keys that never repeat (unique ids) would only fill memory.
             if len(known) < _REMEMBER_LIMIT:
+                READING.charge(_ENTRY + _ENTRY * len(key))
                 known[key] = value
         return value
 

@@ -13,6 +13,7 @@ from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.assemble_base import SignatureParts, StatementParts
+from irtool.syntax.budget import READING
 from irtool.syntax.grammar import Key, Unreadable, check_length, mask, parse
 from irtool.syntax.part import DIGITS, Holes, Memo, Part
 from irtool.syntax.printer import (
@@ -128,6 +129,12 @@ class Form:
         self._prepare = prepare
         self._templates: dict[Key, Any] = {}
         self._outlines: dict[bytes, tuple[Any, Callable[[str], Holes]]] = {}
+        READING.add(self)
+
+    def clear(self) -> None:
+        """Forget all templates."""
+        self._templates.clear()
+        self._outlines.clear()
 
     def read(self, text: str, restore: Restore | None = None) -> tuple[Any, Holes]:
         """The template of a record and the holes to fill it with.
@@ -155,8 +162,7 @@ class Form:
             parse(text, self._start)  # fails at the column of this text, not of the masked one
             raise template
         if self._many:
-            if len(self._outlines) >= _FORM_LIMIT:
-                self._outlines.clear()
+            READING.charge(_OUTLINE + _PER_CHARACTER * len(text))
             self._outlines[outline] = template, _slicer(text)
         return template, holes
 
@@ -166,13 +172,17 @@ class Form:
             _verify(self._show(template, holes), text)
         except Unreadable as error:
             template = error
-        if len(self._templates) >= _FORM_LIMIT:
-            self._templates.clear()
+        READING.charge(_TEMPLATE + _PER_CHARACTER_PARSED * len(text))
         self._templates[literals] = template
         return template
 
 
-_FORM_LIMIT = 1 << 14
+_OUTLINE = 1000
+_PER_CHARACTER = 2
+"""Bytes of an outline, and of each character of its record."""
+_TEMPLATE = 1000
+_PER_CHARACTER_PARSED = 40
+"""Bytes of a template, and of each character of the record that it was made of."""
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 

@@ -35,6 +35,8 @@ _DAMAGED = (
     OverflowError, MemoryError, RecursionError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What reading a damaged file may raise."""
+_USUAL_HEADER = 512
+"""Bytes of a header that is worth remembering: NumPy writes 118."""
 _WIDER = {"Float16": "Float32", "BFloat16": "Float32", "Int4": "Int8"}
 
 Raw = tuple[str, Shape, tuple[int, ...] | None, Window]
@@ -252,9 +254,17 @@ def _npy_place(head: bytes) -> tuple[int, int]:
     return 12 if wide else 10, length
 
 
-@lru_cache(maxsize=8192)
 def npy_header(text: bytes) -> tuple[str, Shape, bool]:
     """Type, shape and order that the header of an npy file states."""
+    return _usual_header(text) if len(text) <= _USUAL_HEADER else _header(text)
+
+
+@lru_cache(maxsize=4096)
+def _usual_header(text: bytes) -> tuple[str, Shape, bool]:
+    return _header(text)
+
+
+def _header(text: bytes) -> tuple[str, Shape, bool]:
     found = ast.literal_eval(text.decode("latin-1"))
     descr = found["descr"]
     if not isinstance(descr, str):
@@ -341,7 +351,7 @@ def _npz_member(file: str, name: str) -> Window:
     return Window.of_bytes(unpacker.decompress(data.read(), info.file_size + 1)[: info.file_size])
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _npz_directory(file: str, size: int, time: int) -> dict[str, zipfile.ZipInfo]:
     del size, time  # of the file as it was read
     with zipfile.ZipFile(file) as archive:
@@ -377,7 +387,7 @@ def safetensors_header(file: str) -> tuple[dict[str, dict[str, Any]], int]:
     return _safetensors_header(file, *_stamp(file))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _safetensors_header(file: str, size: int, time: int) -> tuple[dict[str, dict[str, Any]], int]:
     del time
     with open(file, "rb") as stream:

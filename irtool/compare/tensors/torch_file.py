@@ -20,6 +20,8 @@ _DIRECTORY = struct.Struct("<10xH8xI4xHHH8xI")
 """Of a member in a zip's directory: method, packed size, lengths of the texts, its place."""
 _LENGTHS = struct.Struct("<HH")
 _LARGE = 0xFFFFFFFF
+_USUAL_PICKLE = 1 << 10
+"""Bytes of a pickle that is worth remembering."""
 _MOST_PICKLE = 1 << 20
 """Bytes of a pickle that are looked at: that of one tensor has a few hundred."""
 _REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
@@ -101,9 +103,17 @@ Rebuilt = tuple[str, str, int, Shape, tuple[int, ...]]
 """Type, storage key, offset, shape and strides."""
 
 
-@lru_cache(maxsize=8192)
 def _tensor(pickle: bytes) -> Rebuilt:
     """What a pickle states, if that is one tensor."""
+    return _usual_tensor(pickle) if len(pickle) <= _USUAL_PICKLE else _stated(pickle)
+
+
+@lru_cache(maxsize=4096)
+def _usual_tensor(pickle: bytes) -> Rebuilt:
+    return _stated(pickle)
+
+
+def _stated(pickle: bytes) -> Rebuilt:
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}

@@ -1,0 +1,86 @@
+"""What reading keeps has a bound in bytes, which changes no answer."""
+
+from __future__ import annotations
+
+import gc
+import random
+import re
+import string
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.render.dump_json import node_object
+from irtool.syntax.budget import READING, Budget
+from irtool.syntax.records import Records
+
+
+class Kept(dict[str, int]):
+    __slots__ = ("__weakref__",)
+
+
+def test_caches_are_emptied_together_when_they_exceed_the_budget() -> None:
+    budget = Budget(100)
+    caches = [Kept(a=1), Kept(b=2)]
+    for cache in caches:
+        budget.add(cache)
+    budget.charge(60)
+    budget.charge(40)
+    assert [dict(cache) for cache in caches] == [{"a": 1}, {"b": 2}]
+    budget.charge(1)
+    assert caches == [{}, {}]
+    assert budget.spent == 1
+
+
+def test_a_cache_that_nobody_has_is_forgotten() -> None:
+    budget = Budget(1)
+    cache = Kept(a=1)
+    budget.add(cache)
+    del cache
+    gc.collect()
+    budget.charge(2)
+    assert budget.spent == 2
+
+
+@pytest.mark.parametrize("most", [1, 20_000])
+def test_dumps_read_the_same_however_little_is_kept(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    paths = sorted(samples.rglob("*.ir"), key=lambda path: path.stat().st_size)[:12]
+    usual = [irtool.load(path) for path in paths]
+    monkeypatch.setattr(READING, "most", most)
+    for path, dump in zip(paths, usual, strict=True):
+        found = irtool.load(path)
+        assert irtool.dumps(found) == irtool.dumps(dump)
+        assert list(map(node_object, found.nodes())) == list(map(node_object, dump.nodes()))
+
+
+def different(text: str, chance: random.Random) -> str:
+    """A dump of other forms: a word of each line is another one."""
+    made: list[str] = []
+    for line in text.split("\n"):
+        words = re.findall(r"[A-Za-z_]{4,}", line)
+        word = "".join(chance.choices(string.ascii_letters, k=12))
+        made.append(line.replace(chance.choice(words), word) if words else line)
+    return "\n".join(made)
+
+
+def test_many_different_dumps_fill_no_more_memory(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (samples / "custom_rules" / "step_parallel_begin_0001.ir").read_text()
+    chance = random.Random(3)
+    monkeypatch.setattr(READING, "most", 1 << 20)
+    records = Records()
+    tracemalloc.start()
+    try:
+        for _ in range(60):
+            irtool.loads(different(text, chance), records=records)
+            assert READING.spent <= 1 << 20
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 4 << 20
