@@ -77,7 +77,7 @@ WARM = (
 )
 """Their first tests run once, so that not every child has to make the parsers."""
 
-TABLES = (("irtool.sharding.rules", "operators"),)
+TABLES = (("irtool.operators.table", "entries"),)
 """Functions that read tables, called once for the same reason."""
 
 BELOW = ("tests/syntax/", "tests/ir/", "tests/test_")
@@ -201,7 +201,7 @@ class Choice:
         if mutant.file.endswith(".py"):
             return ""
         lines = (self.root / mutant.file).read_text("utf-8").splitlines()[: mutant.line]
-        heads = (re.match(r"(?:flops )?([A-Z]\w+)", line) for line in reversed(lines))
+        heads = (re.match(r"([A-Z]\w+)", line) for line in reversed(lines))
         return next((head[1] for head in heads if head), "")
 
     def _mirroring(self, file: str) -> list[str]:

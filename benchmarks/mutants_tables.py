@@ -65,11 +65,15 @@ def _of_line(code: str, is_toml: bool) -> Iterator[tuple[str, int, str, str]]:
     for match in re.finditer(r"(?<![\w])[A-Za-z]\w*(?!\w)", code):
         if match[0] in WORDS:
             yield "word", match.start(), match[0], WORDS[match[0]]
-    formula = code.find("=")
-    if code.startswith("flops") and formula >= 0:
-        for match in re.finditer(r" [*/+] ", code[formula:]):
-            sign = match[0].strip()
-            yield "arithmetic", formula + match.start() + 1, sign, OPPOSITES[sign]
+    for match in re.finditer(r"(?<=flops ).*", code):
+        for sign in re.finditer(r" ([*/+]) ", match[0]):
+            at = match.start() + sign.start(1)
+            yield "arithmetic", at, sign[1], OPPOSITES[sign[1]]
+    for match in re.finditer(r"\b(?:computes|search|gives) \w+", code):
+        yield "entry", match.start(), match[0], ""
+    for match in re.finditer(r"(?<=\bis \()[^()]+(?=\))", code):
+        for word in re.finditer(r"\w+", match[0]):
+            yield "entry", match.start() + word.start(), word[0], ""
 
 
 def _letters(match: re.Match[str], begin: int) -> Iterator[tuple[str, int, str, str]]:
