@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # children are forked
-os.environ.setdefault("COLUMNS", "80")
 
 import pytest
 from mutants_coverage import TestMap, recorded, recorder
@@ -283,9 +282,10 @@ class Bench:
         below = BELOW if self.options.package == PACKAGE else ()
         used = [item for item in items if not item.nodeid.startswith(below)]
         self.items = {item.nodeid: item for item in used if not is_timed(item)}
-        self._warm_up(items)
+        self._import_all()
         self.coverage.stop()
         lines = recorded(self.coverage, self.root)
+        self._warm_up(items)
         self.ran_before = {file: set(some) for file, some in lines.items()}
         tests = TestMap(self.options.cache / "tests.sqlite", self.root, self.options.package)
         tests.renew(list(self.items.values()), say, self.options.renew)
@@ -295,20 +295,29 @@ class Bench:
         mutants = chosen_mutants(self.options)
         self.try_all(mutants)
 
-    def _warm_up(self, items: list[pytest.Item]) -> None:
-        for file in WARM:
-            first = next((item for item in items if item.nodeid.startswith(file)), None)
-            if first is not None:
-                passes(first, first)
-        for module, function in TABLES:
-            if module.startswith(f"{self.options.package}."):
-                getattr(importlib.import_module(module), function)()
+    def _import_all(self) -> None:
         for path in sorted((self.root / self.options.package).rglob("*.py")):
             if path.name != "__main__.py":
                 name = ".".join(path.relative_to(self.root).with_suffix("").parts)
                 with suppress(ImportError):  # what an extra needs
                     importlib.import_module(name.removesuffix(".__init__"))
+        for module, function in TABLES:
+            if module.startswith(f"{self.options.package}."):
+                getattr(importlib.import_module(module), function)()
+
+    def _warm_up(self, items: list[pytest.Item]) -> None:
+        """Fill the caches of what is not mutated; those of what is must not hide a mutant."""
         self.functions = Functions(self.root)
+        parts = tuple(f"{self.options.package}.{part}." for part in self.options.parts)
+        tables = {module for module, _ in TABLES}
+        for file in WARM:
+            first = next((item for item in items if item.nodeid.startswith(file)), None)
+            if first is not None:
+                passes(first, None)
+        for cache in self.functions.caches:
+            module = getattr(cache, "__module__", "") or ""
+            if module.startswith(parts or self.options.package) and module not in tables:
+                cache.cache_clear()
         gc.collect()
         gc.freeze()
 

@@ -36,7 +36,9 @@ LONGEST = 120.0
 def recorder(root: Path, packages: Iterable[str]) -> Coverage:
     """Coverage of some packages, kept in memory."""
     include = [str(root / package / "*") for package in packages]
-    return Coverage(data_file=None, config_file=False, include=include)
+    coverage = Coverage(data_file=None, config_file=False, include=include)
+    coverage.set_option("run:disable_warnings", ["no-data-collected", "module-not-imported"])
+    return coverage
 
 
 def recorded(coverage: Coverage, root: Path) -> dict[str, list[int]]:

@@ -72,11 +72,17 @@ class Collected:
 
 def _always_the_same_examples() -> None:
     try:
-        from hypothesis import settings
+        from hypothesis import Phase, settings
     except ImportError:
         return
     known = settings.get_profile("patient") if "patient" in _profiles(settings) else settings()
-    settings.register_profile("mutants", parent=known, derandomize=True, database=None)
+    settings.register_profile(
+        "mutants",
+        parent=known,
+        derandomize=True,
+        database=None,
+        phases=(Phase.explicit, Phase.generate),  # a failure need not be small
+    )
     settings.load_profile("mutants")
 
 
@@ -205,16 +211,19 @@ def outcome(words: Iterator[Any]) -> Outcome:
 
 
 class Functions:
-    """All functions that live in this process, by the file they come from."""
+    """All functions that live in this process, by the file they come from, and all caches."""
 
     def __init__(self, root: Path) -> None:
         self.by_file: dict[str, list[FunctionType]] = {}
+        self.caches: list[Any] = []
         kept = str(root) + os.sep
         for thing in gc.get_objects():
             if isinstance(thing, FunctionType):
                 file = thing.__code__.co_filename
                 if file.startswith(kept):
                     self.by_file.setdefault(file, []).append(thing)
+            elif isinstance(thing, functools._lru_cache_wrapper):
+                self.caches.append(thing)
 
     def put(self, path: Path, original: bytes, mutated: bytes) -> bool:
         """Give every function of a file its mutated code; False if that changes nothing."""
