@@ -207,8 +207,7 @@ def _compare(checked: _Checked, actual: str) -> Comparison:
 
 def _agrees(found: Comparison, allow_unknown: bool) -> bool:
     """Whether nothing differs, and there was something to compare."""
-    compared = found.matched > 0 or not found.total
-    return found.agrees and (compared or allow_unknown)
+    return found.agrees or (allow_unknown and not found.differences)
 
 
 # -- why is this node there? -------------------------------------------------------------------

@@ -81,5 +81,5 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs."""
-        return not self.differences
+        """Whether nothing differs, of something that was compared."""
+        return not self.differences and (self.matched > 0 or not self.total)

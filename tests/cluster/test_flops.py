@@ -60,6 +60,67 @@ def test_attention_is_the_same_in_every_layout(layout: str, shape: tuple[int, ..
     assert found == 4 * 32 * scores + 5 * scores
 
 
+@pytest.mark.parametrize(
+    ("layout", "shape"), [("BSH", (2, 64, 128)), ("SBH", (64, 2, 128)), ("BNSD", (2, 4, 64, 32))]
+)
+def test_the_gradient_of_attention_is_five_products_where_attention_is_two(
+    layout: str, shape: tuple[int, ...]
+) -> None:
+    """Scores again, and the gradients of probabilities, queries, keys and values."""
+    named = {"input_layout": layout, "head_num": 4}
+    found = of("FlashAttentionScoreGrad", shape, shape, output=shape, **named)
+    batch, heads, length, width = 2, 4, 64, 32
+    scores = batch * heads * length * length
+    product = 2 * scores * width
+    assert found == 5 * product + 10 * scores
+
+
+def test_attention_over_other_keys_counts_their_length() -> None:
+    queries, keys = (2, 4, 64, 32), (2, 4, 16, 32)
+    named = {"input_layout": "BNSD", "head_num": 4}
+    scores = 2 * 4 * 64 * 16
+    found = of("FlashAttentionScore", queries, keys, output=queries, **named)
+    assert found == 4 * 32 * scores + 5 * scores
+    found = of("FlashAttentionScoreGrad", queries, keys, output=queries, **named)
+    assert found == 10 * 32 * scores + 10 * scores
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 5)])
+def test_a_convolution_counts_every_multiplication_and_addition(
+    groups: int, kernel: tuple[int, int]
+) -> None:
+    """Each element of the output is a sum over the channels of a group and the kernel."""
+    x, y = (2, 8, 6, 6), (2, 16, 4, 4)
+    w = (16, 8 // groups, *kernel)
+    multiplications = sum(
+        1
+        for _ in range(2 * 16 * 4 * 4)
+        for _channel in range(8 // groups)
+        for _place in range(kernel[0] * kernel[1])
+    )
+    for op in ("Conv2D", "Convolution", "Conv2DExt"):
+        assert of(op, x, w, output=y) == 2 * multiplications
+    # One product for the gradient of the input, one for that of the weight.
+    assert of("Conv2DBackpropInput", y, w, output=x) == 2 * multiplications
+    assert of("ConvolutionGrad", y, x, w, output=x) == 4 * multiplications
+    if groups == 1:
+        assert of("Conv2DBackpropFilter", y, x, output=w) == 2 * multiplications
+
+
+@pytest.mark.parametrize(
+    ("op", "forward"),
+    [("Mul", 1), ("ReLU", 1), ("Add", 1), ("SqrtGrad", 2), ("Exp", 4), ("SiLU", 5), ("GeLU", 8)],
+)
+def test_element_by_element_operators_count_by_their_outputs(op: str, forward: int) -> None:
+    assert of(op, (8, 16), (8, 16), output=(8, 16)) == forward * 8 * 16
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMean"])
+def test_reductions_count_by_their_inputs(op: str) -> None:
+    assert of(op, (8, 16), output=(8,)) == 8 * 16
+
+
 def test_moving_data_costs_nothing_and_unknown_operators_are_unknown() -> None:
     assert of("Transpose", (8, 16), output=(16, 8)) == 0
     assert of("AllReduce", (8, 16), output=(8, 16)) == 0

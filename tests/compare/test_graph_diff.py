@@ -53,6 +53,20 @@ def test_the_order_of_printing_makes_no_difference() -> None:
     assert diff_graphs(dump(*one), dump(*other)).is_identical
 
 
+def test_what_only_orders_makes_a_difference_though_every_value_is_the_same() -> None:
+    """A Depend that waits for something else launches in another order."""
+    values = ("a = ReLU(%x) f32 (8, 16)", "c = Tanh(%w) f32 (8, 16)", "e = Exp(%v) f32 (8, 16)")
+    last = ("m = Mul(%d, %c) f32 (8, 16)", "n = Mul(%m, %e) f32 (8, 16)")
+    one = dump(*values, "d = Depend(%a, %c) f32 (8, 16)", *last)
+    same = dump(*values, "d = Depend(%a, %c) f32 (8, 16)", *last, shift=7)
+    other = dump(*values, "d = Depend(%a, %e) f32 (8, 16)", *last)
+    assert diff_graphs(one, same).is_identical
+    reordered = diff_graphs(one, other)
+    assert not reordered.edits
+    assert not reordered.is_identical
+    assert reordered.first_divergence is not None
+
+
 SAMPLES = (
     "gpt/20_validate_0080.ir",
     "gpt/step_parallel_begin_0018.ir",

@@ -137,3 +137,35 @@ def test_sums_that_do_not_tell_their_parameter_are_no_missing_mirrors(samples: P
         mirrors = [item for item in result.differences if item.kind == "mirror"]
         assert bool(mirrors) is not there
         assert any(item.what == f"mirror of {name}" for item in result.unmatched) is there
+
+
+EMPTY = b"""\
+# IR entry: @main
+# Total subgraphs: 1
+# Total params: 0
+subgraph @main() {
+  Return(I64(1))
+}
+"""
+
+
+def test_a_dump_that_holds_none_of_the_operators_agrees_with_nothing(samples: Path):
+    folder = samples / "mlp_semi_auto"
+    begin = load(folder, "step_parallel_begin")
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    report = check(begin, ParallelContext.from_mapping(case["context"]))
+    result = compare(report, begin, irtool.load(EMPTY))
+    assert result.differences == ()
+    assert (result.matched, result.total) == (0, 12)
+    assert result.share == 0.0
+    assert not result.agrees
+
+
+def test_a_comparison_agrees_only_with_what_it_compared():
+    nothing_there = Comparison((), (), (), 0, 0)
+    nothing_compared = Comparison((), (), (), 0, 3)
+    one_compared = Comparison((), (), (), 1, 3)
+    assert nothing_there.agrees
+    assert not nothing_compared.agrees
+    assert one_compared.agrees
+    assert one_compared.share == pytest.approx(1 / 3)
