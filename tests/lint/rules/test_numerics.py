@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from irtool.ir.finding import Finding
@@ -171,6 +172,28 @@ def test_an_epsilon_that_float16_cannot_hold_is_named(call: str, words: str) -> 
 )
 def test_an_epsilon_that_the_type_can_hold_is_fine(call: str, dtype: str) -> None:
     assert not found("NUM007", epsilon(call, dtype))
+
+
+@pytest.mark.parametrize("op", ["Add", "LayerNorm"])
+@pytest.mark.parametrize("power", range(-27, -8))
+@pytest.mark.parametrize("factor", [1.0, 1 + 2.0**-20])
+def test_an_epsilon_is_told_as_float16_itself_rounds_it(op: str, power: int, factor: float) -> None:
+    """Powers of two and what is a little more: zero, subnormal, or held, as numpy has it."""
+    value = factor * 2.0**power
+    half = float(np.float16(value))
+    held = half >= float(np.finfo(np.float16).smallest_normal)
+    messages = [
+        item.message
+        for item in found("NUM007", epsilon(f"{op}(%para1_x, F32({value!r}))", "Float16"))
+    ]
+    if half == 0:
+        assert len(messages) == 1
+        assert "is rounded to 0" in messages[0]
+    elif not held and op == "Add":
+        assert len(messages) == 1
+        assert "is subnormal" in messages[0]
+    else:
+        assert not messages
 
 
 def test_an_epsilon_attribute_counts_too() -> None:
