@@ -79,6 +79,8 @@ class Machine:
         flops: operations a second of one device, by element type.
         memory_bandwidth: bytes a second between a device and its memory; 0 where unknown.
         sources: where the figures are from.
+        soc: what MindSpore calls its devices, which decides what groups there may be; empty where
+            nothing says.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Machine:
     sources: tuple[str, ...] = ()
     memory_bandwidth: float = 0.0
     hierarchical: bool | None = None
+    soc: str = ""
 
     @property
     def node_devices(self) -> int | None:
@@ -207,7 +210,7 @@ def default_machine(target: str = "Ascend") -> Machine:
 
 _KEYS = {
     "name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels",
-    "hierarchical",
+    "hierarchical", "soc",
 }  # fmt: skip
 _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
@@ -240,6 +243,7 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         tuple(str(item) for item in cast("list[object]", table.get("sources", []))),
         _number(table, "memory_bandwidth", "", 0.0),
         _flag(table, "hierarchical"),
+        str(table.get("soc", "")),
     )
 
 

@@ -94,7 +94,12 @@ def applies_device_rule(context: Context) -> bool:
 
 def group_problem(ranks: Sequence[int], context: Context) -> str | None:
     """Why no communication group can be made of these ranks, or None."""
-    if not applies_device_rule(context) or len(ranks) < 2:
+    return first_generation_problem(ranks) if applies_device_rule(context) else None
+
+
+def first_generation_problem(ranks: Sequence[int]) -> str | None:
+    """Why first-generation Ascend 910 has no group of these ranks, or None."""
+    if len(ranks) < 2:
         return None
     servers: dict[int, list[int]] = {}
     for rank in sorted(ranks):

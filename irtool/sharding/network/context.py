@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from irtool.operators.call import Strategy
@@ -16,6 +17,9 @@ MODES = ("stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", 
 SEARCHES = ("recursive_programming", "sharding_propagation", "dynamic_programming")
 DEFAULT_THRESHOLD = 64
 """``parallel_optimizer_threshold`` in KB: smaller weights are not sharded over their replicas."""
+EXCLUDED = "parallel_optimizer_excluded"
+"""Key of the weights that ``Parameter(parallel_optimizer=False)`` keeps whole; it is no key of
+MindSpore's, which has this with each weight."""
 LARGEST_WORLD = 4096
 _TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
@@ -28,7 +32,8 @@ class ParallelContext:
     split; None: ``full_batch`` decides; ``"unknown"``: it was given in a form that was lost.
     ``threshold``: in KB. ``weight_shard_size``: -1 means all replicas. ``accumulation_step``: 0
     means that the dump shows it. ``result_broadcast``: in inference, the last stage hands its
-    results to all others.
+    results to all others. ``excluded``: names of weights, or patterns (``*.norm.*``), that
+    optimizer parallel leaves whole.
     """
 
     devices: int = 1
@@ -51,6 +56,7 @@ class ParallelContext:
     loss_repeated_mean: bool = True
     interleave: bool = False
     result_broadcast: bool = False
+    excluded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -65,14 +71,7 @@ class ParallelContext:
         Raises:
             ValueError: a value can't be right; the message names key and value.
         """
-        found: dict[str, object] = {}
-        for key, value in values.items():
-            reader = _READERS.get(key)
-            if reader is not None and value is not None:
-                name, read = reader
-                found[name] = read(key, value)
-        found.update(_optimizer_config(values.get("parallel_optimizer_config")))
-        found.update(_dataset(values))
+        found = context_fields(values)
         found.update({key: value for key, value in overrides.items() if value is not None})
         return cls(**cast("dict[str, Any]", found))
 
@@ -112,6 +111,10 @@ class ParallelContext:
         """Whether the search may set other strategies than those that users gave."""
         return self.searches and not self.propagates
 
+    def excludes(self, weight: str) -> bool:
+        """Whether a weight is one of those that optimizer parallel leaves whole."""
+        return any(fnmatchcase(weight, pattern) for pattern in self.excluded)
+
     def refusals(self) -> Iterator[str]:
         """Why MindSpore does not begin to compile under this context at all."""
         size = self.weight_shard_size
@@ -138,6 +141,25 @@ class ParallelContext:
             full_batch=self.full_batch,
             dataset_strategy=dataset,
         )
+
+
+def context_fields(values: Mapping[str, object]) -> dict[str, object]:
+    """Fields of :class:`ParallelContext` by name, from keys of ``set_auto_parallel_context``.
+
+    Each value is read by itself; whether they fit one another is for the class to say.
+
+    Raises:
+        ValueError: a value can't be right; the message names key and value.
+    """
+    found: dict[str, object] = {}
+    for key, value in values.items():
+        reader = _READERS.get(key)
+        if reader is not None and value is not None:
+            name, read = reader
+            found[name] = read(key, value)
+    found.update(_optimizer_config(values.get("parallel_optimizer_config")))
+    found.update(dataset_of(values))
+    return found
 
 
 def _check(context: ParallelContext) -> None:
@@ -207,6 +229,20 @@ def _scheduler(key: str, value: object) -> bool:
     return _flag(f"{key}.pipeline_interleave", table.get("pipeline_interleave", False))
 
 
+def _names(key: str, value: object) -> tuple[str, ...]:
+    """Names, or one text with commas between them."""
+    items: object = value
+    if isinstance(value, str):
+        text = value.strip()
+        items = _structure(key, text) if text[:1] in ("[", "(") else text.split(",")
+    if not isinstance(items, Iterable) or isinstance(items, str | Mapping):
+        raise ValueError(f"{key} must be names of weights, but is {value!r}")
+    listed = list(cast("Iterable[object]", items))
+    if not all(isinstance(item, str) for item in listed):
+        raise ValueError(f"{key} must be names of weights, but is {value!r}")
+    return tuple(name for item in cast("list[str]", listed) if (name := item.strip()))
+
+
 _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "device_num": ("devices", _number),
     "devices": ("devices", _number),
@@ -231,6 +267,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "loss_repeated_mean": ("loss_repeated_mean", _flag),
     "pipeline_config": ("interleave", _scheduler),
     "pipeline_result_broadcast": ("result_broadcast", _flag),
+    EXCLUDED: ("excluded", _names),
 }
 """Keys that are understood: the field they fill, and how their value is read."""
 
@@ -273,14 +310,23 @@ def _optimizer_config(value: object) -> dict[str, object]:
     return found
 
 
-def _dataset(values: Mapping[str, object]) -> dict[str, object]:
-    """``dataset_strategy``: a word, strategies, or layouts. It goes before ``full_batch``."""
+def dataset_of(values: Mapping[str, object]) -> dict[str, object]:
+    """``dataset_strategy``: a word, strategies, or layouts. It goes before ``full_batch``.
+
+    Returns:
+        The fields of :class:`ParallelContext` that it fills.
+
+    Raises:
+        ValueError: it is nothing of these.
+    """
     given = values.get("dataset_strategy")
     if given is None:
         return {}
     if isinstance(given, str) and given in ("full_batch", "data_parallel"):
         return {"full_batch": given == "full_batch"}
-    rows = _structure("dataset_strategy", given)
+    rows = _layouts_in(given) if isinstance(given, str) else given
+    if rows is None:
+        rows = _structure("dataset_strategy", given)
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise ValueError(f"dataset_strategy must be a tuple of tuples, but is {given!r}")
     items = list(cast("Sequence[object]", rows))
@@ -289,7 +335,18 @@ def _dataset(values: Mapping[str, object]) -> dict[str, object]:
         return {"dataset": "unknown"}
     if any(isinstance(item, (Mapping, UserLayout)) for item in items):
         return {"dataset": tuple(_layout(item) for item in items)}
-    return {"dataset": tuple(_row(given, item) for item in items)}
+    return {"dataset": tuple(row for item in items for row in _rows(given, item))}
+
+
+def _rows(given: object, item: object) -> Iterator[tuple[int, ...]]:
+    """The rows of one input: several where it is a list of tensors."""
+    if isinstance(item, Sequence) and not isinstance(item, str):
+        parts = list(cast("Sequence[object]", item))
+        if parts and all(isinstance(part, list | tuple) for part in parts):
+            for part in parts:
+                yield from _rows(given, part)
+            return
+    yield _row(given, item)
 
 
 def _row(given: object, item: object) -> tuple[int, ...]:
@@ -309,12 +366,55 @@ def _layout(item: object) -> UserLayout:
     table = cast("Mapping[str, Any]", item)
     try:
         matrix = tuple(int(size) for size in table["device_matrix"])
-        entries: list[MapEntry] = [
-            entry if isinstance(entry, int) else tuple(int(axis) for axis in entry)
-            for entry in table["tensor_map"]
-        ]
+        alias = tuple(str(name) for name in table.get("alias_name", ()))
+        entries: list[MapEntry] = [_map_entry(entry, alias) for entry in table["tensor_map"]]
+        if any(not -1 <= axis < len(matrix) for entry in entries for axis in _axes(entry)):
+            raise ValueError(entries)
     except (KeyError, TypeError, ValueError):
         raise ValueError(
             f"a layout needs device_matrix and tensor_map, but dataset_strategy has {item!r}"
         ) from None
-    return UserLayout(matrix, tuple(entries))
+    return UserLayout(matrix, tuple(entries), alias_name=alias)
+
+
+def _map_entry(entry: object, alias: tuple[str, ...]) -> MapEntry:
+    """An entry by numbers, as dumps print it, or by names of axes, as ``Layout`` takes it."""
+    if isinstance(entry, str):
+        return -1 if entry == "None" else len(alias) - 1 - alias.index(entry)
+    if isinstance(entry, int):
+        return entry
+    if not isinstance(entry, list | tuple):
+        raise TypeError(entry)
+    return tuple(
+        axis for part in cast("Sequence[object]", entry) for axis in _axes(_map_entry(part, alias))
+    )
+
+
+def _axes(entry: MapEntry) -> tuple[int, ...]:
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def _layouts_in(text: str) -> list[object] | None:
+    """``(Layout((4, 2), ("dp", "mp"))("dp", "None"), …)`` as tables; None if it is no such text."""
+    if "Layout(" not in text:
+        return None
+    message = f"dataset_strategy can't be read: {text!r}"
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        items = tree.elts if isinstance(tree, ast.Tuple | ast.List) else [tree]
+        return [_layout_call(item) for item in items]
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ValueError(message) from None
+
+
+def _layout_call(item: ast.expr) -> dict[str, object]:
+    """``Layout(device_matrix, alias_name)(axes)``."""
+    if not isinstance(item, ast.Call) or not isinstance(item.func, ast.Call):
+        raise ValueError(ast.dump(item))
+    values = dict(zip(("device_matrix", "alias_name"), item.func.args, strict=False))
+    values |= {keyword.arg: keyword.value for keyword in item.func.keywords if keyword.arg}
+    if item.keywords:
+        raise ValueError(ast.dump(item))
+    found: dict[str, object] = {key: ast.literal_eval(value) for key, value in values.items()}
+    found["tensor_map"] = [ast.literal_eval(axis) for axis in item.args]
+    return found

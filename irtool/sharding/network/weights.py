@@ -247,7 +247,7 @@ def shared_state(weight: Weight, context: ParallelContext, operators: Context) -
     layout = weight.layout
     if not context.parallel_optimizer or layout is None or not weight.base:
         return weight
-    if _bytes(weight) < context.threshold * 1024:
+    if _bytes(weight) < context.threshold * 1024 or context.excludes(weight.name):
         return weight
     ranks, rank = operators.devices, operators.own_rank
     group = replicas(layout, ranks, rank)

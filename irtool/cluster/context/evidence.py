@@ -1,0 +1,191 @@
+"""The dumps of a run as evidence of its context: each is read once, when a key first needs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from irtool.cluster.context.shown import TELLING, Pass, Shown
+from irtool.ir.dump import Dump
+from irtool.syntax.excerpt import excerpt
+from irtool.syntax.run import Compilation, Run
+from irtool.syntax.run_names import is_dump, parse_name
+from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.source import DumpError
+
+PASSES: Mapping[Pass, str] = {
+    "begin": "step_parallel_begin",
+    "end": "step_parallel_end",
+    "validate": "validate",
+}
+"""The dumps that show something of the context, by the name of the pass in the file's name."""
+MOST_RANKS = 64
+"""Of how many other ranks dumps are looked into for how many devices there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One compilation of one rank, with what stands beside it.
+
+    Attributes:
+        paths: its dumps by pass.
+        rank: whose they are; None where no folder says it.
+        dumps: those that were read already, by path: whole ones.
+        others: the dumps of other ranks' same compilation, by rank.
+        ranks: all ranks that left a folder in the run; none where no run folder was given.
+    """
+
+    paths: Mapping[Pass, str] = field(default_factory=dict[Pass, str])
+    rank: int | None = None
+    dumps: Mapping[str, Dump] = field(default_factory=dict[str, Dump])
+    others: Mapping[int, Mapping[Pass, str]] = field(default_factory=dict[int, Mapping[Pass, str]])
+    ranks: tuple[int, ...] = ()
+
+    @cached_property
+    def begin(self) -> Shown | None:
+        """What the begin dump shows; of a file that nobody read yet, in an excerpt."""
+        return self._read("begin")
+
+    @cached_property
+    def end(self) -> Shown | None:
+        """What ``step_parallel_end`` shows."""
+        return self._of_same_network("end")
+
+    @cached_property
+    def validate(self) -> Shown | None:
+        """What ``validate`` shows."""
+        return self._of_same_network("validate")
+
+    @property
+    def later(self) -> Iterator[Shown]:
+        """What the later dumps show, the cheapest and most telling first."""
+        for found in (self.end, self.validate):
+            if found is not None:
+                yield found
+
+    @property
+    def sibling_dumps(self) -> Iterator[Shown]:
+        """One later dump of each other rank, in order of ranks."""
+        for rank, paths in list(self.others.items())[:MOST_RANKS]:
+            for kind in ("validate", "end"):
+                if kind in paths:
+                    shown = _shown(paths[kind], kind, rank, self.dumps)
+                    if shown is not None:
+                        yield shown
+                    break
+
+    def _of_same_network(self, kind: Pass) -> Shown | None:
+        """A later dump, unless it has no weight of the begin dump: then it is of something else."""
+        later, begin = self._read(kind), self.begin
+        if later is None or begin is None or not later.weights or not begin.weights:
+            return later
+        return later if later.weights.keys() & begin.weights.keys() else None
+
+    def _read(self, kind: Pass) -> Shown | None:
+        path = self.paths.get(kind)
+        return None if path is None else _shown(path, kind, self.rank, self.dumps)
+
+
+def _shown(path: str, kind: Pass, rank: int | None, dumps: Mapping[str, Dump]) -> Shown | None:
+    known = dumps.get(path)
+    if known is not None:
+        return Shown(known, kind, rank, is_whole=True)
+    try:
+        return Shown(excerpt(path, TELLING), kind, rank)
+    except DumpError:
+        return None  # whoever needs the dump itself says what is wrong with it
+
+
+# -- where dumps stand ---------------------------------------------------------------------------
+
+
+def evidence_of(
+    run: Run, picked: Compilation, dumps: Mapping[str, Dump] | None = None, graph: int | None = None
+) -> Evidence:
+    """The evidence of one compilation of a run folder.
+
+    Args:
+        run: the folder.
+        picked: the compilation that is asked about.
+        dumps: what was read already, by path.
+        graph: the number of the compilation, where one was asked for.
+    """
+    others = {
+        rank: _paths(one) for rank, one in run.across_ranks(graph).items() if rank != picked.rank
+    }
+    ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
+    named = _names_ranks(picked)
+    return Evidence(
+        _paths(picked), picked.rank if named else None, dumps or {}, others, ranks if named else ()
+    )
+
+
+def evidence_beside(
+    path: str, rank: int | None = None, dumps: Mapping[str, Dump] | None = None
+) -> Evidence:
+    """The evidence of one file: itself, and the dumps of the same compilation beside it.
+
+    Args:
+        path: of a dump.
+        rank: whose it is, if known; else as its folder says.
+        dumps: what was read already, by path.
+    """
+    folders = os.path.dirname(os.path.abspath(path)).split(os.sep)
+    own = next((kind for kind, name in PASSES.items() if _pass(path) == name), None)
+    paths: dict[Pass, str] = {} if own is None else {own: path}
+    for kind in PASSES:
+        if own is not None and kind != own:
+            beside = sibling(path, kind)
+            if beside is not None:
+                paths[kind] = beside
+    whose = rank if rank is not None else folder_rank(tuple(folders))
+    return Evidence(paths, whose, dumps or {})
+
+
+def sibling(path: str, kind: Pass) -> str | None:
+    """The dump of another pass of the same compilation, in the same folder.
+
+    Files count up while MindSpore compiles: later passes have higher numbers, and the next begin
+    dump is of another compilation.
+    """
+    folder = os.path.dirname(path)
+    own = parse_name(os.path.basename(path)).number
+    numbers: dict[Pass, list[tuple[int, str]]] = {name: [] for name in PASSES}
+    try:
+        listed = os.listdir(folder or os.curdir)
+    except OSError:
+        return None
+    for each in listed:
+        parsed = parse_name(each)
+        for name, text in PASSES.items():
+            if is_dump(each) and parsed.name == text:
+                numbers[name].append((parsed.number if parsed.number is not None else -1, each))
+    found = numbers[kind]
+    if own is None or not found or any(number < 0 for number, _ in found):
+        return os.path.join(folder, found[0][1]) if len(found) == 1 else None
+    borders = sorted(number for number, _ in numbers["begin"])
+    first = max((number for number in borders if number <= own), default=-1)
+    last = min((number for number in borders if number > own), default=1 << 60)
+    same = [(number, each) for number, each in found if first <= number < last]
+    return os.path.join(folder, max(same)[1]) if same else None
+
+
+def _pass(path: str) -> str:
+    return parse_name(os.path.basename(path)).name
+
+
+def _paths(compilation: Compilation) -> dict[Pass, str]:
+    found: dict[Pass, str] = {}
+    for kind, name in PASSES.items():
+        file = compilation.file(name)
+        if file is not None:
+            found[kind] = file.path
+    return found
+
+
+def _names_ranks(compilation: Compilation) -> bool:
+    """Whether a folder says the rank; else all dumps count as those of rank 0."""
+    folders = os.path.dirname(os.path.abspath(compilation.main.path)).split(os.sep)
+    return folder_rank(tuple(folders)) is not None

@@ -1,0 +1,290 @@
+"""What one dump shows of the context that it was compiled under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias, cast
+
+from irtool.ir.collectives import Collective, collectives
+from irtool.ir.dump import Dump
+from irtool.ir.group_names import WORLD_GROUPS
+from irtool.ir.groups import integer_attribute, text_attribute
+from irtool.ir.items import Parameter
+from irtool.ir.node import Node
+from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
+from irtool.ir.values import Attributes
+from irtool.sharding.layout import UserLayout
+from irtool.sharding.network.strategies import StrategyFormatError, wanted
+from irtool.sharding.operator import Strategy
+
+Pass: TypeAlias = Literal["begin", "end", "validate"]
+
+DATASETS = ("_VirtualDataset", "GetNext")
+"""Operators that stand for the dataset."""
+LOSS_MEAN = "_VirtualDiv"
+"""What divides the gradient of a loss that is computed several times over."""
+TELLING = frozenset((*COMMUNICATION, *DATASETS, LOSS_MEAN, "Load"))
+"""Operators whose statements say something of the context; a Load says whose weight it is."""
+
+_GATHERS = ("AllGather", "_MicroStepAllGather", "_MiniStepAllGather")
+_OPTIMIZER = "parallel_optimizer_allgather"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Who shares one weight, and whether its gradient is a mean."""
+
+    ranks: tuple[int, ...]
+    mean: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """One dump, or an excerpt of it that holds the :data:`TELLING` statements.
+
+    Attributes:
+        dump: what was read.
+        kind: after which pass it was taken.
+        rank: whose it is; None where nothing says.
+        is_whole: whether all statements are there.
+    """
+
+    dump: Dump
+    kind: Pass
+    rank: int | None = None
+    is_whole: bool = False
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.dump.path
+
+    # -- devices -------------------------------------------------------------------------------
+
+    @cached_property
+    def communications(self) -> tuple[Collective, ...]:
+        """Everything that is communicated, or will be."""
+        return collectives(self.dump)
+
+    @cached_property
+    def world(self) -> tuple[int, str] | None:
+        """How many devices there are, and which group shows it; None where none shows all."""
+        exact = self.dump.groups.devices
+        if exact.is_exact:
+            return exact.world, "its group of all devices"
+        counts = (_listed_world(item.node) for item in self.communications)
+        found = max((count for count in counts if count), default=0)
+        return (found, "a group of all devices") if found else None
+
+    @cached_property
+    def ranks(self) -> frozenset[int]:
+        """Ranks that take part in what is communicated."""
+        found: set[int] = set()
+        for item in self.communications:
+            found.update(item.ranks or ())
+            found.update(() if item.peer is None else (item.peer,))
+        return frozenset(found)
+
+    @cached_property
+    def possible_ranks(self) -> frozenset[int] | None:
+        """The ranks that this dump may be of; None where its groups leave all of them open."""
+        able: set[int] | None = None
+        for item in self.communications:
+            if item.op not in POINT_TO_POINT and item.ranks and len(item.ranks) > 1:
+                able = set(item.ranks) if able is None else able & set(item.ranks)
+        return None if able is None else frozenset(able - self.peers)
+
+    @cached_property
+    def peers(self) -> frozenset[int]:
+        """Ranks of other stages that this one sends to or receives from."""
+        return frozenset(
+            item.peer
+            for item in self.communications
+            if item.origin == "pipeline" and item.peer is not None
+        )
+
+    @property
+    def has_pipeline(self) -> bool:
+        """Whether anything is sent to, or received from, another stage."""
+        return any(
+            item.op in POINT_TO_POINT and item.origin == "pipeline" for item in self.communications
+        )
+
+    @cached_property
+    def stage_size(self) -> int | None:
+        """Devices of one stage: the distance to the nearest rank of another stage."""
+        if not self.peers:
+            return None
+        if self.rank is not None:
+            return min(
+                (abs(peer - self.rank) for peer in self.peers if peer != self.rank), default=None
+            )
+        # The stages before and after this one are two stages apart.
+        return (max(self.peers) - min(self.peers)) // 2 or None
+
+    @cached_property
+    def target(self) -> str | None:
+        """``Ascend`` or ``GPU``, by the name of the group of all devices."""
+        for item in self.communications:
+            if (item.group or "").startswith(WORLD_GROUPS):
+                return "GPU" if (item.group or "").startswith(WORLD_GROUPS[1]) else "Ascend"
+        return None
+
+    # -- dataset -------------------------------------------------------------------------------
+
+    @cached_property
+    def dataset(self) -> Strategy | tuple[UserLayout, ...] | None:
+        """How the dataset is split, as its operator has it; None where it has nothing."""
+        for node in self.dump.nodes(where=lambda node: node.op in DATASETS):
+            try:
+                asked = wanted(node)
+            except StrategyFormatError:
+                continue
+            if asked.in_layout:
+                return asked.in_layout
+            if asked.strategy:
+                return asked.strategy
+        return None
+
+    @property
+    def has_dataset(self) -> bool:
+        """Whether an operator stands for the dataset."""
+        return any(True for _ in self.dump.nodes(where=lambda node: node.op in DATASETS))
+
+    @cached_property
+    def inputs(self) -> Mapping[str, tuple[int, ...]]:
+        """Dimensions of the network's inputs, by name: of this rank's slices in later dumps."""
+        return {
+            one.name: one.type.dimensions
+            for one in self.dump.parameters
+            if not one.is_weight and one.type is not None and one.type.dimensions is not None
+        }
+
+    # -- weights -------------------------------------------------------------------------------
+
+    @cached_property
+    def weights(self) -> Mapping[str, Parameter]:
+        """Parameters with a value of their own, by name."""
+        return {one.name: one for one in self.dump.parameters if one.is_weight}
+
+    @cached_property
+    def gathers(self) -> Mapping[str, Gather]:
+        """Weights that are cut over their replicas and gathered for use, by name."""
+        found: dict[str, Gather] = {}
+        for item in self.communications:
+            node, name = item.node, item.parameter
+            if node.op not in _GATHERS or name is None or name in found:
+                continue
+            micro = node.op.startswith("_M")
+            if not micro and not (node.instance_name or "").startswith(_OPTIMIZER):
+                continue
+            size = _group_size(item)
+            if size is None or size < 2 or (micro and not item.group):
+                continue  # a place holder: the weight is whole
+            ranks = item.ranks or tuple(range(size))
+            found[name] = Gather(ranks, _mean(node))
+        return found
+
+    @cached_property
+    def mirrors(self) -> Mapping[str, int]:
+        """Weights whose gradient is summed over replicas, by name: over how many."""
+        found: dict[str, int] = {}
+        for item in self.communications:
+            if item.origin == "mirror" and item.parameter is not None:
+                size = _group_size(item)
+                if size is not None:
+                    found.setdefault(item.parameter, size)
+        return found
+
+    @cached_property
+    def mean(self) -> bool | None:
+        """Whether gradients are averaged; None where nothing says so.
+
+        Only what stands for mirrors before the gradient is made says it for sure.
+        """
+        flags = {
+            _mean(item.node)
+            for item in self.communications
+            if item.is_virtual or item.node.op.startswith("_M")
+        } - {None}
+        return flags.pop() if len(flags) == 1 else None
+
+    # -- the rest ------------------------------------------------------------------------------
+
+    @property
+    def alltoall(self) -> Node | None:
+        """A redistribution by AlltoAll."""
+        for item in self.communications:
+            if item.op == "AlltoAll" and item.origin == "redistribution":
+                return item.node
+        return None
+
+    @property
+    def divides_loss(self) -> bool:
+        """Whether the gradient of the loss is divided by how often it is computed."""
+        return any(True for _ in self.dump.nodes(op=LOSS_MEAN))
+
+    @cached_property
+    def micro_batches(self) -> int | None:
+        """How many micro-batches there are; None where nothing counts them."""
+        if self.is_whole:
+            numbers = [node.micro for node in self.dump.nodes() if node.micro is not None]
+        else:
+            borders = (item.node for item in self.communications if item.origin == "pipeline")
+            numbers = [node.micro for node in borders if node.micro is not None]
+        return max(numbers) + 1 if numbers else None
+
+    @cached_property
+    def fusions(self) -> Mapping[str, tuple[int, ...]]:
+        """Fusion numbers of what is communicated, by operator."""
+        found: dict[str, set[int]] = {}
+        for item in self.communications:
+            if item.fusion is not None and not item.is_virtual:
+                found.setdefault(item.op, set()).add(item.fusion)
+        return {op: tuple(sorted(numbers)) for op, numbers in sorted(found.items())}
+
+    @cached_property
+    def searches(self) -> bool | None:
+        """Of a begin dump: whether a search set its strategies; None where nothing tells.
+
+        A search leaves its strategy behind the statement of the dataset, which no user writes
+        there (behind a Receive stands what another stage has).
+        """
+        if self.kind != "begin" or not self.has_dataset:
+            return None
+        datasets = self.dump.nodes(where=lambda node: node.op in DATASETS)
+        return any(node.strategy is not None for node in datasets)
+
+
+def _listed_world(node: Node) -> int | None:
+    """The size of the group of all devices, where a statement in it says how many they are."""
+    attributes = node.primitive_attributes or Attributes(())
+    group = text_attribute(attributes, "group") or ""
+    if not group.startswith(WORLD_GROUPS):
+        return None
+    if node.op in POINT_TO_POINT:
+        listed = attributes.get("group_rank_ids")
+        ranks = list(cast("tuple[object, ...]", listed)) if isinstance(listed, tuple | list) else []
+        # Some list everybody and some their two ends only.
+        return len(ranks) if len(ranks) > 2 and ranks == list(range(len(ranks))) else None
+    # Not dev_num, which mirrors have: one process that compiles for several numbers of devices
+    # leaves there that of an earlier compilation.
+    return integer_attribute(attributes, "rank_size")
+
+
+def _group_size(item: Collective) -> int | None:
+    attributes = item.node.primitive_attributes or Attributes(())
+    if item.ranks is not None:
+        return len(item.ranks)
+    for key in ("rank_size", "dev_num"):
+        size = integer_attribute(attributes, key)
+        if size is not None:
+            return size
+    return None
+
+
+def _mean(node: Node) -> bool | None:
+    found = node.attribute("mean_flag")
+    return found if isinstance(found, bool) else None
