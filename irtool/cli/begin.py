@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, resolve
+from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import inputs_for
 from irtool.cli.report import Failure, note, report_problems
-from irtool.ir.groups import devices
+from irtool.cluster.context.evidence import (
+    PASSES,
+    Evidence,
+    evidence_beside,
+    evidence_of,
+    sibling,
+)
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.context.shown import Pass
+from irtool.cluster.machine import Machine
+from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import is_dump, parse_name
@@ -138,7 +147,10 @@ def dumps_for_why(
 
 
 def _beside(path: str, names: Sequence[str]) -> str | None:
-    """The dump of the same compilation in the same folder: the nearest by its number."""
+    """The dump of the same compilation in the same folder, else the nearest by its number."""
+    for kind, name in PASSES.items():
+        if name in names[:1] and os.path.exists(path) and (same := sibling(path, kind)):
+            return same
     folder = os.path.dirname(path)
     number = parse_name(os.path.basename(path)).number or 0
     for name in names:
@@ -156,41 +168,56 @@ def _beside(path: str, names: Sequence[str]) -> str | None:
 
 
 def context_of(
-    file: InputFile, arguments: ContextArguments, configuration: Configuration
-) -> Resolved:
-    """The parallel context of an input.
+    file: InputFile,
+    dump: Dump | None,
+    arguments: ContextArguments,
+    configuration: Configuration,
+    machine: Machine | None = None,
+    *,
+    as_run: bool = False,
+) -> RunContext:
+    """The context of an input, from all that is given and from the dumps beside it.
+
+    Args:
+        file: the input.
+        dump: what was read of it.
+        arguments: what the command line says.
+        configuration: ``irtool.toml``.
+        machine: the one that ``--machine`` names.
+        as_run: what dumps show goes before whatever is given.
 
     Raises:
-        Failure: it makes no sense, or is not known.
+        Failure: a value makes no sense.
     """
+    known = {} if dump is None else {file.path: dump}
     if file.path == STDIN:
-        return resolve(arguments, configuration, None)
-    folders = os.path.dirname(os.path.abspath(file.path)).split(os.sep)
-    rank = folder_rank(tuple(folders))
-    try:
-        resolved = resolve(arguments, configuration, file.path, rank, run=file.run)
-    except Failure as failure:
-        seen = _devices_beside(file.path) if failure.code == NO_DEVICES else None
-        if seen is None:
-            raise
-        resolved = resolve(arguments, configuration, file.path, rank, seen, file.run)
-    context = resolved.context
-    if rank is not None and rank // context.stage_size != context.stage:
+        evidence = Evidence({"begin": STDIN}, dumps=known)
+        return find(given_by(arguments, configuration, None), evidence, machine, as_run=as_run)
+    evidence = evidence_for(file, known)
+    rank = folder_rank(tuple(os.path.dirname(os.path.abspath(file.path)).split(os.sep)))
+    given = given_by(arguments, configuration, file.path, rank, file.run)
+    found = find(given, evidence, machine, as_run=as_run)
+    context = found.parallel
+    if context is not None and rank is not None and rank // context.stage_size != context.stage:
         stage = rank // context.stage_size
         note(f"this dump is of rank {rank} in stage {stage}: seen from rank {context.rank}")
-    return resolved
+    return found
 
 
-def _devices_beside(path: str) -> int | None:
-    """How many devices there are, where the groups of a later dump show all of them."""
-    later = _beside(path, LATER)
-    if later is None:
-        return None
-    try:
-        found = devices(load(later))
-    except DumpError:
-        return None
-    if not found.is_exact:
-        return None
-    note(f"{found.world} devices, as the groups of {later} show")
-    return found.world
+def evidence_for(file: InputFile, known: Mapping[str, Dump], otherwise: Pass = "begin") -> Evidence:
+    """The dumps of the same compilation, and in a run folder those of other ranks.
+
+    Args:
+        file: one of them.
+        known: what was read already, by path.
+        otherwise: which dump the file is where its name does not say it.
+    """
+    if file.run and os.path.isdir(file.run):
+        try:
+            run = load_run(file.run)
+        except DumpError:
+            return evidence_beside(file.path, None, known, otherwise)
+        for compilation in run.compilations:
+            if any(each.path == file.path for each in compilation.passes):
+                return evidence_of(run, compilation, known)
+    return evidence_beside(file.path, None, known, otherwise)

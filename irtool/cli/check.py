@@ -14,11 +14,12 @@ import typer
 from irtool.cli import options
 from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, context_command
+from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
 from irtool.cli.inputs import read_statements
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
+from irtool.cluster.context.model import RunContext
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
@@ -27,6 +28,7 @@ from irtool.render.check_against import against_blocks, against_object
 from irtool.render.check_json import SCHEMA, check_pieces
 from irtool.render.check_page import check_page, why_page
 from irtool.render.check_why import why_document, why_objects
+from irtool.render.context import context_blocks, context_object
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.render.tables import Document
@@ -125,14 +127,24 @@ class _Checked:
 
     dump: Dump
     report: Report
-    resolved: Resolved
+    context: RunContext
 
 
 def _checked(asked: _Asked, file: InputFile) -> _Checked:
     dump = read_statements(file)
-    resolved = context_of(file, asked.context, asked.configuration)
+    context = context_of(file, dump, asked.context, asked.configuration)
+    report = check(dump, parallel_of(context, file.path))
     report_problems(dump.problems)
-    return _Checked(dump, _with_problems(check(dump, resolved.context), dump), resolved)
+    return _Checked(dump, _with_contradictions(_with_problems(report, dump), context), context)
+
+
+def _with_contradictions(report: Report, context: RunContext) -> Report:
+    """What two sources say differently of the context is worth a look."""
+    found = [
+        CheckFinding("context", "warning", each.message, "", "", None, each.path)
+        for each in context.contradictions
+    ]
+    return replace(report, findings=(*report.findings, *found))
 
 
 def _with_problems(report: Report, dump: Dump) -> Report:
@@ -157,7 +169,7 @@ def _view(
         for edge in report.redistributions
         if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
     ]
-    origins = set(checked.resolved.origins.values())
+    origins = {entry.origin.path for entry in checked.context.entries.values()}
     return CheckView(
         path=checked.dump.path,
         report=report,
@@ -178,7 +190,9 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         actual = later_dump(against, checked.dump.path)
         found = _compare(checked, actual)
     if asked.format is Format.json:
-        more = {} if found is None else {"against": against_object(found, actual)}
+        more = context_object(checked.context)
+        if found is not None:
+            more["against"] = against_object(found, actual)
         for piece in check_pieces(view, more):
             asked.output.write(piece)
     elif asked.format is Format.html:
@@ -191,6 +205,7 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         document = check_document(replace(view, brief=found is not None))
         if found is not None:
             document.add(*against_blocks(found, checked.dump.path, actual, asked.limit))
+        document.add(*context_blocks(checked.context))
         asked.output.show(document)
     asked.output.close()
     if checked.dump.problems or view.report.accepted is False:

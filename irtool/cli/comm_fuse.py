@@ -72,6 +72,7 @@ def command(
         lambda: fuse_pieces(view),
         lambda: fuse_svg(view),
         lambda: fuse_page(view),
+        read.context,
     )
     return 1 if read.problems else 0
 

@@ -18,6 +18,7 @@ from irtool.ir.node import Node
 from irtool.render.comm_groups import GroupsView, groups_document, groups_pieces
 from irtool.render.comm_groups_page import groups_page, groups_svg
 from irtool.render.comm_named import named_document, named_pieces
+from irtool.render.context import context_pieces
 from irtool.syntax.query import QueryError, query
 
 
@@ -78,6 +79,7 @@ def command(
         lambda: groups_pieces(view),
         lambda: groups_svg(report),
         lambda: groups_page(view),
+        read.context,
     )
     return _status(report, read, asked, allow_unknown)
 
@@ -113,7 +115,7 @@ def _tell_group(
         raise Failure("one group is shown as table or json", "--format")
     found = named_group(view.report, read.cluster, name, devices)
     if format is Format.json:
-        for piece in named_pieces(view, found):
+        for piece in context_pieces(named_pieces(view, found), read.context):
             output.write(piece)
     else:
         output.show(named_document(view, found))

@@ -37,6 +37,7 @@ def command(
         lambda: hang_pieces(view),
         lambda: hang_svg(report),
         lambda: hang_page(view),
+        read.context,
     )
     if report.hangs or report.mismatches or read.problems:
         return 1

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import read_configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
+from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
 from irtool.ir.dump import Dump
@@ -43,11 +46,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """All ranks that were read, what was wrong with their dumps, and what they are called."""
+    """All ranks that were read, what was wrong with their dumps, and what they are called.
+
+    ``context`` is what is known of the run.
+    """
 
     cluster: Cluster
     path: str
     problems: tuple[Problem, ...]
+    context: RunContext = field(default_factory=lambda: RunContext(None))
 
 
 def read_cluster(asked: Asked) -> Read:
@@ -76,7 +83,6 @@ def _of_run(asked: Asked, path: str) -> Read:
         note(picked.chosen)
     files, partial = _same_pass(compilations)
     compilations = {rank: compilations[rank] for rank in files}
-    devices = _devices(asked, picked.main.path)
     dumps: dict[int, Dump] = {}
 
     def load(rank: int) -> Dump:
@@ -103,9 +109,13 @@ def _of_run(asked: Asked, path: str) -> Read:
     if not readable:
         report_problems(unread)
         raise Failure("no dump here can be read", path, code="SYN000")
+    first = readable[0][0][0]
+    file = InputFile(files[first].path, first, run=path)
+    context = _context(asked, file, {dump.path: dump for dump in dumps.values()})
+    devices = _exact(context)
     cluster = replace(cluster_of_classes(readable, text, load, devices), partial=partial)
     problems = [problem for dump in dumps.values() for problem in dump.problems]
-    return Read(cluster, path, (*run.problems, *unread, *problems))
+    return Read(cluster, path, (*run.problems, *unread, *problems), context)
 
 
 def _same_pass(compilations: Mapping[int, Compilation]) -> tuple[dict[int, PassFile], str]:
@@ -136,7 +146,6 @@ def _of_files(asked: Asked) -> Read:
         report_problems(problems[1:])
         first = problems[0]
         raise Failure(first.message, first.path, hint=first.hint, code=first.code)
-    devices = _devices(asked, files[0].path if files[0].path != STDIN else None)
     anonymous = len(files) == 1 and asked.rank is None and files[0].rank is None
     if len(files) == 1 and (asked.rank is not None or files[0].rank is None):
         files = [InputFile(files[0].path, asked.rank or 0, None, files[0].name)]
@@ -153,6 +162,9 @@ def _of_files(asked: Asked) -> Read:
         dumps[file.rank] = read_statements(file)
     if not dumps:
         raise Failure(f"there is no rank {asked.rank}")
+    known = {file.path: dump for file, dump in zip(files, dumps.values(), strict=True)}
+    context = _context(asked, files[0], known, rank=None if anonymous else files[0].rank)
+    devices = _exact(context)
     if anonymous:
         dumps = _named(dumps[0], devices)
     found = [problem for dump in dumps.values() for problem in dump.problems]
@@ -160,7 +172,7 @@ def _of_files(asked: Asked) -> Read:
     named = STDIN_NAME if path == STDIN else path
     early = [_early_pass(*each) for each in zip(files, dumps.values(), strict=True)]
     cluster = replace(cluster_of(dumps, devices), partial=max(early))
-    return Read(cluster, named, (*problems, *found))
+    return Read(cluster, named, (*problems, *found), context)
 
 
 def _named(dump: Dump, devices: int | None) -> dict[int, Dump]:
@@ -203,17 +215,31 @@ def whole(read: Read) -> Read:
     return read
 
 
-def _devices(asked: Asked, beside: str | None) -> int | None:
-    """How many devices there are, if the command line or a context says it."""
+def _context(
+    asked: Asked, file: InputFile | None, known: Mapping[str, Dump], *, rank: int | None = None
+) -> RunContext:
+    """The context of what is read, as far as anybody says it or anything shows it."""
     given = {} if asked.devices is None else {"device_num": asked.devices}
     arguments = ContextArguments(given, asked.context)
-    try:
-        found = resolve(arguments, read_configuration(asked.config), beside)
-    except Failure as failure:
-        if failure.code == NO_DEVICES:
-            return None
-        raise
-    return found.context.devices if "device_num" in found.origins else None
+    configuration = read_configuration(asked.config)
+    if file is None or file.path == STDIN:
+        dump = next(iter(known.values()), None)
+        evidence = (
+            Evidence() if dump is None else Evidence({"validate": STDIN}, rank, {STDIN: dump})
+        )
+        return find(given_by(arguments, configuration, None), evidence, as_run=True)
+    evidence = evidence_for(file, known, otherwise="validate")
+    if rank is not None and evidence.rank is None:
+        evidence = replace(evidence, rank=rank)
+    return find(
+        given_by(arguments, configuration, file.path, rank, file.run), evidence, as_run=True
+    )
+
+
+def _exact(context: RunContext) -> int | None:
+    """How many devices there are, where that is more than a guess."""
+    found = context.value("device_num")
+    return found if isinstance(found, int) and context.is_known("device_num") else None
 
 
 def machine_for(name: str | None, cluster: Cluster) -> Machine:

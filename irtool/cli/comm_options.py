@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from irtool.cli.output import Output
+from irtool.cluster.context.model import RunContext
+from irtool.render.context import context_blocks, context_pieces
 from irtool.render.page.page import Page
 from irtool.render.page.write import render_page
 from irtool.render.tables import Document
@@ -40,16 +42,19 @@ def write(
     pieces: Callable[[], Iterable[str]],
     svg: Callable[[], str],
     page: Callable[[], Page],
+    context: RunContext,
 ) -> None:
     """Write a result in the form that was asked for; only that form is made."""
     match format:
         case Format.json:
-            for piece in pieces():
+            for piece in context_pieces(pieces(), context):
                 output.write(piece)
         case Format.svg:
             output.write(svg() + "\n")
         case Format.html:
             output.write(render_page(page()))
         case Format.table:
-            output.show(document())
+            made = document()
+            made.add(*context_blocks(context))
+            output.show(made)
     output.close()

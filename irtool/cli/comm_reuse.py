@@ -100,6 +100,7 @@ def command(
             lambda: later_pieces(view),
             lambda: later_svg(view.report),
             lambda: later_page(view),
+            read.context,
         )
         return 1 if read.problems or value else 0
     target = Target(version, stream_limit, task_optimisation, parallel_mode.value)
@@ -114,6 +115,7 @@ def command(
         lambda: reuse_pieces(made),
         lambda: reuse_svg(report),
         lambda: reuse_page(made),
+        read.context,
     )
     return _status(made, checks, read)
 

@@ -13,10 +13,12 @@ from typing import Any, cast
 from lark.exceptions import UnexpectedInput
 
 from irtool.cli.report import Failure
+from irtool.cluster.context.given import KEYS_BY_ALIAS
 from irtool.operators.defaults import BATCH_STRATEGIES
 from irtool.operators.functions import FUNCTIONS
 from irtool.operators.notation import Declaration, Rule, RuleError, read_declarations
 from irtool.operators.table import declare, forget_declared, load_functions
+from irtool.sharding.network.context import EXCLUDED
 from irtool.syntax import reading
 
 if sys.version_info >= (3, 11):
@@ -126,17 +128,7 @@ def _is_about_irtool(path: str) -> bool:
 
 # -- keys of the context ---------------------------------------------------------------------
 
-CONTEXT_ALIASES = {
-    "devices": "device_num",
-    "rank": "global_rank",
-    "stages": "pipeline_stages",
-    "auto_parallel_search_mode": "search_mode",
-    "target": "device_target",
-    "soc_version": "soc",
-}
-"""Other names of keys."""
-
-CONTEXT_KEYS = frozenset(CONTEXT_ALIASES) | frozenset(
+CONTEXT_KEYS = frozenset(KEYS_BY_ALIAS) | frozenset(
     (
         *("device_num", "global_rank", "pipeline_stages", "device_target", "soc"),
         *("parallel_mode", "search_mode", "dataset_strategy", "full_batch", "enable_alltoall"),
@@ -153,8 +145,9 @@ CONTEXT_KEYS = frozenset(CONTEXT_ALIASES) | frozenset(
         *("pipeline_interleave", "dump_local_norm"),
         *("dump_local_norm_path", "dump_device_local_norm", "auto_parallel_new_interface"),
         "init_param_in_compile",
-        # No key of MindSpore: environment variables of the training process, a table.
-        "environment",
+        # No keys of MindSpore: environment variables of the training process, a table; weights
+        # with Parameter(parallel_optimizer=False).
+        *("environment", EXCLUDED),
     )
 )
 """Every key that a context may have: those of ``set_auto_parallel_context``, the target, and the

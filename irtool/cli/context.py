@@ -1,18 +1,16 @@
-"""The parallel context of a dump: options that several commands share, files, and defaults.
+"""The parallel context: options that several commands share, and files of settings.
 
 What is said on the command line goes before ``--context FILE``, that before ``[context]`` of
-``irtool.toml``, that before a ``case.json`` beside the dump, and that before MindSpore's defaults.
-Each key is looked up on its own.
+``irtool.toml``, that before a ``case.json`` beside the dump. Each key is looked up on its own. What
+the dumps themselves show is for :mod:`irtool.cluster.context` to find.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, cast
@@ -20,18 +18,26 @@ from typing import Annotated, Any, cast
 import typer
 
 from irtool.cli.configuration import (
-    CONTEXT_ALIASES,
     CONTEXT_KEYS,
     Configuration,
     check_context_keys,
     read_table,
 )
-from irtool.cli.report import Failure, note
-from irtool.sharding.network.context import ParallelContext
+from irtool.cli.report import Failure, note, report
+from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.find import find_context
+from irtool.cluster.context.given import KEYS_BY_ALIAS, ContextError, Given, Layer, merged
+from irtool.cluster.context.model import Origin, RunContext
+from irtool.cluster.machine import Machine
+from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax.run_context import CASE_FILE, read_case
 
 NO_DEVICES = "CTX003"
 """Code of the failure where nobody says how many devices there are."""
+NO_STAGES = "CTX004"
+"""Code of the failure where nobody says how many stages a pipeline has."""
+CONTRADICTION = "CTX005"
+"""Code of the warning where two sources say different things of the context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +89,16 @@ OPTIONS = (
         "optimizer_weight_shard_size", ("--optimizer-weight-shard-size",), int,
         "Over how many replicas (-1: all).", "N",
     ),
+    ContextOption(
+        EXCLUDED, ("--parallel-optimizer-excluded",), str,
+        "Weights with parallel_optimizer=False: names or patterns, with commas between.", "NAMES",
+    ),
     ContextOption("gradients_mean", ("--gradients-mean",), bool, "Mean of gradients, not sum."),
     ContextOption(
         "grad_accumulation_step", ("--grad-accumulation-step",), int, "Micro-batches.", "N"
     ),
 )  # fmt: skip
 """Keys that have an option of their own; ``--set KEY=VALUE`` gives all others."""
-
-_OPTIMIZER = "parallel_optimizer_config"
-ENVIRONMENT = "environment"
-"""Key of the environment variables that the training process had."""
-_IN_OPTIMIZER = (
-    "parallel_optimizer_threshold",
-    "optimizer_weight_shard_size",
-    "gradient_accumulation_shard",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +112,6 @@ class ContextArguments:
     def rank(self) -> int | None:
         """``--rank``."""
         return cast("int | None", self.given.get("global_rank"))
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The context of a dump. ``origins``: by key, where its value was said; ``values``: what."""
-
-    context: ParallelContext
-    origins: Mapping[str, str]
-    values: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 # -- the command line --------------------------------------------------------------------------
@@ -190,77 +182,88 @@ def _setting(item: str) -> tuple[str, object]:
         raise Failure(f"--set takes KEY=VALUE, not {item}", hint="--set gradients_mean=true")
     key = key.strip().replace("-", "_")
     check_context_keys([key], "--set")
-    return CONTEXT_ALIASES.get(key, key), value.strip()
+    return KEYS_BY_ALIAS.get(key, key), value.strip()
 
 
-# -- layers ------------------------------------------------------------------------------------
+# -- what is given -----------------------------------------------------------------------------
 
 
-def resolve(
+def given_by(
     arguments: ContextArguments,
     configuration: Configuration,
     beside: str | None,
     rank: int | None = None,
-    seen: int | None = None,
     run: str = "",
-) -> Resolved:
-    """The context of a dump.
+) -> Given:
+    """What the command line, files and folders say of the context of a dump.
 
     Args:
         arguments: what the command line says.
         configuration: ``irtool.toml``.
         beside: the path of the dump; None for standard input.
         rank: whose dump it is, as its folder says (``--rank`` goes before it).
-        seen: how many devices there are, as far as dumps tell.
         run: the run folder that holds the dump: a ``case.json`` there, or between it and the dump,
             counts too.
 
     Raises:
-        Failure: a value makes no sense, a key does not exist, or nobody says how many devices.
+        Failure: a key does not exist, or a value is no table that must be one.
     """
-    merged, origins = _layers(arguments, configuration, beside, rank, seen, run)
-    if "device_num" not in merged and merged.get("parallel_mode") != "stand_alone":
+    layers = list(_files(configuration, beside, run))
+    if arguments.file is not None:
+        table = read_table(arguments.file)
+        inner = table.get("context", table)
+        if not isinstance(inner, dict):
+            raise Failure("context must be a table", arguments.file)
+        values = cast("dict[str, object]", inner)
+        check_context_keys(values, arguments.file)
+        layers.append(Layer(values, Origin("file", arguments.file), is_asked=True))
+    if rank is not None:
+        folder = Origin("folder", what=f"the folder rank_{rank}")
+        layers.append(Layer({"global_rank": rank}, folder))
+    layers.append(Layer(arguments.given, Origin("option"), is_asked=True))
+    try:
+        return merged(layers)
+    except ContextError as error:
+        raise _bad_value(error, {}) from None
+
+
+def find(
+    given: Given, evidence: Evidence, machine: Machine | None = None, *, as_run: bool = False
+) -> RunContext:
+    """The context of a run, as :func:`find_context` finds it; what contradicts goes to stderr.
+
+    Raises:
+        Failure: a value makes no sense.
+    """
+    try:
+        found = find_context(given, evidence, machine, as_run=as_run)
+    except ContextError as error:
+        raise _bad_value(error, given.values) from None
+    for contradiction in found.contradictions:
+        report("", "warning", CONTRADICTION, contradiction.message)
+    return found
+
+
+def parallel_of(found: RunContext, path: str = "") -> ParallelContext:
+    """Devices and options, for whoever can say nothing without.
+
+    Raises:
+        Failure: nobody says how many devices or stages there are.
+    """
+    if found.parallel is not None:
+        return found.parallel
+    if found.value("device_num") is None:
         raise Failure(
-            "for how many devices was this compiled? Neither the dump nor its folder says it",
+            "for how many devices was this compiled? Neither the dumps nor their folder say it",
             hint="--devices 8, or --context FILE with device_num",
             code=NO_DEVICES,
         )
-    try:
-        return Resolved(ParallelContext.from_mapping(merged), origins, merged)
-    except ValueError as error:
-        raise _bad_value(str(error), merged, origins) from None
-
-
-def told(
-    arguments: ContextArguments, configuration: Configuration, beside: str | None, run: str = ""
-) -> Mapping[str, object]:
-    """The keys that somebody gave, also where they are not enough for a context.
-
-    Raises:
-        Failure: a key does not exist.
-    """
-    return _layers(arguments, configuration, beside, None, None, run)[0]
-
-
-def _layers(
-    arguments: ContextArguments,
-    configuration: Configuration,
-    beside: str | None,
-    rank: int | None,
-    seen: int | None,
-    run: str,
-) -> tuple[dict[str, object], dict[str, str]]:
-    """Values by key, and where each was said."""
-    merged: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    if seen is not None:
-        merged["device_num"], origins["device_num"] = seen, "the dump's groups"
-    for values, origin in _files(arguments, configuration, beside, run):
-        _merge(merged, origins, values, origin)
-    if rank is not None:
-        merged["global_rank"], origins["global_rank"] = rank, f"the dump's folder rank_{rank}"
-    _merge(merged, origins, arguments.given, "")
-    return merged, origins
+    raise Failure(
+        "how many stages are there? The dump has a pipeline",
+        path,
+        hint="--stages 4",
+        code=NO_STAGES,
+    )
 
 
 def _case_folders(beside: str, run: str) -> list[str]:
@@ -275,87 +278,31 @@ def _case_folders(beside: str, run: str) -> list[str]:
     return found
 
 
-def _files(
-    arguments: ContextArguments, configuration: Configuration, beside: str | None, run: str
-) -> Sequence[tuple[Mapping[str, object], str]]:
-    """Contexts of files, the strongest last."""
-    found: list[tuple[Mapping[str, object], str]] = []
+def _files(configuration: Configuration, beside: str | None, run: str) -> Iterator[Layer]:
+    """Contexts of files that merely lie there, the strongest last."""
     for folder in _case_folders(beside, run) if beside is not None else ():
         path = os.path.join(folder, CASE_FILE)
         if os.path.exists(path):
             values, reason = read_case(path)
             if reason:
                 note(f"{path} {reason}: not used")
-            found.append(
-                ({key: v for key, v in (values or {}).items() if key in CONTEXT_KEYS}, path)
-            )
+            known = {key: v for key, v in (values or {}).items() if key in CONTEXT_KEYS}
+            yield Layer(known, Origin("file", path))
     if configuration.context:
         check_context_keys(configuration.context, configuration.path)
-        found.append((configuration.context, configuration.path))
-    if arguments.file is not None:
-        table = read_table(arguments.file)
-        inner = table.get("context", table)
-        if not isinstance(inner, dict):
-            raise Failure("context must be a table", arguments.file)
-        values = cast("dict[str, object]", inner)
-        check_context_keys(values, arguments.file)
-        found.append((values, arguments.file))
-    return found
-
-
-def _merge(
-    merged: dict[str, object], origins: dict[str, str], values: Mapping[str, object], origin: str
-) -> None:
-    """Put a stronger layer over weaker ones, key by key."""
-    layer = {
-        CONTEXT_ALIASES.get(key, key): value for key, value in values.items() if value is not None
-    }
-    if "full_batch" in layer and "dataset_strategy" not in layer:
-        # The two say the same thing in two ways; within one layer dataset_strategy goes first.
-        merged.pop("dataset_strategy", None)
-    config = _table(layer.pop(_OPTIMIZER, None), _OPTIMIZER, origin)
-    config |= {key: layer.pop(key) for key in _IN_OPTIMIZER if key in layer}
-    if config:
-        below = cast("dict[str, object]", merged.get(_OPTIMIZER, {}))
-        layer[_OPTIMIZER] = {**below, **config}
-    if ENVIRONMENT in layer:
-        below = cast("dict[str, object]", merged.get(ENVIRONMENT, {}))
-        layer[ENVIRONMENT] = {**below, **_table(layer[ENVIRONMENT], ENVIRONMENT, origin)}
-    merged.update(layer)
-    origins.update(dict.fromkeys([*layer, *config], origin))
-
-
-def _table(value: object, key: str, origin: str) -> dict[str, object]:
-    if isinstance(value, str):
-        value = _literal(value)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        message = f"{key} must be a table, but is {value!r}"
-        raise Failure(message, origin or "--set", code="CTX002")
-    return dict(cast("dict[str, object]", value))
-
-
-def _literal(text: str) -> object:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return text
+        yield Layer(configuration.context, Origin("file", configuration.path))
 
 
 # -- what is wrong with a value ----------------------------------------------------------------
 
 
-def _bad_value(message: str, merged: Mapping[str, object], origins: Mapping[str, str]) -> Failure:
+def _bad_value(error: ContextError, values: Mapping[str, object]) -> Failure:
     """Say a wrong value by the name under which the user gave it."""
-    key = next((key for key in sorted(origins, key=len, reverse=True) if key in message), "")
-    place = origins.get(key, "")
+    key, place = error.key, error.origin.path if error.origin is not None else ""
     if not place:
         option = next((option for option in OPTIONS if option.key == key), None)
         place = option.flags[0] if option else "--set" if key else ""
-    return Failure(message, place, hint=_hint(key, message, merged), code="CTX002")
+    return Failure(error.message, place, hint=_hint(key, error.message, values), code="CTX002")
 
 
 def _near_counts(merged: Mapping[str, object]) -> str:

@@ -12,11 +12,13 @@ import typer
 from irtool.cli import options
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
-from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.inputs import read_statements
-from irtool.cli.memory_inputs import machine_of, sized, sizes_of
+from irtool.cli.machines import named_machine
+from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.render.json import json_text
@@ -62,7 +64,8 @@ def _cost(
     """
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
-    from irtool.render.cost import CostView, cost_document, cost_object
+    from irtool.render.context import context_blocks, context_object
+    from irtool.render.cost import CostView, assumed, cost_document, cost_object
 
     if limit is not None and format is not Format.table:
         message = f"goes with --format table, not with {format.value}"
@@ -70,30 +73,36 @@ def _cost(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
-    dump = sized(read_begin(file), file.path, sizes_of(bind or ()))
-    resolved = context_of(file, context, configuration)
-    chosen = machine_of(machine, context)
-    report = check(dump, resolved.context)
+    read = read_begin(file)
+    dump = sized(read, file.path, sizes_of(bind or ()))
+    named = named_machine(machine)
+    known = context_of(file, read, context, configuration, named)
+    parallel = parallel_of(known, file.path)
+    chosen = named or default_machine(parallel.target)
+    report = check(dump, parallel)
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"
         raise Failure(f"nothing can be priced: {reason}", file.path)
-    found = step_cost(structure_of(dump, resolved.context), report, chosen)
+    found = step_cost(structure_of(dump, parallel), report, chosen)
     view = CostView(found, report, file.path, limit)
-    if resolved.context.stages > 1 and os.path.isdir(path):
-        view, dump = _slowest(path, resolved.context, chosen, graph, (view, dump))
+    if parallel.stages > 1 and os.path.isdir(path):
+        view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
         found, report = view.cost, view.report
     output = Output(output_file)
     if format is Format.json:
-        output.write(json_text(cost_object(view)) + "\n")
+        made = {**cost_object(view), **context_object(known, assumed(view))}
+        output.write(json_text(made) + "\n")
     elif format is Format.html:
         from irtool.render.cost_page import cost_page
 
         output.write(render_page(cost_page(view, dump)))
     else:
-        output.show(cost_document(view))
+        document = cost_document(view)
+        document.add(*context_blocks(known))
+        output.show(document)
     output.close()
     incomplete = bool(found.unknown) or report.accepted is None
-    refused = report.accepted is False
+    refused = report.accepted is False or bool(known.contradictions)
     return 1 if dump.problems or refused or (incomplete and not allow_unknown) else 0
 
 

@@ -15,7 +15,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, resolve
+from irtool.cli.context import ContextArguments, context_command, find, given_by
 from irtool.cli.lint_call import Linting
 from irtool.cli.lint_report import (
     Gathered,
@@ -30,6 +30,7 @@ from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report, report_problems
+from irtool.cluster.context.evidence import Evidence
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Findings
 from irtool.lint.cache import Cache, cache_folder
@@ -218,11 +219,7 @@ def _checked_query(where: str | None) -> str | None:
 
 def _check_context(arguments: ContextArguments, configuration: Configuration) -> None:
     """Find values that make no sense before anything is read."""
-    try:
-        resolve(arguments, configuration, None)
-    except Failure as failure:
-        if failure.code != NO_DEVICES:
-            raise
+    find(given_by(arguments, configuration, None), Evidence())
 
 
 def _nothing_read(linting: Linting) -> int:

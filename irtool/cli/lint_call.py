@@ -59,7 +59,7 @@ class Linting:
             what = plural(left_out, "dump")
             note(f"left out {what} of other passes; --all-passes looks at them too")
         arguments, configuration = self.plan.arguments, self.plan.configuration
-        known = [with_context(unit, arguments, configuration) for unit in units]
+        known = [with_context(unit, arguments, configuration, self.plan.machine) for unit in units]
         self._runs = run_units(known)
         self.units = folded(known, text_of)
 

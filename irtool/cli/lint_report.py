@@ -23,6 +23,7 @@ from irtool.lint.baseline import (
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.sources import SourceFiles
 from irtool.lint.suppression import Suppressions, apply_ignores
+from irtool.render.context import context_pieces
 from irtool.render.findings.formats import FORMATS, View
 from irtool.render.findings.places import relative
 
@@ -140,7 +141,12 @@ def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
 def write(findings: Findings, units: Sequence[Unit], output: Output, name: str, view: View) -> None:
     """Write the report in a format."""
     files = tuple(path for unit in units for path in unit.paths)
-    for piece in FORMATS[name](findings, replace(view, files=files)):
+    pieces = FORMATS[name](findings, replace(view, files=files))
+    known = next((unit.known for unit in units if unit.known is not None), None)
+    if name == "json" and known is not None:
+        # Of several compilations the first one's: each has its own, but few differ.
+        pieces = context_pieces(pieces, known)
+    for piece in pieces:
         output.write(piece)
 
 

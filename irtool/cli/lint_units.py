@@ -7,10 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from irtool.cli.configuration import Configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, resolve, told
+from irtool.cli.begin import evidence_for
+from irtool.cli.configuration import CONTEXT_KEYS, Configuration
+from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, pass_name
 from irtool.cli.report import Failure
+from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.context.shown import Pass
+from irtool.cluster.machine import Machine
 from irtool.ir.run import InputFile
 from irtool.lint.kinds import kind_of_name
 from irtool.lint.rule import DumpKind
@@ -44,7 +49,8 @@ class Unit:
 
     ``family`` is the same for all ranks of one compilation; ``ranks`` are those that it speaks
     for, as their graphs are equal.  ``parallel`` is None where the context is not known.
-    ``run`` is the run folder that holds it, "" where there is none.
+    ``run`` is the run folder that holds it, "" where there is none; ``known`` is the context with
+    where each value was found.
     """
 
     files: tuple[LintFile, ...]
@@ -55,6 +61,7 @@ class Unit:
     context: Mapping[str, object] | None = None
     why_no_context: str = ""
     run: str = ""
+    known: RunContext | None = field(default=None, compare=False, repr=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -138,21 +145,39 @@ def _file(file: InputFile) -> LintFile:
 
 
 def with_context(
-    unit: Unit, arguments: ContextArguments, configuration: Configuration, seen: int | None = None
+    unit: Unit,
+    arguments: ContextArguments,
+    configuration: Configuration,
+    machine: Machine | None = None,
 ) -> Unit:
-    """The unit with its parallel context, where anybody says how many devices there are.
-
-    ``seen`` is the number of devices that its dumps show.
-    """
+    """The unit with its parallel context, as it is given, and as its dumps and folder show it."""
     first = unit.files[0].path
-    beside = None if first == STDIN else first
     try:
-        found = resolve(arguments, configuration, beside, unit.rank, seen, unit.run)
+        if first == STDIN:
+            given, evidence = given_by(arguments, configuration, None), Evidence()
+        else:
+            given = given_by(arguments, configuration, first, unit.rank, unit.run)
+            evidence = _evidence(unit)
+        found = find(given, evidence, machine)
     except Failure as failure:
-        if failure.code != NO_DEVICES:
-            return replace(unit, why_no_context=_reason(failure))
-        return replace(unit, context=told(arguments, configuration, beside, unit.run))
-    return replace(unit, parallel=found.context, context=found.values, why_no_context="")
+        return replace(unit, why_no_context=_reason(failure))
+    shown = {
+        key: entry.value
+        for key, entry in found.entries.items()
+        if key in CONTEXT_KEYS and entry.origin.source == "dump"
+    }
+    return replace(unit, parallel=found.parallel, context={**shown, **found.given}, known=found)
+
+
+def _evidence(unit: Unit) -> Evidence:
+    """The dumps of a unit, and of a run folder those of other ranks."""
+    named: dict[Pass, str] = {}
+    for file in unit.files:
+        if file.kind == "begin" or file.kind == "end" or file.kind == "validate":
+            named[file.kind] = file.path
+    path = next(iter(named.values()), unit.files[-1].path)
+    evidence = evidence_for(InputFile(path, unit.rank, run=unit.run), {}, otherwise="validate")
+    return replace(evidence, paths=named or evidence.paths, rank=unit.rank)
 
 
 def _reason(failure: Failure) -> str:

@@ -10,11 +10,10 @@ from functools import lru_cache, partial
 from irtool.cli.configuration import Configuration, load_custom_rules
 from irtool.cli.context import ContextArguments
 from irtool.cli.inputs import read_input
-from irtool.cli.lint_units import LintFile, RunUnit, Unit, with_context
+from irtool.cli.lint_units import LintFile, RunUnit, Unit
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Silenced
-from irtool.ir.groups import devices
 from irtool.ir.problem import Severity
 from irtool.ir.run import InputFile
 from irtool.lint.cache import digest, program_digest
@@ -61,7 +60,6 @@ class Plan:
         custom = [_content(path) for path in self.configuration.rules]
         if self.arguments.file is not None:
             custom.append(_content(self.arguments.file))
-        # Where the dumps themselves show how many devices there are, these are looked at later.
         given = (dict(self.arguments.given), dict(self.configuration.context))
         parts = (self.rules, self.where, self.machine, given)
         origins = sorted(entry.origin for entry in all_rules().values() if entry.origin)
@@ -196,9 +194,6 @@ def unreadable_finding(file: LintFile, message: str, hint: str, unit: Unit) -> F
 
 def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> CompilationFacts:
     kinds = _kinds(dumps)
-    if unit.parallel is None and not unit.why_no_context:
-        seen = _devices_seen([dump for _, dump in dumps])
-        unit = with_context(unit, plan.arguments, plan.configuration, seen) if seen else unit
     surroundings = _surroundings(unit, plan)
     made = [
         DumpFacts(partial(_same, dump), kind, file.label, file.name)
@@ -227,14 +222,6 @@ def _kinds(dumps: Sequence[tuple[LintFile, Dump]]) -> list[DumpKind]:
                 kinds[place] = found if found in ("end", "validate") else "other"
                 break
     return kinds
-
-
-def _devices_seen(dumps: Sequence[Dump]) -> int | None:
-    for dump in reversed(dumps):
-        found = devices(dump)
-        if found.is_exact:
-            return found.world
-    return None
 
 
 def text_of(path: str) -> str:

@@ -16,6 +16,15 @@ from irtool.cluster.machine import (
 )
 
 
+def named_machine(name: str | None) -> Machine | None:
+    """The machine of ``--machine``; None where the option is not given.
+
+    Raises:
+        Failure: there is no such machine, or the file makes no sense.
+    """
+    return None if name is None else machine_named(name, "")
+
+
 def machine_named(name: str | None, target: str) -> Machine:
     """A built-in machine by its name, or one from a file; without a name that of the target.
 

@@ -12,20 +12,23 @@ import typer
 from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
-    machine_of,
     read_ranks,
     size_of,
     sizes_of,
+    target_of,
     with_sizes,
 )
 from irtool.cli.output import Output
-from irtool.cluster.machine import Machine
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import MemoryOptions, memory
 from irtool.cluster.memory_plan import memory_plan
+from irtool.render.context import context_blocks, context_object
 from irtool.render.json import json_text
 from irtool.render.memory import MemoryView, RankMemory, memory_document
 from irtool.render.memory_json import memory_object
@@ -110,11 +113,14 @@ def _memory(
     )
     sizes = sizes_of(bind or [])
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
-    layout = layout_of(found, context, configuration)
-    asked = _Asked(counting, most, machine_of(machine, context), layout)
+    named = named_machine(machine)
+    layout = layout_of(found, context, configuration, named)
+    model = named or default_machine(target_of(layout.context))
+    asked = _Asked(counting, most, model, layout)
     view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)
-    _write(output, format, view)
-    return 1 if any(one.dump.problems for one in found) else _status(view, allow_unknown)
+    _write(output, format, view, layout.context)
+    wrong = any(one.dump.problems for one in found) or layout.context.contradictions
+    return 1 if wrong else _status(view, allow_unknown)
 
 
 command = context_command("memory", _memory)
@@ -144,16 +150,18 @@ def _worst_first(asked: _Asked, found: Sequence[RankDump]) -> tuple[RankMemory, 
     return (replace(worst, plan=plan), *counted[1:])
 
 
-def _write(output: Output, format: Format, view: MemoryView) -> None:
+def _write(output: Output, format: Format, view: MemoryView, context: RunContext) -> None:
     match format:
         case Format.json:
-            output.write(f"{json_text(memory_object(view))}\n")
+            output.write(f"{json_text({**memory_object(view), **context_object(context)})}\n")
         case Format.svg:
             output.write(memory_picture(view))
         case Format.html:
             output.write(render_page(memory_page(view)))
         case Format.table:
-            output.show(memory_document(view))
+            document = memory_document(view)
+            document.add(*context_blocks(context))
+            output.show(document)
     output.close()
 
 

@@ -7,17 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, Resolved, resolve
+from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
-from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.context.evidence import Evidence, pass_of
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory_binding import BindingError, bound, demanded, symbols
-from irtool.cluster.pipeline_inference import seen_stages
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.render.text import plural, ranks_text
+from irtool.render.text import ranks_text
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError
@@ -29,23 +30,24 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
 class RankDump:
     """One dump, and the ranks it speaks for (none where nothing says whose it is).
 
-    ``said`` is the context that the run folder holds.
+    ``run`` is the run folder that holds it, "" where none was named.
     """
 
     path: str
     rank: int | None
     ranks: tuple[int, ...]
     dump: Dump
-    said: Mapping[str, object] = field(default_factory=dict[str, object])
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Devices and pipeline stages, as far as anybody says; None where nobody does."""
+    """Devices and pipeline stages, None where nothing tells, and the whole context."""
 
     devices: int | None
     stages: int | None
     known_ranks: tuple[int, ...] = ()
+    context: RunContext = field(default_factory=lambda: RunContext(None))
 
     def stage_of(self, rank: int | None) -> int | None:
         """The stage of a rank."""
@@ -109,8 +111,7 @@ def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> 
     file = picked.main
     if file.name != "validate":
         note(f"reads {file.path}: there is no validate dump, so backward pass or updates may lack")
-    said = picked.context or run.context or {}
-    return RankDump(file.path, ranks[0], ranks, picked.read(file), said)
+    return RankDump(file.path, ranks[0], ranks, picked.read(file), run.path)
 
 
 def _tell(picked: Compilation) -> None:
@@ -145,43 +146,48 @@ def _read_file(file: InputFile, rank: int | None) -> RankDump:
 
 
 def layout_of(
-    found: Sequence[RankDump], arguments: ContextArguments, configuration: Configuration
+    found: Sequence[RankDump],
+    arguments: ContextArguments,
+    configuration: Configuration,
+    machine: Machine | None = None,
 ) -> Layout:
-    """Devices and stages: as options, files and ``case.json`` say, else as the dumps show."""
+    """Devices and stages, with all else that is known of the run.
+
+    Args:
+        found: the dumps that were read, those of the first rank first.
+        arguments: what the command line says.
+        configuration: ``irtool.toml``.
+        machine: the one that ``--machine`` names.
+
+    Raises:
+        Failure: a value makes no sense.
+    """
     first = found[0]
     beside = None if first.path == STDIN_NAME else first.path
-    try:
-        resolved: Resolved | None = resolve(arguments, configuration, beside, first.rank)
-    except Failure as failure:
-        if failure.code != NO_DEVICES:
-            raise
-        resolved = None
-    devices = stages = None
-    if resolved is not None:
-        devices = resolved.context.devices if "device_num" in resolved.origins else None
-        stages = resolved.context.stages if "pipeline_stages" in resolved.origins else None
-    devices = devices or _number(first.said.get("device_num"))
-    stages = stages or _number(first.said.get("pipeline_stages"))
-    seen = [seen_stages(one.dump, one.rank) for one in found]
-    if devices is None:
-        devices = max((one.devices for one in seen if one.devices is not None), default=None)
-    if devices is None and any(one.devices_per_stage for one in seen):
-        devices = max(one.least_devices for one in seen)
-        note(f"{devices} devices at least, as Send and Receive show; --devices says how many")
-    if stages is None:
-        shown = {one.devices_per_stage for one in seen if one.devices_per_stage is not None}
-        if len(shown) == 1 and devices is not None:
-            stages = devices // shown.pop()
-            each = plural(devices // stages, "device")
-            note(f"{stages} stages of {each}, as Send and Receive show")
-        elif not any(one.has_pipeline for one in seen):
-            stages = 1
-    return Layout(devices, stages, tuple(one.rank for one in found if one.rank is not None))
+    given = given_by(arguments, configuration, beside, first.rank, first.run)
+    context = find(given, _evidence(found), machine, as_run=True)
+    known = tuple(one.rank for one in found if one.rank is not None)
+    devices = context.value("device_num")
+    return Layout(devices if isinstance(devices, int) else None, context.stages, known, context)
 
 
-def _number(value: object) -> int | None:
-    text = str(value)
-    return int(text) if text.isdecimal() and int(text) > 0 else None
+def _evidence(found: Sequence[RankDump]) -> Evidence:
+    """The dumps that were read, with what stands beside the first."""
+    first = found[0]
+    known = {one.path: one.dump for one in found}
+    if first.path == STDIN_NAME:
+        return Evidence({"validate": first.path}, first.rank, known)
+    file = InputFile(first.path, first.rank, run=first.run)
+    evidence = evidence_for(file, known, otherwise="validate")
+    others = {one.rank: {pass_of(one.path): one.path} for one in found if one.rank is not None}
+    others.pop(first.rank or 0, None)
+    rank = first.rank if first.rank is not None and not first.run else evidence.rank
+    return replace(evidence, rank=rank, others={**evidence.others, **others})
+
+
+def target_of(context: RunContext) -> str:
+    """``Ascend`` or ``GPU``."""
+    return str(context.value("device_target") or "")
 
 
 # -- options of both commands ----------------------------------------------------------------------
@@ -254,12 +260,3 @@ def _example(divisor: int) -> int:
     while size < 32:
         size *= 2
     return size
-
-
-def machine_of(name: str | None, arguments: ContextArguments) -> Machine:
-    """The machine of ``--machine``: a built-in one's name or a file; else that of the target.
-
-    Raises:
-        Failure: there is no such machine, or the file makes no sense.
-    """
-    return machine_named(name, str(arguments.given.get("device_target") or ""))

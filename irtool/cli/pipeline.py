@@ -12,19 +12,23 @@ from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.inputs import STDIN_NAME
+from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
-    machine_of,
     read_ranks,
     sizes_of,
+    target_of,
     with_sizes,
 )
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.render.context import context_blocks, context_object
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.render.pipeline import PipelineView, pipeline_document
@@ -67,13 +71,14 @@ def _pipeline(
     output = Output(output_file)
     sizes = sizes_of(bind or [])
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
-    layout = layout_of(found, context, configuration)
-    model = machine_of(machine, context)
+    named = named_machine(machine)
+    layout = layout_of(found, context, configuration, named)
+    model = named or default_machine(target_of(layout.context))
     result = pipeline(_inputs(found, layout), layout.stages or 1, layout.devices or 1, model)
     first = STDIN_NAME if paths[0] == STDIN else paths[0]
     path = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
-    _write(output, format, PipelineView(path, result, model, rows))
-    problems = any(one.dump.problems for one in found)
+    _write(output, format, PipelineView(path, result, model, rows), layout.context)
+    problems = any(one.dump.problems for one in found) or bool(layout.context.contradictions)
     return 1 if problems or _has_findings(result, allow_unknown) else 0
 
 
@@ -102,16 +107,18 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
     ]
 
 
-def _write(output: Output, format: Format, view: PipelineView) -> None:
+def _write(output: Output, format: Format, view: PipelineView, context: RunContext) -> None:
     match format:
         case Format.json:
-            output.write(f"{json_text(pipeline_object(view))}\n")
+            output.write(f"{json_text({**pipeline_object(view), **context_object(context)})}\n")
         case Format.svg:
             output.write(pipeline_picture(view))
         case Format.html:
             output.write(render_page(pipeline_page(view)))
         case Format.table:
-            output.show(pipeline_document(view))
+            document = pipeline_document(view)
+            document.add(*context_blocks(context))
+            output.show(document)
     output.close()
 
 

@@ -10,15 +10,17 @@ import typer
 from irtool.cli import options
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
-from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.cost import read_begin
-from irtool.cli.memory_inputs import machine_of, size_of, sized, sizes_of
+from irtool.cli.machines import named_machine
+from irtool.cli.memory_inputs import size_of, sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of, twins
 from irtool.cli.plan_forms import JOB, Asked, JobOptions, plan_itself
 from irtool.cli.plan_options import not_weighed, refuse_ignored, way_of
 from irtool.cli.plan_request import Request, made
 from irtool.cli.report import Failure, note
+from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
@@ -165,14 +167,17 @@ def _plan(
     """
     from irtool.planning.plans.plan import CannotPlan
     from irtool.planning.recovery.elastic import HORIZON
-    from irtool.render.plan import PlanView, plan_document, plan_object
+    from irtool.render.context import context_blocks, context_object
+    from irtool.render.plan import PlanView, assumed, plan_document, plan_object
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     file = find_begin(path, context.rank, graph)
     read = read_begin(file)
     dump = sized(read, file.path, sizes_of(bind or ()))
-    resolved = context_of(file, context, configuration).context
+    model = named_machine(machine)
+    known = context_of(file, read, context, configuration, model)
+    resolved = parallel_of(known, file.path)
     pinned, outs = pins_of(dump, pin or [])
     given: dict[str, object] = {
         "--to": to, "--memory": memory, "--to-stages": to_stages, "--micro-batches": micro_batches,
@@ -189,7 +194,7 @@ def _plan(
     wanted = nodes_like(dump, "--region", region)
     limits = None if memory is None else size_of(memory, "--memory")
     request = Request(
-        way, dump, resolved, machine_of(machine, context), to, limits, pinned, outs,
+        way, dump, resolved, model or default_machine(resolved.target), to, limits, pinned, outs,
         keep_configured, wanted, _old(onto, context, configuration),
         optimizer_parallel is not None, recompute is not None, ranks_of(lost, "--lost"),
         horizon_of(horizon, HORIZON), to_stages or 1, micro_batches, row_coefficient,
@@ -206,20 +211,23 @@ def _plan(
     output = Output(output_file)
     view = PlanView(found, file.path, limit, elastic, staged)
     if format is Format.json:
-        output.write(json_text(plan_object(view)) + "\n")
+        whole = {**plan_object(view), **context_object(known, assumed(view))}
+        output.write(json_text(whole) + "\n")
     elif format is Format.html:
         from irtool.render.plan_page import plan_page
 
         output.write(render_page(plan_page(view)))
     elif format is Format.table:
-        output.show(plan_document(view))
+        document = plan_document(view)
+        document.add(*context_blocks(known))
+        output.show(document)
     else:
         for piece in plan_itself(found, format.value, asked):
             output.write(piece)
         output.close()
         return 1 if dump.problems else 0
     output.close()
-    if dump.problems:
+    if dump.problems or known.contradictions:
         return 1
     if staged is not None:
         return 1 if staged.is_better else 0
@@ -253,4 +261,6 @@ def _old(
     if path is None:
         return None
     file = find_begin(path, context.rank, None)
-    return read_begin(file), context_of(file, context, configuration).context
+    dump = read_begin(file)
+    known = context_of(file, dump, context, configuration)
+    return dump, parallel_of(known, file.path)

@@ -14,12 +14,14 @@ import typer
 from irtool.cli import options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.memory_inputs import machine_of
+from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
 from irtool.cli.recover_inputs import begins_of, read_run
 from irtool.cli.report import Failure
-from irtool.cluster.machine import Machine
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.machine import Machine, default_machine
 from irtool.planning.recovery.times import Assumptions
+from irtool.render.context import context_blocks, context_object
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
 from irtool.syntax.printer import dumps
@@ -111,14 +113,15 @@ def _recover(
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    read = read_run(path, context, configuration, graph)
+    named = named_machine(machine)
+    read = read_run(path, context, configuration, graph, named)
     size, stages = read.context.devices, read.context.stages
     groups = seen = None
     if read.cluster is not None:
         groups = group_table(read.cluster, size, stages)
         if not read.begins:
             seen = seen_holdings(read.cluster, size, stages)
-    links = _with_servers(machine_of(machine, context), server)
+    links = _with_servers(named or default_machine(read.context.target), server)
     request = Request(
         ranks_of(lost, "--lost"),
         to,
@@ -151,10 +154,11 @@ def _recover(
     view = RecoveryView(
         found, path, assumptions, read.classes, cache, limit, read.notes, fingerprints=prints
     )
-    _write(view, format, Output(output_file))
+    _write(view, format, Output(output_file), read.known)
     refused = found.replanned and found.new.accepted is False
     unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
     unknown = unknown or (found.replanned and found.accepted is None)
+    refused = refused or bool(read.known.contradictions)
     return 1 if found.lost or refused or (unknown and not allow_unknown) else 0
 
 
@@ -169,18 +173,21 @@ def _with_servers(machine: Machine, size: int | None) -> Machine:
     return replace(machine, levels=(replace(inner, devices=size), *outer))
 
 
-def _write(view: RecoveryView, format: Format, output: Output) -> None:
+def _write(view: RecoveryView, format: Format, output: Output, known: RunContext) -> None:
     from irtool.render.recovery import recovery_document
     from irtool.render.recovery_json import recovery_object
 
     if format is Format.json:
-        output.write(json_text(recovery_object(view)) + "\n")
+        made = {**recovery_object(view), **context_object(known)}
+        output.write(json_text(made) + "\n")
     elif format is Format.html:
         from irtool.render.recovery_page import recovery_page
 
         output.write(render_page(recovery_page(view)))
     else:
-        output.show(recovery_document(view))
+        document = recovery_document(view)
+        document.add(*context_blocks(known))
+        output.show(document)
     output.close()
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from irtool.cli.begin import BEGIN, context_of, find_begin
 from irtool.cli.comm_inputs import VALIDATE, Asked, read_cluster
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments, resolve
+from irtool.cli.context import ContextArguments, parallel_of
 from irtool.cli.inputs import read_statements
 from irtool.cli.memory_inputs import RankDump, layout_of
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
@@ -31,12 +33,14 @@ class Inputs:
 
     Attributes:
         context: devices and options.
+        known: the same with where each was found.
         begins: begin dumps by stage; none where the run left only later ones.
         cluster: what all ranks communicate, where their ``validate`` dumps are there.
         notes: what is not known.
     """
 
     context: ParallelContext
+    known: RunContext
     begins: Stages
     cluster: Cluster | None
     notes: Sequence[str] = field(default_factory=tuple[str, ...])
@@ -57,68 +61,31 @@ class Inputs:
 
 
 def read_run(
-    path: str, arguments: ContextArguments, configuration: Configuration, graph: int | None
+    path: str,
+    arguments: ContextArguments,
+    configuration: Configuration,
+    graph: int | None,
+    machine: Machine | None = None,
 ) -> Inputs:
     """Read a run, or its begin dump; of a run that left only ``validate`` dumps these.
 
     Raises:
         Failure: there is nothing to read, or nobody says how many devices there are.
     """
-    later = _only_later(path, arguments, configuration, graph)
+    later = _only_later(path, arguments, configuration, graph, machine)
     if later is not None:
         return later
     file = find_begin(path, arguments.rank, graph)
-    context = _context(path, file, arguments, configuration, graph)
+    begin = _read(file.path)
+    found = context_of(file, begin, arguments, configuration, machine, as_run=True)
+    context = parallel_of(found, file.path)
     begins = _stages(path, file, context, graph)
     cluster = _cluster(path, file.path, context, graph)
     if cluster is None:
         notes = ["no validate dump is there: groups are those that check predicts"]
     else:
         notes = _missing_ranks(cluster, context)
-    return Inputs(context, begins, cluster, notes)
-
-
-def _context(
-    path: str,
-    file: InputFile,
-    arguments: ContextArguments,
-    configuration: Configuration,
-    graph: int | None,
-) -> ParallelContext:
-    """Devices and options: as anybody says, else as the last dumps of all ranks show."""
-    try:
-        resolved = context_of(file, arguments, configuration)
-    except Failure as failure:
-        if failure.code != NO_DEVICES or not os.path.isdir(path):
-            _read(file.path)  # what is no dump at all is told first
-            raise
-        cluster = read_cluster(Asked([path], arguments.rank, graph)).cluster
-        if cluster.partial:
-            raise
-        return _seen_context(cluster, arguments, configuration)
-    if "pipeline_stages" in resolved.origins:
-        return resolved.context
-    return _with_stages(file, resolved.context, arguments, configuration)
-
-
-def _with_stages(
-    file: InputFile,
-    context: ParallelContext,
-    arguments: ContextArguments,
-    configuration: Configuration,
-) -> ParallelContext:
-    """The context with the stages that Send and Receive show, where nobody says how many.
-
-    Raises:
-        Failure: there is a pipeline, and nothing shows how many stages it has.
-    """
-    rank = file.rank if file.rank is not None else context.rank
-    given = replace(arguments, given={**arguments.given, "device_num": context.devices})
-    layout = layout_of([RankDump(file.path, rank, (rank,), _read(file.path))], given, configuration)
-    if layout.stages is None:
-        hint = "--stages 4"
-        raise Failure("how many stages are there? The dump has a pipeline", file.path, hint=hint)
-    return replace(context, stages=layout.stages)
+    return Inputs(context, found, begins, cluster, notes)
 
 
 def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
@@ -165,7 +132,11 @@ def _missing_ranks(cluster: Cluster, context: ParallelContext) -> list[str]:
 
 
 def _only_later(
-    path: str, arguments: ContextArguments, configuration: Configuration, graph: int | None
+    path: str,
+    arguments: ContextArguments,
+    configuration: Configuration,
+    graph: int | None,
+    machine: Machine | None,
 ) -> Inputs | None:
     """A run without begin dumps, or one ``validate`` dump; None if it is no such thing."""
     if os.path.isdir(path):
@@ -177,36 +148,19 @@ def _only_later(
     cluster = read_cluster(asked).cluster
     if cluster.partial:
         return None
-    context = _seen_context(cluster, arguments, configuration)
+    dumps = [
+        RankDump(one.path, rank, (rank,), one.program.dump, path if os.path.isdir(path) else "")
+        for rank, one in ((each[0], cluster.ranks[each[0]]) for each in cluster.classes)
+    ]
+    given = {key: value for key, value in arguments.given.items() if key != "global_rank"}
+    said = ContextArguments(given, arguments.file)
+    found = layout_of(dumps, said, configuration, machine).context
+    context = replace(parallel_of(found, dumps[0].path), rank=0)
     notes = [
         "there is no begin dump: which ranks hold the same is read off the collectives of the "
         "validate dumps, and layouts are not known"
     ]
-    return Inputs(context, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
-
-
-def _seen_context(
-    cluster: Cluster, arguments: ContextArguments, configuration: Configuration
-) -> ParallelContext:
-    """Devices and stages as the last dumps of some ranks show them, where nobody says them.
-
-    Raises:
-        Failure: they do not show how many devices there are.
-    """
-    dumps = [
-        RankDump(one.path, rank, (rank,), one.program.dump)
-        for rank, one in ((each[0], cluster.ranks[each[0]]) for each in cluster.classes)
-    ]
-    layout = layout_of(dumps, arguments, configuration)
-    devices = layout.devices or (cluster.devices if cluster.exact else None)
-    values = dict(arguments.given)
-    if devices is not None:
-        values["device_num"] = devices
-    if layout.stages is not None:
-        values["pipeline_stages"] = layout.stages
-    values.pop("global_rank", None)
-    said = ContextArguments(values, arguments.file)
-    return resolve(said, configuration, dumps[0].path).context
+    return Inputs(context, found, {}, cluster, [*notes, *_missing_ranks(cluster, context)])
 
 
 def _has_begin(path: str, graph: int | None) -> bool:

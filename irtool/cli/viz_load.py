@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from irtool.cli.begin import context_of, is_later
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import NO_DEVICES, ContextArguments
+from irtool.cli.context import ContextArguments, parallel_of
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.ir.whole import Whole
+from irtool.render.context import context_lines
 from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.picture.overlay_json import OverlayError, read_overlays
 from irtool.render.text import plural, shortened
@@ -124,14 +125,16 @@ def _judged(
         return None
     if parse_name(os.path.basename(file.path)).name not in _JUDGED:
         return None
-    try:
-        resolved = context_of(file, context, configuration)
-    except Failure as failure:
-        if failure.code != NO_DEVICES:
-            raise
-        note(f"no slices on edges: {failure.message}")
+    known = context_of(file, dump, context, configuration)
+    if known.parallel is None:
+        try:
+            parallel_of(known, file.path)
+        except Failure as failure:
+            note(f"no slices on edges: {failure.message}")
         return None
-    return check(dump, resolved.context)
+    for line in context_lines(known):
+        note(line)
+    return check(dump, known.parallel)
 
 
 # -- overlays ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from irtool.render.check_tables import (
 from irtool.render.json import json_text, json_value
 from irtool.render.tables import Document, Facts, Heading, Note
 from irtool.render.text import bytes_text, count_text, plural, shortened, tuple_text
+from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
     CheckFinding,
     OperatorReport,
@@ -122,7 +123,7 @@ def verdict_text(report: Report) -> str:
 
 
 def _unknown(finding: CheckFinding) -> bool:
-    return finding.severity == "warning"
+    return finding.severity == "warning" and finding.code == "unknown"
 
 
 # -- the summary -------------------------------------------------------------------------------
@@ -168,11 +169,15 @@ def _context(view: CheckView) -> str:
         f"seen from rank {context.rank}"
         + (f" of stage {context.stage}" if context.stages > 1 else ""),
         context.mode + (f" by {context.search}" if context.searches else ""),
-        context.target + (f" {context.soc}" if context.soc else ""),
+        context.soc if context.soc.startswith(context.target) else _hardware(context),
         *(["all-to-all"] if context.enable_alltoall else []),
         *(["optimizer parallel"] if context.parallel_optimizer else []),
     ]
     return ", ".join(parts) + (f" ({view.origin})" if view.origin else "")
+
+
+def _hardware(context: ParallelContext) -> str:
+    return context.target + (f" {context.soc}" if context.soc else "")
 
 
 def _parameters(report: Report) -> str:

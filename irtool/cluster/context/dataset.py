@@ -8,9 +8,9 @@ from typing import TypeAlias, cast
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import Entry, Origin
 from irtool.cluster.context.shown import Shown
-from irtool.sharding.layout import UserLayout
+from irtool.operators.call import Strategy
+from irtool.operators.layout import UserLayout
 from irtool.sharding.network.context import ParallelContext, dataset_of
-from irtool.sharding.operator import Strategy
 
 WHOLE = "full_batch"
 PARALLEL = "data_parallel"

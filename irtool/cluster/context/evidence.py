@@ -123,7 +123,10 @@ def evidence_of(
 
 
 def evidence_beside(
-    path: str, rank: int | None = None, dumps: Mapping[str, Dump] | None = None
+    path: str,
+    rank: int | None = None,
+    dumps: Mapping[str, Dump] | None = None,
+    otherwise: Pass = "begin",
 ) -> Evidence:
     """The evidence of one file: itself, and the dumps of the same compilation beside it.
 
@@ -131,12 +134,14 @@ def evidence_beside(
         path: of a dump.
         rank: whose it is, if known; else as its folder says.
         dumps: what was read already, by path.
+        otherwise: which dump it is where its name is none that MindSpore gives.
     """
     folders = os.path.dirname(os.path.abspath(path)).split(os.sep)
-    own = next((kind for kind, name in PASSES.items() if _pass(path) == name), None)
-    paths: dict[Pass, str] = {} if own is None else {own: path}
+    own = pass_of(path, otherwise)
+    named = parse_name(os.path.basename(path)).name in PASSES.values()
+    paths: dict[Pass, str] = {own: path}
     for kind in PASSES:
-        if own is not None and kind != own:
+        if named and kind != own:
             beside = sibling(path, kind)
             if beside is not None:
                 paths[kind] = beside
@@ -172,8 +177,10 @@ def sibling(path: str, kind: Pass) -> str | None:
     return os.path.join(folder, max(same)[1]) if same else None
 
 
-def _pass(path: str) -> str:
-    return parse_name(os.path.basename(path)).name
+def pass_of(path: str, otherwise: Pass = "validate") -> Pass:
+    """Which dump a file is by its name; ``otherwise`` where MindSpore gives no such name."""
+    name = parse_name(os.path.basename(path)).name
+    return next((kind for kind, text in PASSES.items() if text == name), otherwise)
 
 
 def _paths(compilation: Compilation) -> dict[Pass, str]:

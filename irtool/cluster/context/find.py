@@ -1,8 +1,9 @@
 """Finds the context of a run once: what is given, what its dumps show, what MindSpore defaults to.
 
-What is given on the command line goes before all else. What dumps show goes before files of
-settings: these may be of another run, a dump is this one. Where two say different things, both are
-told. What nobody says and nothing shows has MindSpore's default, and counts as assumed.
+What was asked for on the command line goes before all else, unless the answer is about the run as
+it is (``as_run``). What dumps show goes before files that merely lie there: these may be of another
+run, a dump is this one. Where two say different things, both are told. What nobody says and nothing
+shows has MindSpore's default, and counts as assumed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from irtool.cluster.context.placement import (
     seen_stages,
 )
 from irtool.cluster.machine import Machine, default_machine
-from irtool.sharding.checks import first_generation_problem
+from irtool.operators.checks import first_generation_problem
 from irtool.sharding.network.context import EXCLUDED, ParallelContext, context_fields
 
 STAND_ALONE = "stand_alone"
@@ -59,18 +60,25 @@ _DEFAULTS = ParallelContext()
 Same = Callable[[object, object], bool]
 
 
-def find_context(given: Given, evidence: Evidence, machine: Machine | None = None) -> RunContext:
+def find_context(
+    given: Given,
+    evidence: Evidence,
+    machine: Machine | None = None,
+    *,
+    as_run: bool = False,
+) -> RunContext:
     """The context of a run.
 
     Args:
         given: what options and files say.
         evidence: its dumps.
         machine: the one that was named; None where it is only taken for want of another.
+        as_run: what dumps show goes before whatever is given: for answers about what a run holds.
 
     Raises:
         ContextError: a value can't be right.
     """
-    finder = _Finder(given, evidence)
+    finder = _Finder(given, evidence, as_run)
     finder.place()
     finder.modes()
     finder.hardware(machine)
@@ -86,6 +94,7 @@ class _Finder:
 
     given: Given
     evidence: Evidence
+    as_run: bool
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     assumptions: list[Assumption] = field(default_factory=list[Assumption])
     contradictions: list[Contradiction] = field(default_factory=list[Contradiction])
@@ -107,18 +116,20 @@ class _Finder:
     ) -> Entry | None:
         """Take what is given or shown; say so where they differ."""
         used = said or seen
-        if said is not None and seen is not None:
-            if not (same or _equal)(said.value, seen.value):
-                used, other = (said, seen) if said.origin.source == "option" else (seen, said)
-                if seen.origin.source == "assumed":
-                    used, other = said, None
-                if other is not None:
-                    self.contradictions.append(Contradiction(key, used, other))
+        sure = seen is not None and seen.origin.source != "assumed"
+        if said and seen and sure and not (same or _equal)(said.value, seen.value):
+            asked = not self.as_run and self._is_asked(key)
+            used, other = (said, seen) if asked else (seen, said)
+            self.contradictions.append(Contradiction(key, used, other))
         if used is not None:
             self.entries[key] = used
             if used.origin.source == "assumed":
                 self.assumptions.append(Assumption(key, used.value, used.origin.what, decides=True))
         return used
+
+    def _is_asked(self, key: str) -> bool:
+        keys = (key, "full_batch") if key == "dataset_strategy" else (key,)
+        return any(each in self.given.asked for each in keys)
 
     def assume(self, key: str, value: object, *, decides: bool, why: str = "") -> None:
         """Take MindSpore's default."""
@@ -450,7 +461,10 @@ class _Finder:
             try:
                 parallel = ParallelContext.from_mapping(self.values)
             except ValueError as error:
-                raise _wrong(str(error), self.given) from None
+                wrong = _wrong(str(error), self.given)
+                if wrong.key:
+                    raise wrong from None
+                # What was found makes no cluster: whoever needs one says that it is not known.
         return RunContext(
             parallel,
             dict(sorted(self.entries.items())),

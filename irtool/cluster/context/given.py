@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from irtool.cluster.context.model import Origin
+from irtool.syntax.reading import parse_json
 
 KEYS_BY_ALIAS = {
     "devices": "device_num",
@@ -43,18 +43,24 @@ class ContextError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one place says."""
+    """What one place says.
+
+    ``is_asked``: the command line says it, or a file that it names; what stands there goes before
+    what dumps show, since whoever asks may ask what would be.
+    """
 
     values: Mapping[str, object]
     origin: Origin
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What all places together say: values by key, and who said each."""
+    """What all places together say: values by key, who said each, and which were asked for."""
 
-    values: Mapping[str, object]
-    origins: Mapping[str, Origin]
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
+    origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+    asked: frozenset[str] = frozenset()
 
 
 def merged(layers: Iterable[Layer]) -> Given:
@@ -65,12 +71,15 @@ def merged(layers: Iterable[Layer]) -> Given:
     """
     values: dict[str, object] = {}
     origins: dict[str, Origin] = {}
+    asked: set[str] = set()
     for layer in layers:
-        _merge(values, origins, layer)
-    return Given(values, origins)
+        keys = _merge(values, origins, layer)
+        asked = asked | keys if layer.is_asked else asked - keys
+    return Given(values, origins, frozenset(asked))
 
 
-def _merge(values: dict[str, object], origins: dict[str, Origin], layer: Layer) -> None:
+def _merge(values: dict[str, object], origins: dict[str, Origin], layer: Layer) -> set[str]:
+    """Put a layer over weaker ones; the keys that it says something of."""
     own = {
         KEYS_BY_ALIAS.get(key, key): value
         for key, value in layer.values.items()
@@ -89,7 +98,9 @@ def _merge(values: dict[str, object], origins: dict[str, Origin], layer: Layer) 
         below = cast("dict[str, object]", values.get(ENVIRONMENT, {}))
         own[ENVIRONMENT] = {**below, **_table(own[ENVIRONMENT], ENVIRONMENT, layer.origin)}
     values.update(own)
-    origins.update(dict.fromkeys([*own, *config], layer.origin))
+    keys = {*own, *config}
+    origins.update(dict.fromkeys(keys, layer.origin))
+    return keys
 
 
 def _table(value: object, key: str, origin: Origin) -> dict[str, object]:
@@ -103,7 +114,7 @@ def _table(value: object, key: str, origin: Origin) -> dict[str, object]:
 
 
 def _literal(text: str) -> object:
-    for read in (json.loads, ast.literal_eval):
+    for read in (parse_json, ast.literal_eval):
         try:
             return read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

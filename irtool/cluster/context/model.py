@@ -64,6 +64,14 @@ class Contradiction:
     other: Entry
 
     @property
+    def path(self) -> str:
+        """The dump that says otherwise than what is given."""
+        dumps = (
+            each.origin.path for each in (self.used, self.other) if each.origin.source == "dump"
+        )
+        return next(dumps, self.used.origin.path)
+
+    @property
     def message(self) -> str:
         """Both, and which one counts."""
         return (

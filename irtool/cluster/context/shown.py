@@ -15,9 +15,9 @@ from irtool.ir.items import Parameter
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.values import Attributes
-from irtool.sharding.layout import UserLayout
+from irtool.operators.call import Strategy
+from irtool.operators.layout import UserLayout
 from irtool.sharding.network.strategies import StrategyFormatError, wanted
-from irtool.sharding.operator import Strategy
 
 Pass: TypeAlias = Literal["begin", "end", "validate"]
 
