@@ -20,6 +20,7 @@ from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
+from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
@@ -134,6 +135,7 @@ def _checked(asked: _Asked, file: InputFile) -> _Checked:
     dump = read_statements(file)
     context = context_of(file, dump, asked.context, asked.configuration)
     report = check(dump, parallel_of(context, file.path))
+    context = weighed(context, report)
     report_problems(dump.problems)
     return _Checked(dump, _with_contradictions(_with_problems(report, dump), context), context)
 
@@ -169,7 +171,7 @@ def _view(
         for edge in report.redistributions
         if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
     ]
-    origins = {entry.origin.path for entry in checked.context.entries.values()}
+    origins = _files_of(checked.context)
     return CheckView(
         path=checked.dump.path,
         report=report,
@@ -180,6 +182,16 @@ def _view(
         lists=frozenset(name for name, wanted in lists.items() if wanted),
         limit=asked.limit,
     )
+
+
+def _files_of(context: RunContext) -> set[str]:
+    """The files that give the context; where none does, the dumps that show it."""
+    for source in ("file", "dump"):
+        entries = context.entries.values()
+        found = {each.origin.path for each in entries if each.origin.source == source}
+        if found:
+            return found
+    return set()
 
 
 def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None) -> int:

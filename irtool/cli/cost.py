@@ -18,6 +18,7 @@ from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
@@ -80,6 +81,7 @@ def _cost(
     parallel = parallel_of(known, file.path)
     chosen = named or default_machine(parallel.target)
     report = check(dump, parallel)
+    known = weighed(known, report)
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"
         raise Failure(f"nothing can be priced: {reason}", file.path)

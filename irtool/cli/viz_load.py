@@ -11,6 +11,7 @@ from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, parallel_of
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
+from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
@@ -132,9 +133,10 @@ def _judged(
         except Failure as failure:
             note(f"no slices on edges: {failure.message}")
         return None
-    for line in context_lines(known):
+    report = check(dump, known.parallel)
+    for line in context_lines(weighed(known, report)):
         note(line)
-    return check(dump, known.parallel)
+    return report
 
 
 # -- overlays ----------------------------------------------------------------------------------

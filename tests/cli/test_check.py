@@ -132,10 +132,16 @@ def test_device_list_rule_says_that_it_depends_on_the_soc(irtool: Run, tmp_path:
     text = (ROOT / EXCERPT).read_text()
     path = tmp_path / "excerpt.ir"
     path.write_text(text.replace("((4, 2), (1, 2))", "((3, 2), (1, 2))").replace("256", "288"))
-    ran = irtool("check", str(path), "--devices", "24")
+    ran = irtool("check", str(path), "--devices", "24", "--soc", "Ascend910")
     assert ran.status == 1
     assert "--soc Ascend910B" in ran.output
-    assert irtool("check", str(path), "--devices", "24", "--soc", "Ascend910B").status == 0
+    given = irtool("check", str(path), "--devices", "24", "--soc", "Ascend910B")
+    assert given.status == 0
+    assert "soc" not in given.output
+    # Where nobody says it, that of the machine is taken, and said where it decides.
+    taken = irtool("check", str(path), "--devices", "24")
+    assert taken.status == 0
+    assert "assumed: soc Ascend910B" in taken.output
 
 
 # -- standard input and run folders --------------------------------------------------------------
@@ -194,9 +200,12 @@ def test_folder_without_begin_dump(irtool: Run) -> None:
 def test_devices_are_taken_from_the_validate_dump_beside(irtool: Run, tmp_path: Path) -> None:
     for name in ("step_parallel_begin_0018.ir", "20_validate_0080.ir"):
         shutil.copy(ROOT / "samples/mlp_semi_auto" / name, tmp_path)
-    ran = irtool("check", str(tmp_path / "step_parallel_begin_0018.ir"), "--full-batch")
-    assert ran.status == 0
-    assert "8 devices, as the groups of" in ran.errors
+    found = checked(irtool, str(tmp_path / "step_parallel_begin_0018.ir"))
+    devices = found["context"]["device_num"]
+    assert (devices["value"], devices["origin"]) == (8, "dump")
+    assert devices["path"] == str(tmp_path / "20_validate_0080.ir")
+    assert found["context"]["dataset_strategy"]["value"] == "full_batch"
+    assert [item["slice"] for item in found["dataset"]] == [[64, 784], [64, 16]]
 
 
 @pytest.mark.parametrize("content", ["", "hello\n", "# IR entry: @main\n"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,21 @@ from typing import Any
 import pytest
 
 from irtool.cli.configuration import Configuration
-from irtool.cli.context import ContextArguments, Resolved, resolve
+from irtool.cli.context import ContextArguments, find, given_by, parallel_of
 from irtool.cli.main import main
 from irtool.cli.report import Failure
+from irtool.cluster.context.evidence import Evidence
+from irtool.sharding.network.context import ParallelContext
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = ROOT / "samples/mlp_semi_auto/step_parallel_begin_0018.ir"
 
-Resolve = Callable[..., Resolved]
+Resolve = Callable[..., ParallelContext]
 
 
 @pytest.fixture
 def layers(tmp_path: Path) -> Resolve:
-    """Resolves a context from what each place says."""
+    """The context that the places say, where no dump shows anything."""
 
     def made(
         options: dict[str, Any] | None = None,
@@ -30,7 +33,7 @@ def layers(tmp_path: Path) -> Resolve:
         config: dict[str, Any] | None = None,
         case: dict[str, Any] | None = None,
         rank: int | None = None,
-    ) -> Resolved:
+    ) -> ParallelContext:
         if case is not None:
             (tmp_path / "case.json").write_text(json.dumps({"context": case}))
         path = None
@@ -39,7 +42,8 @@ def layers(tmp_path: Path) -> Resolve:
             Path(path).write_text(json.dumps(file))
         arguments = ContextArguments(options or {}, path)
         configuration = Configuration("irtool.toml", config or {})
-        return resolve(arguments, configuration, str(tmp_path / "x.ir"), rank)
+        given = given_by(arguments, configuration, str(tmp_path / "x.ir"), rank)
+        return parallel_of(find(given, Evidence()))
 
     return made
 
@@ -50,7 +54,7 @@ def test_each_place_goes_before_the_next(layers: Resolve) -> None:
     ]  # options, --context, irtool.toml, case.json
     for first in range(4):
         given = [None] * first + places[first:]
-        assert layers(*given).context.devices == places[first]["device_num"]
+        assert layers(*given).devices == places[first]["device_num"]
 
 
 def test_keys_are_looked_up_one_by_one(layers: Resolve) -> None:
@@ -59,16 +63,16 @@ def test_keys_are_looked_up_one_by_one(layers: Resolve) -> None:
         {"pipeline_stages": 2},
         {"enable_alltoall": True},
         {"device_num": "16", "pipeline_stages": "4", "global_rank": "1"},
-    ).context
+    )
     assert (found.devices, found.stages, found.rank, found.enable_alltoall) == (16, 2, 3, True)
 
 
 def test_the_rest_is_as_mindspore_has_it(layers: Resolve) -> None:
-    found = layers({"device_num": 8}).context
+    found = layers({"device_num": 8})
     assert (found.threshold, found.enable_alltoall, found.soc, found.target) == (
         64,
         False,
-        "",
+        "Ascend910B",
         "Ascend",
     )
     assert (found.stages, found.rank, found.full_batch) == (1, 0, False)
@@ -76,14 +80,14 @@ def test_the_rest_is_as_mindspore_has_it(layers: Resolve) -> None:
 
 def test_full_batch_goes_before_a_dataset_strategy_of_a_weaker_place(layers: Resolve) -> None:
     case = {"device_num": 8, "dataset_strategy": "[[8, 1], [8]]", "full_batch": False}
-    assert layers(case=case).context.dataset == ((8, 1), (8,))
-    found = layers({"full_batch": True}, case=case).context
+    assert layers(case=case).dataset == ((8, 1), (8,))
+    found = layers({"full_batch": True}, case=case)
     assert (found.dataset, found.full_batch) == (None, True)
-    assert layers({"dataset_strategy": "data_parallel"}, case=case).context.dataset is None
+    assert layers({"dataset_strategy": "data_parallel"}, case=case).dataset is None
 
 
 def test_full_batch_beside_dataset_strategy_is_no_conflict(layers: Resolve) -> None:
-    found = layers({"device_num": 8, "full_batch": True, "dataset_strategy": "((2, 1),)"}).context
+    found = layers({"device_num": 8, "full_batch": True, "dataset_strategy": "((2, 1),)"})
     assert found.dataset == ((2, 1),)
 
 
@@ -92,24 +96,24 @@ def test_optimizer_settings_are_merged(layers: Resolve) -> None:
         {"device_num": 8, "parallel_optimizer_threshold": 10},
         config={"parallel_optimizer_config": {"optimizer_weight_shard_size": 2}},
         case={"parallel_optimizer_config": "{'parallel_optimizer_threshold': 24}"},
-    ).context
+    )
     assert (found.threshold, found.weight_shard_size) == (10, 2)
 
 
 def test_folder_of_a_rank_goes_before_files_but_not_before_the_option(layers: Resolve) -> None:
     case = {"device_num": 8, "global_rank": 1}
-    assert layers(case=case, rank=4).context.rank == 4
-    assert layers({"global_rank": 2}, case=case, rank=4).context.rank == 2
+    assert layers(case=case, rank=4).rank == 4
+    assert layers({"global_rank": 2}, case=case, rank=4).rank == 2
 
 
 def test_case_of_a_folder_may_have_keys_that_nobody_knows(layers: Resolve) -> None:
-    assert layers(case={"device_num": 8, "of_tomorrow": 1}).context.devices == 8
+    assert layers(case={"device_num": 8, "of_tomorrow": 1}).devices == 8
 
 
 def test_unreadable_case_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "case.json").write_text("{")
     arguments = ContextArguments({"device_num": 8})
-    resolve(arguments, Configuration(), str(tmp_path / "x.ir"))
+    given_by(arguments, Configuration(), str(tmp_path / "x.ir"))
     assert "is not JSON" in capsys.readouterr().err
 
 
@@ -202,14 +206,31 @@ def test_bad_context_file(
     assert message in errors
 
 
-def test_options_may_be_written_as_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(
-        capsys, "--enable_alltoall", "--no_full_batch", "--dataset_strategy", "data_parallel",
+def test_options_may_be_written_as_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = tmp_path / BEGIN.name
+    shutil.copy(BEGIN, alone)
+    options = (
+        "--enable_alltoall", "--no_full_batch", "--dataset_strategy", "data_parallel",
         "--set", "gradients-mean=true", "--device_num", "16",
     )  # fmt: skip
-    assert status == 0
+    assert main(["check", str(alone), *options]) == 0
+    out = capsys.readouterr().out
     assert "16 devices" in out
     assert "all-to-all" in out
+
+
+def test_options_that_later_dumps_contradict_count_and_are_findings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, errors = run(capsys, "--dataset-strategy", "data_parallel", "--format", "json")
+    assert status == 1
+    found = json.loads(out)
+    assert found["context"]["dataset_strategy"]["value"] == "data_parallel"
+    assert found["context"]["dataset_strategy"]["origin"] == "option"
+    (finding,) = [each for each in found["findings"] if each["code"] == "context"]
+    assert "full_batch" in finding["message"]
+    assert "step_parallel_end_0019.ir" in finding["message"]
+    assert "warning[CTX005]" in errors
 
 
 def test_mode_without_strategies(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,4 +241,4 @@ def test_mode_without_strategies(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nobody_says_how_many_devices() -> None:
     with pytest.raises(Failure, match="for how many devices"):
-        resolve(ContextArguments(), Configuration(), None)
+        parallel_of(find(given_by(ContextArguments(), Configuration(), None), Evidence()))

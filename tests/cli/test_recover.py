@@ -249,9 +249,12 @@ def test_devices_and_stages_are_seen_where_nobody_says_them(
         for path in (samples / f"pipeline_run/rank_{rank}").glob("*.ir"):
             shutil.copy(path, folder / path.name)
     for arguments in ((), ("--devices", 8)):
-        _, out, err = run(capsys, tmp_path, *arguments, "--format", "json")
-        assert "2 stages of 4 devices, as Send and Receive show" in err
-        assert json.loads(out)["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+        _, out, _ = run(capsys, tmp_path, *arguments, "--format", "json")
+        found = json.loads(out)
+        stages = found["context"]["pipeline_stages"]
+        assert (stages["value"], stages["origin"]) == (2, "dump")
+        assert found["context"]["device_num"]["value"] == 8
+        assert found["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
 def test_ranks_without_their_last_dump_are_left_out(

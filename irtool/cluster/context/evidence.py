@@ -180,7 +180,10 @@ def sibling(path: str, kind: Pass) -> str | None:
 def pass_of(path: str, otherwise: Pass = "validate") -> Pass:
     """Which dump a file is by its name; ``otherwise`` where MindSpore gives no such name."""
     name = parse_name(os.path.basename(path)).name
-    return next((kind for kind, text in PASSES.items() if text == name), otherwise)
+    for kind, text in PASSES.items():
+        if text == name:
+            return kind
+    return otherwise
 
 
 def _paths(compilation: Compilation) -> dict[Pass, str]:

@@ -196,8 +196,9 @@ class _Finder:
                 else "no search left a strategy"
             )
             seen = Entry(mode, Origin("dump", begin.path, what))
-        if said is not None and said.value not in ("auto_parallel", "semi_auto_parallel"):
-            seen = None
+        plain = said is not None and said.value not in ("auto_parallel", "semi_auto_parallel")
+        if plain or self._is_asked("parallel_mode"):
+            seen = None  # what another mode would make of the same network
         if self.settle("parallel_mode", said, seen) is None:
             self.assume("parallel_mode", "semi_auto_parallel", decides=False)
         said = self.said("search_mode", self._read["search"])
@@ -489,9 +490,14 @@ def _checked(given: Given) -> _Read:
         ContextError: a value can't be right.
     """
     try:
-        return _Read(context_fields(given.values))
+        fields = context_fields(given.values)
+        # Stages and rank fit devices only once all are found.
+        unplaced = () if "devices" in fields else ("stages", "rank")
+        placed = {key: value for key, value in fields.items() if key not in unplaced}
+        ParallelContext(**cast("dict[str, Any]", placed))
     except ValueError as error:
         raise _wrong(str(error), given) from None
+    return _Read(fields)
 
 
 def _wrong(message: str, given: Given) -> ContextError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from irtool.sharding.network.context import ParallelContext
 
@@ -85,7 +85,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
-        return str(value).replace(",)", ")")
+        return str(tuple(cast("Sequence[object]", value))).replace(",)", ")")
     return str(value)
 
 

@@ -10,12 +10,13 @@ interval of them; a weight that is whole although a smaller one is cut was exclu
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.shown import Gather, Shown
+from irtool.ir.items import Parameter
 from irtool.ir.types import BITS
-from irtool.sharding.network.context import DEFAULT_THRESHOLD
 
 KILOBYTE = 1024
 
@@ -92,7 +93,7 @@ def seen_optimizer(evidence: Evidence, stage_size: int | None) -> SeenOptimizer 
 def _whole_sizes(begin: Shown | None) -> dict[str, int]:
     """Bytes of whole weights, as the begin dump declares them."""
     found: dict[str, int] = {}
-    for name, weight in (begin.weights if begin is not None else {}).items():
+    for name, weight in _weights(begin).items():
         shape = weight.type.dimensions if weight.type is not None else None
         if shape is not None and all(size >= 0 for size in shape):
             bits = BITS.get((weight.type.dtype if weight.type else None) or "", 32)
@@ -103,7 +104,7 @@ def _whole_sizes(begin: Shown | None) -> dict[str, int]:
 def _replicas(later: Shown, begin: Shown | None, stage_size: int) -> dict[str, int]:
     """How often each weight's slice is held, but for optimizer parallel."""
     found: dict[str, int] = {}
-    for name, weight in (begin.weights if begin is not None else {}).items():
+    for name, weight in _weights(begin).items():
         whole = weight.type.dimensions if weight.type is not None else None
         own = _dimensions(later, name)
         if whole is None or own is None or len(whole) != len(own):
@@ -117,6 +118,10 @@ def _replicas(later: Shown, begin: Shown | None, stage_size: int) -> dict[str, i
         if slices and stage_size % slices == 0:
             found[name] = stage_size // slices
     return found
+
+
+def _weights(shown: Shown | None) -> Mapping[str, Parameter]:
+    return {} if shown is None else shown.weights
 
 
 def _dimensions(later: Shown, name: str) -> tuple[int, ...] | None:
@@ -157,7 +162,3 @@ def _accumulated(later: Shown, gathers: dict[str, Gather]) -> bool | None:
         if own and sums:
             return own == sums
     return None
-
-
-DEFAULT = DEFAULT_THRESHOLD
-"""MindSpore's threshold, in KB."""
