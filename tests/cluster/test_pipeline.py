@@ -14,7 +14,6 @@ from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
 from irtool.cluster.pipeline_cut import Layer, best_cut
-from irtool.cluster.pipeline_inference import seen_stages
 from irtool.cluster.schedule import (
     Schedule,
     StageTimes,
@@ -177,16 +176,6 @@ def test_ranks_that_need_one_compilation(
 ) -> None:
     run = load_run(samples / "rank_classes" / program)
     assert [one.ranks for one in run.classes()] == classes
-
-
-def test_devices_and_stages_are_seen_in_send_and_receive(samples: Path) -> None:
-    dump = irtool.load(samples / "pipeline_run/rank_4/20_validate_0080.ir")
-    assert seen_stages(dump, 4).devices_per_stage == 4
-    middle = irtool.load(samples / "pipeline_8_micro/rank_1/20_validate_0080.ir.xz")
-    assert seen_stages(middle, 1).devices_per_stage == 1
-    assert seen_stages(middle, None).devices_per_stage == 1
-    alone = irtool.load(samples / "gpt/20_validate_0080.ir")
-    assert seen_stages(alone, 0).devices_per_stage is None
 
 
 # -- formulas and the clock --------------------------------------------------------------------
