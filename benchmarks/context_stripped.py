@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from material import corpus
 
-from irtool.cluster.context.dataset import given_dataset, named, same_split
+from irtool.cluster.context.dataset import given_dataset, same_split
 from irtool.cluster.context.evidence import PASSES, Evidence
 from irtool.cluster.context.find import find_context
 from irtool.cluster.context.given import Given
