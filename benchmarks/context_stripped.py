@@ -1,4 +1,4 @@
-"""Find the context of real compilations from their dumps alone, and compare it with the recorded one.
+"""Find the context of compilations from their dumps alone, and compare it with the recorded one.
 
     python benchmarks/context_stripped.py [FOLDER] [--list KEY] [--without PASS]
 
