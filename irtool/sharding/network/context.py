@@ -340,13 +340,13 @@ def dataset_of(values: Mapping[str, object]) -> dict[str, object]:
 
 def _rows(given: object, item: object) -> Iterator[tuple[int, ...]]:
     """The rows of one input: several where it is a list of tensors."""
-    if isinstance(item, Sequence) and not isinstance(item, str):
+    if isinstance(item, list | tuple):
         parts = list(cast("Sequence[object]", item))
         if parts and all(isinstance(part, list | tuple) for part in parts):
             for part in parts:
                 yield from _rows(given, part)
             return
-    yield _row(given, item)
+    yield _row(given, cast("object", item))
 
 
 def _row(given: object, item: object) -> tuple[int, ...]:
