@@ -288,7 +288,8 @@ class Bench:
         self._warm_up(items)
         self.ran_before = {file: set(some) for file, some in lines.items()}
         tests = TestMap(self.options.cache / "tests.sqlite", self.root, self.options.package)
-        tests.renew(list(self.items.values()), say, self.options.renew)
+        if self.options.renew or self.options.measure:
+            tests.renew(list(self.items.values()), say, self.options.renew)
         if self.options.measure:
             return
         self.choice = Choice(self.root, self.options.package, tests, set(self.items))
@@ -495,7 +496,9 @@ def arguments() -> argparse.Namespace:
         "--state", type=Path, help="file of results; a run goes on where it stopped"
     )
     parser.add_argument("--budget", type=float, default=60, help="seconds of tests a mutant")
-    parser.add_argument("--renew", type=float, default=300, help="seconds to measure tests again")
+    parser.add_argument(
+        "--renew", type=float, default=300, help="seconds to measure tests again; 0: measure none"
+    )
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--package", default=PACKAGE)
     parser.add_argument("--parts", nargs="*", help="packages of the package that are mutated")

@@ -88,6 +88,17 @@ def test_nan_accuses_the_side_that_has_more_of_it(
     assert (found.verdict == "introduces error", found.wrong) == (bool(wrong), wrong)
 
 
+def test_nan_that_both_sides_have_alike_accuses_nobody_beside_rounding(tmp_path: Path) -> None:
+    """A mask: as many elements on both sides, and the others differ as rounding makes them."""
+    calls: list[list[Entry]] = [
+        [("Functional.mystery.0.forward", (X, W), single(broken(3) * (1 + noise)))]
+        for noise in (0.0, 2.0**-22)
+    ]
+    (found,) = compared(tmp_path, *calls).judged
+    assert found.error_out > 0
+    assert (found.verdict, found.wrong) == ("carries error", "")
+
+
 @pytest.mark.parametrize("output", [0, 5])
 def test_nan_that_came_in_on_one_side_is_not_this_operators_fault(
     tmp_path: Path, output: int
