@@ -20,6 +20,7 @@ from irtool.cluster.sources import user_location
 from irtool.ir.collectives import Collective
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.operators.table import operator_of
 
 Axis: TypeAlias = Literal[
     "data", "tensor", "pipeline", "optimizer", "expert", "sequence", "data and tensor", "unknown"
@@ -39,15 +40,10 @@ _CERTAIN: dict[str, Axis] = {
     "result broadcast": "pipeline",
     "ring attention": "sequence",
 }
-_PRODUCT = re.compile(r"MatMul|Matmul|Dense|Linear|Einsum|Conv|Gather|Embedding")
 _EXPERT = re.compile(r"moe|expert", re.IGNORECASE)
 _ALL_TO_ALL = ("AlltoAll", "AlltoAllV", "AlltoAllVC")
-_BATCH_PRODUCT = re.compile(r"BatchMatMul|GroupedMatmul|FFN")
-_MOVING = (
-    "Reshape", "Transpose", "Cast", "Depend", "Load", "Split", "Concat", "StridedSlice",
-    "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll", "AlltoAllV", "Tile", "ExpandDims",
-    "Squeeze",
-)  # fmt: skip
+_MOVING = ("Depend", "Load", "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll", "AlltoAllV")
+"""What only passes tensors on or round, beside operators that move elements."""
 _READING = ("Load", "Cast", "Depend", "AllGather", "StopGradient")
 _FARTHEST = 60
 """Nodes that are looked at on the way from a transfer of tokens to the experts."""
@@ -97,7 +93,9 @@ def axis_of_ranks(
 
 def sums_product(op: str) -> bool:
     """Whether an operator multiplies matrices, so that what it sums is tensor parallel."""
-    return _PRODUCT.search(op) is not None
+    entry = operator_of(op)
+    looks_up = entry.computes == "lookup" and entry.is_("picks")
+    return looks_up or entry.computes in ("matmul", "convolution")
 
 
 def _evidence(found: Iterable[Collective]) -> _Evidence:
@@ -173,10 +171,10 @@ def _reaches(node: Node, following: Callable[[Node], Iterable[Node]]) -> bool:
             if other in seen:
                 continue
             seen.add(other)
-            if _BATCH_PRODUCT.match(other.op):
+            if operator_of(other.op).computes == "matmul":
                 if any(_is_stack_of_weights(each) for each in other.inputs):
                     return True
-            elif other.op in _MOVING:
+            elif other.op in _MOVING or operator_of(other.op).moves:
                 waiting.append(other)
     return False
 
@@ -201,7 +199,7 @@ def _reduces_product(node: Node) -> bool:
         source = node.inputs[0] if node.operands else None
         if not isinstance(source, Node):
             return False
-        if _PRODUCT.search(source.op):
+        if sums_product(source.op):
             return True
         if source.op not in _PASSING:
             return False

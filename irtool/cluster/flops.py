@@ -16,7 +16,7 @@ from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType
 from irtool.ir.values import python_value
 from irtool.operators.counting import Shape, Tensors, size_of
-from irtool.operators.table import operator
+from irtool.operators.table import operator_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def flops_of(op: str, tensors: Tensors) -> int | None:
     """Operations of an operator on tensors of given shapes (slices, say); None if unknown."""
     if op in LAUNCHES_NOTHING:
         return 0
-    entry = operator(op)
+    entry = operator_of(op)
     if entry.flops is None:
         nothing = op in COMMUNICATION or op in VIRTUAL or op in PLUMBING
         return 0 if nothing else None

@@ -8,27 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.cluster.flops import flops
-from irtool.cluster.liveness import RENAMES
+from irtool.cluster.liveness import renames
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
+from irtool.operators.table import operator_of
 
 LAUNCH_SECONDS = 2e-6
 """Least time of an operator, an assumption: about what accelerators need from launch to launch."""
 
 
-PICKS = frozenset(
-    {
-        "Embedding", "EmbeddingLookup", "Gather", "GatherD", "GatherNd", "IndexSelect", "Slice",
-        "SparseGatherV2", "StridedSlice",
-    }
-)  # fmt: skip
-"""Operators that read of their first tensor only what they put out."""
-
-
 def touched(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> int:
     """Bytes that an operator reads and writes, of those of its tensors."""
     written = sum(outputs)
-    if op in PICKS and inputs:
+    if operator_of(op).is_("picks") and inputs:
         return min(inputs[0], written) + sum(inputs[1:]) + written
     return sum(inputs) + written
 
@@ -38,7 +30,7 @@ def operator_seconds(node: Node, machine: Machine) -> float:
 
     Operations that nobody knows count none, so that its memory traffic decides.
     """
-    if node.op in RENAMES:
+    if renames(node.op):
         return 0.0
     output = node.output_type
     arithmetic = (flops(node) or 0) / machine.rate(output.dtype if output else None)

@@ -20,24 +20,19 @@ from irtool.ir.operators import COMMUNICATION, OPTIMIZERS
 from irtool.ir.types import BITS, Abstract, RefType, SequenceType
 from irtool.ir.values import Scalar, Word
 from irtool.ir.whole import Whole, WholeNode, WholeSource
+from irtool.operators.table import operator_of
 
 Rounding: TypeAlias = Literal["none", "pool", "somas"]
 """How a backend rounds sizes: not at all, to 512 bytes (the memory pool of kernel-by-kernel
 execution), or to 512 bytes with a margin (Somas, execution of whole graphs)."""
 
-RENAMES = frozenset(("Reshape", "ExpandDims", "Squeeze", "Flatten", "StopGradient", "Send"))
-"""Operators whose result is their first input, with another shape at most."""
-
-VIEWS = frozenset(
-    ("Transpose", "TransposeView", "TransposeExt", "StridedSlice", "Slice", "SliceExt", "Split",
-     "SplitTensor", "SplitWithSize", "Chunk", "ChunkView", "Narrow", "NarrowView", "BroadcastTo",
-     "ExpandDimsView", "View", "AsStrided", "Diagonal", "UnstackExtView", "Unstack", "SelectExt")
-)  # fmt: skip
-"""Operators that give a view where kernels run one by one and take strides; else they copy."""
-
-_IN_PLACE = ("Assign", "Inplace", "ScatterUpdate", "ScatterAdd", "ScatterNd", "KVCache")
 _COMMUNICATION_GUARD = 1024
 _BLOCK = 512
+
+
+def renames(op: str) -> bool:
+    """Whether an operator's result is its first input, with another shape at most."""
+    return operator_of(op).is_("renames") or op in ("StopGradient", "Send")
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +96,7 @@ def liveness(
     else:
         nodes = whole.nodes if isinstance(order, str) else order
         launched = tuple(item for item in nodes if item.op not in LAUNCHES_NOTHING)
-    follower = _Follower(launched, rounding, RENAMES | VIEWS if views else RENAMES)
+    follower = _Follower(launched, rounding, views)
     follower.follow(whole)
     incomplete = ""
     if whole.kept_calls:
@@ -145,13 +140,11 @@ _NOTHING: frozenset[Buffer] = frozenset()
 class _Follower:
     """Resolves what each operand is made of; launches are numbered by their place."""
 
-    def __init__(
-        self, launched: tuple[WholeNode, ...], rounding: Rounding, renames: frozenset[str]
-    ) -> None:
+    def __init__(self, launched: tuple[WholeNode, ...], rounding: Rounding, views: bool) -> None:
         self.launched = launched
         self.number = {item: place for place, item in enumerate(launched)}
         self.rounding: Rounding = rounding
-        self.renames = renames
+        self.views = views
         self.values: dict[WholeNode, _Value] = {}
         self.parameters: dict[WholeNode, tuple[str, ...]] = {}
         self.buffers: dict[WholeNode, list[Buffer]] = {}
@@ -202,7 +195,11 @@ class _Follower:
     def _value(self, item: WholeNode) -> _Value:
         op = item.op
         inputs = item.inputs
-        if op in ("Load", "Depend") or op in self.renames:
+        if (
+            op in ("Load", "Depend")
+            or renames(op)
+            or (self.views and operator_of(op).is_("strided"))
+        ):
             if inputs:
                 self.parameters[item] = self._read(inputs[0])
             return self._operand(inputs[0]) if inputs else _NOTHING
@@ -256,7 +253,7 @@ def _sizes(output: Abstract) -> list[int | None]:
 def _is_in_place(node: Node) -> bool:
     """Whether a node writes its result into its first input."""
     op = node.op
-    if op.startswith(_IN_PLACE) or OPTIMIZERS.match(op):
+    if operator_of(op).is_("in_place") or op.startswith("Inplace") or OPTIMIZERS.match(op):
         return True
     first = node.input_types[0] if node.input_types else None
     if first is None or not isinstance(first.type, RefType):

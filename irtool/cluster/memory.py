@@ -26,6 +26,7 @@ from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS, VIRTUAL
 from irtool.ir.phases import Phase, phases
 from irtool.ir.whole import Whole, WholeNode
+from irtool.operators.table import operator_of
 
 AliveCause: TypeAlias = Literal[
     "activations", "gathered weights", "gradients", "recomputed", "communication", "temporaries"
@@ -37,8 +38,6 @@ ALIVE_CAUSES: tuple[AliveCause, ...] = (
 
 HCCL_BUFFER = 200 << 20
 """Bytes of one communicator, MindSpore's default of ``HCCL_BUFFSIZE``."""
-
-_HEAVY = ("MatMul", "BatchMatMul", "FlashAttention", "GroupedMatmul", "Conv2D", "Conv3D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +308,7 @@ def _workspace(live: Liveness) -> int:
     """Bytes of the largest input of a product or attention: a guess at a kernel's work space."""
     largest = 0
     for item in live.launched:
-        if item.op.startswith(_HEAVY):
+        if operator_of(item.op).is_heavy:
             sizes = [one.size for one in item.node.input_types if one is not None]
             largest = max([largest, *(size for size in sizes if size is not None)])
     return largest

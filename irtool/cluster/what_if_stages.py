@@ -12,6 +12,7 @@ from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
 from irtool.cluster.schedule import ideal_bubble
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.cluster.what_if_state import STATE_SWITCHES, Weight
+from irtool.operators.table import operator_of
 
 _SAME_BYTES = STATE_SWITCHES | {
     *("recompute", "recompute, mp_comm_recompute=False", "offload"),
@@ -127,9 +128,6 @@ class ServedWeight:
         return self.pushed + self.pulled
 
 
-_LOOKUPS = ("Gather", "EmbeddingLookup", "SparseGatherV2", "Embedding")
-
-
 def served_weights(memory: Memory, weights: Sequence[Weight]) -> tuple[ServedWeight, ...]:
     """What parameter server mode would move for each weight, those it helps most first.
 
@@ -155,6 +153,6 @@ def _looked_up(memory: Memory, name: str) -> int | None:
         for place in places
         if memory.phases.get(memory.launched[place].node) == "forward"
     ]
-    if not forward or any(node.op not in _LOOKUPS for node in forward):
+    if not forward or not all(operator_of(node.op).is_("looks_up") for node in forward):
         return None
     return sum(node.output_bytes or 0 for node in forward)

@@ -13,6 +13,7 @@ from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
 from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS
+from irtool.operators.table import operator_of
 
 STATE_SWITCHES = frozenset(
     ("optimizer parallel", "parallel_optimizer_threshold", "primitive_target",
@@ -317,13 +318,6 @@ def _accumulates_slice(weight: Weight) -> bool:
 # -- the host ----------------------------------------------------------------------------------
 
 
-_WITH_TARGET = frozenset(
-    ("Adam", "FusedSparseAdam", "FusedSparseLazyAdam", "ApplyFtrl", "FusedSparseFtrl",
-     "ApplyProximalAdagrad", "FusedSparseProximalAdagrad", "FusedAdaFactor")
-)  # fmt: skip
-"""Updates of the optimizers in MindSpore 2.7 whose ``target`` can be set."""
-
-
 def _optimizer_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
     state = sum(weight.state for weight in found if not weight.tensor.on_host)
     moved = sum(2 * (weight.tensor.bytes or 0) for weight in found if weight.state)
@@ -331,7 +325,7 @@ def _optimizer_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Op
     if not state or not updates:
         return
     how = 'optimizer.target = "CPU"'
-    if not updates <= _WITH_TARGET:
+    if not all(operator_of(op).is_("host_target") for op in updates):
         how = f'set_device("CPU") on {", ".join(sorted(updates))}'
     yield Option(
         "primitive_target",
@@ -346,9 +340,6 @@ def _optimizer_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Op
     )
 
 
-_LOOKUPS = ("Gather", "EmbeddingLookup", "SparseGatherV2", "Embedding")
-
-
 def _tables_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Option]:
     """Tables that are only looked up in: the operator can run on the CPU."""
     for weight in found:
@@ -357,7 +348,7 @@ def _tables_on_host(memory: Memory, found: tuple[Weight, ...]) -> Iterator[Optio
         forward = [
             item for item in readers if not OPTIMIZERS.match(item.op) and not item.node.is_backward
         ]
-        if not forward or any(item.op not in _LOOKUPS for item in forward):
+        if not forward or not all(operator_of(item.op).is_("looks_up") for item in forward):
             continue
         if weight.tensor.on_host:
             continue

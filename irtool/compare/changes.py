@@ -10,6 +10,7 @@ from irtool.compare.attributes import Topic, plain_text, topic
 from irtool.compare.matching import Matching
 from irtool.compare.side import Constant, From, Named, Operand, Operator
 from irtool.compare.similarity import same_operand
+from irtool.operators.table import operator_of
 
 Kind: TypeAlias = Literal[
     "dtype changed",
@@ -33,9 +34,6 @@ _OF_TOPIC: dict[Topic, Kind] = {
     "group": "group changed",
     "schedule": "schedule changed",
 }
-
-COMMUTATIVE = frozenset(("Add", "AddN", "AddExt", "Mul", "Maximum", "Minimum", "AccumulateNV2"))
-"""Operators whose operands may change places without changing the exact result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,11 @@ def _operands(matching: Matching, left: Operator, right: Operator) -> Iterator[C
         for place, (mine, yours) in enumerate(zip(ours, theirs, strict=True))
         if not same_operand(mine, yours, matching.left)
     ]
-    if len(wrong) > 1 and left.op in COMMUTATIVE and _same_in_any_order(matching, ours, theirs):
+    if (
+        len(wrong) > 1
+        and operator_of(left.op).is_("commutes")
+        and _same_in_any_order(matching, ours, theirs)
+    ):
         yield Change("operands reordered", "", "", "same operands, other order")
         return
     for place in wrong:

@@ -19,26 +19,16 @@ from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.ir.types import Shape
 from irtool.ir.values import TensorLiteral, python_value
+from irtool.operators.table import operator_of
 
 Values = dict[str, dict[str, str]]
 """Name → value as text → where it was seen."""
 
-_MINDSPORE_OPTIMIZERS: Mapping[str, Mapping[int, str]] = {
-    "AdamWeightDecay": {
-        3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon", 7: "weight decay"
-    },
-    "AdamW": {
-        4: "learning rate", 5: "beta1", 6: "beta2", 7: "weight decay", 8: "optimizer epsilon"
-    },
-    "Adam": {5: "learning rate", 6: "beta1", 7: "beta2", 8: "optimizer epsilon"},
-    "FusedAdam": {3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon"},
-    "Lamb": {3: "learning rate", 4: "beta1", 5: "beta2", 6: "optimizer epsilon",
-             7: "weight decay"},
-    "ApplyMomentum": {2: "learning rate", 4: "momentum"},
-    "Momentum": {2: "learning rate", 4: "momentum"},
-    "SGD": {2: "learning rate", 4: "momentum"},
+_SCALARS = {
+    "learning_rate": "learning rate", "beta1": "beta1", "beta2": "beta2",
+    "epsilon": "optimizer epsilon", "weight_decay": "weight decay", "momentum": "momentum",
 }  # fmt: skip
-"""Places of an optimizer's scalars among its inputs."""
+"""What an optimizer's scalars are called, by the name that the table of operators has for them."""
 
 _ATTRIBUTES = {
     "keep_prob": "dropout keep probability", "drop_prob": "dropout", "p": "dropout",
@@ -205,11 +195,23 @@ def _whole(context: Mapping[str, object], key: str) -> int | None:
 # -- tensor dumps --------------------------------------------------------------------------------
 
 
+def _scalar_places(op: str) -> dict[int, str]:
+    """Places of an optimizer's scalars among its inputs, with what they are called."""
+    entry = operator_of(op)
+    if entry.computes != "optimizer":
+        return {}
+    return {
+        attribute.position: _SCALARS[attribute.name]
+        for attribute in entry.attributes
+        if attribute.position is not None and attribute.name in _SCALARS
+    }
+
+
 def _of_tensors(run: TensorRun) -> Iterator[tuple[str, object, str]]:
     yield from told_by_calls(run)
     for op in run.ops:
-        places = _MINDSPORE_OPTIMIZERS.get(op.type)
-        if places is not None:
+        places = _scalar_places(op.type)
+        if places:
             for place, name in places.items():
                 value = _scalar(run, op, place)
                 if value is not None:
@@ -260,8 +262,8 @@ def _batch(run: TensorRun) -> int | None:
 def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
     for graph in dump.graphs:
         for node in graph.nodes:
-            places = _MINDSPORE_OPTIMIZERS.get(node.op)
-            if places is not None:
+            places = _scalar_places(node.op)
+            if places:
                 for place, name in places.items():
                     value = _constant(node, place)
                     if value is not None:
@@ -275,7 +277,7 @@ def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
                 mean = node.attribute("mean_flag")
                 if mean is not None:
                     yield "gradients", "mean" if mean else "sum", f"@{node.id} {node.op}"
-            elif node.op in ("LayerNorm", "RmsNorm"):
+            elif _normalises(node.op):
                 value = node.attribute("epsilon")
                 if isinstance(value, float | int):
                     yield "norm epsilon", float(value), f"{node.id} {node.op}"
@@ -288,6 +290,11 @@ def _of_graph(dump: Dump) -> Iterator[tuple[str, object, str]]:
                 break  # dynamic
             yield "batch of a rank", dimensions[0], item.name
             break
+
+
+def _normalises(op: str) -> bool:
+    entry = operator_of(op)
+    return entry.computes == "norm" and not entry.gradient_of
 
 
 def _constant(node: Node, place: int) -> float | None:

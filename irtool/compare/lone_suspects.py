@@ -15,6 +15,7 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
+from irtool.compare.sums import is_addition
 from irtool.compare.suspects import Suspect
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.join import signature_shapes
@@ -30,7 +31,6 @@ _FUSED = ("flashattention", "promptflash", "increflash", "matmulallreduce", "all
           "matmulreducescatter", "fusedinfer")  # fmt: skip
 _UNORDERED = frozenset(("unsortedsegmentsum", "scatteradd", "scatterndadd", "tensorscatteradd",
                         "embeddingdensegrad", "embeddingdensebackward", "indexaddext"))  # fmt: skip
-_SUMS = frozenset(("add", "addn", "addext", "accumulatenv2"))
 _PARTS = frozenset(("slice", "stridedslice", "split", "splitd", "splitv", "chunk", "sliceext"))
 
 
@@ -95,7 +95,7 @@ def _judged(node: Node) -> Iterator[tuple[str, str, float]]:
 
 def _parts(node: Node) -> int:
     """Of how many parts of one product a sum consists; 0 if it is no such sum."""
-    if node.op.lower() not in _SUMS:
+    if not is_addition(node.op):
         return 0
     made = [each for each in _terms(node) if isinstance(each, Node)]
     if len(made) < 2 or len(made) != len(_terms(node)):

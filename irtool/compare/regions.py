@@ -13,7 +13,9 @@ from typing import Literal, TypeAlias
 
 from irtool.compare.matching import Matching
 from irtool.compare.side import Constant, From, Named, Operand, Side
+from irtool.compare.sums import is_addition
 from irtool.ir.operators import COMMUNICATION
+from irtool.operators.table import operator_of
 
 RegionKind: TypeAlias = Literal[
     "added",
@@ -34,10 +36,8 @@ RegionKind: TypeAlias = Literal[
     "reduction reordered",
 ]
 
-CASTS = frozenset(("Cast", "TensorToScalar", "ScalarToTensor"))
-SUMS = frozenset(("Add", "AddN", "AddExt", "AccumulateNV2", "Concat", "AllReduce", "ReduceScatter"))
-"""What puts the parts of a split reduction together."""
-_ADDITIONS = frozenset(("Add", "AddN", "AddExt", "AccumulateNV2"))
+_JOINS = ("Concat", "AllReduce", "ReduceScatter")
+"""What puts the parts of a split reduction together, beside additions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,7 @@ def _replacement(matching: Matching, left: tuple[int, ...], right: tuple[int, ..
     """What one region for another is called."""
     ours = Counter(matching.sides[0].operators[index].op for index in left)
     theirs = Counter(matching.sides[1].operators[index].op for index in right)
-    if ours == theirs and set(ours) <= _ADDITIONS:
-        return "reduction reordered"
-    if set(ours) <= _ADDITIONS and set(theirs) <= _ADDITIONS:
+    if all(is_addition(op) for op in (*ours, *theirs)):
         return "reduction reordered"
     if len(left) == 1 < len(right):
         return "reduction split" if _is_split(ours, theirs) else "split"
@@ -153,8 +151,9 @@ def _replacement(matching: Matching, left: tuple[int, ...], right: tuple[int, ..
 
 def _is_split(whole: Counter[str], parts: Counter[str]) -> bool:
     """Whether parts do a reduction several times on pieces and add the pieces up."""
-    adds = sum(parts[op] for op in SUMS) > sum(whole[op] for op in SUMS)
-    more = any(parts[op] > whole[op] > 0 for op in whole if op not in SUMS)
+    joining = {op for op in (*whole, *parts) if op in _JOINS or is_addition(op)}
+    adds = sum(parts[op] for op in joining) > sum(whole[op] for op in joining)
+    more = any(parts[op] > whole[op] > 0 for op in whole if op not in joining)
     return adds and more
 
 
@@ -188,7 +187,7 @@ def _special(side: Side, index: int, which: int) -> RegionKind | None:
         return "recompute copy added" if which else "recompute copy removed"
     if node.op in COMMUNICATION:
         return "collective inserted" if which else "collective removed"
-    if node.op in CASTS:
+    if operator_of(node.op).is_("converts"):
         return "cast inserted" if which else "cast removed"
     return None
 
@@ -197,4 +196,4 @@ def _region(kind: RegionKind, which: int, part: tuple[int, ...]) -> Region:
     return Region(kind, () if which else part, part if which else ())
 
 
-__all__ = ["CASTS", "From", "Region", "RegionKind", "regions"]
+__all__ = ["From", "Region", "RegionKind", "regions"]

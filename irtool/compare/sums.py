@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from irtool.compare.matching import Matching
 from irtool.compare.side import From, Operand, Side
-
-ADDITIONS = frozenset(("Add", "AddN", "AddExt", "AccumulateNV2"))
+from irtool.operators.table import operator_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,11 @@ class ReorderedSum:
     left: tuple[int, ...]
     right: tuple[int, ...]
     terms: int
+
+
+def is_addition(op: str) -> bool:
+    """Whether an operator gives the sum of its operands."""
+    return operator_of(op).is_("adds")
 
 
 def reordered_sums(matching: Matching) -> list[ReorderedSum]:
@@ -40,13 +44,13 @@ def _trees(side: Side) -> Iterator[tuple[int, ...]]:
     """Additions that feed each other and nothing else, the last one first."""
     inner: set[int] = set()
     for operator in reversed(side.operators):
-        if operator.op not in ADDITIONS or operator.index in inner:
+        if not is_addition(operator.op) or operator.index in inner:
             continue
         tree = [operator.index]
         for index in tree:
             for _, made in side.operators[index].producers():
                 producer = side.operators[made.operator]
-                if producer.op in ADDITIONS and len(side.readers[made.operator]) == 1:
+                if is_addition(producer.op) and len(side.readers[made.operator]) == 1:
                     tree.append(made.operator)
                     inner.add(made.operator)
         yield tuple(tree)

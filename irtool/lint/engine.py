@@ -115,16 +115,15 @@ def _check_report(rule: ReportRule, facts: DumpFacts) -> Iterable[Hit]:
 
 
 def _walk(facts: DumpFacts, rules: Sequence[NodeRule], made: _Pass) -> None:
-    """Each node once, for the rules that registered for its operator."""
+    """Each node once, for the rules that look at its operator."""
     if not rules:
         return
-    general = [rule for rule in rules if rule.operators is None]
     table: dict[str, list[NodeRule]] = {}
-    for rule in rules:
-        for op in rule.operators or ():
-            table.setdefault(op, list(general)).append(rule)
     for node in _nodes(facts):
-        for rule in table.get(node.op, general):
+        asked = table.get(node.op)
+        if asked is None:
+            asked = table[node.op] = [rule for rule in rules if rule.looks_at(node.op)]
+        for rule in asked:
             if made.failed.get(rule.code) is facts:
                 continue
             for hit in made.hits(rule, partial(rule.check, node, facts), facts):

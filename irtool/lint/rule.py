@@ -157,9 +157,16 @@ class Rule:
 
 
 class NodeRule(Rule):
-    """Looks at nodes one at a time: those of some operators, or all (``operators`` is None)."""
+    """Looks at nodes one at a time: those of some operators, or all (``operators`` is None).
+
+    Which operators may also follow from the table of operators: then ``looks_at`` asks it.
+    """
 
     operators: ClassVar[Collection[str] | None] = None
+
+    def looks_at(self, op: str) -> bool:
+        """Whether the rule has anything to say of nodes of an operator."""
+        return self.operators is None or op in self.operators
 
     def check(self, node: Node, facts: DumpFacts) -> Iterable[Hit]:
         """What is wrong with one node."""

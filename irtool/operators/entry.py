@@ -54,6 +54,16 @@ class Operator:
         return trait in self.traits
 
     @property
+    def is_heavy(self) -> bool:
+        """Whether it is what networks spend their time in."""
+        return self.computes in ("matmul", "convolution", "attention")
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves or converts elements and computes nothing."""
+        return self.computes in ("view", "cast")
+
+    @property
     def structural(self) -> bool:
         """Whether it passes values on and computes nothing."""
         return self.name in PLUMBING

@@ -30,6 +30,7 @@ COMPUTATIONS: Mapping[str, str] = {
     "view": "moves, repeats, cuts or makes elements, and computes nothing",
     "lookup": "picks elements where indices say, or gives indices",
     "optimizer": "updates a parameter from its gradient",
+    "unknown": "anything else; how it rounds is not known",
 }
 """What a numeric family does, by the word of the notation."""
 
@@ -44,7 +45,6 @@ TRAITS: Mapping[str, str] = {
     "helper": "MindSpore puts it around another operator to make up for its being sliced",
     "step": "one of the local steps that redistributions are made of",
     # computing
-    "heavy": "what networks spend their time in",
     "adds": "the sum of its operands",
     "commutes": "the order of its operands does not matter",
     "sums_up": "adds up many numbers in one: long sums lose bits",
@@ -60,8 +60,10 @@ TRAITS: Mapping[str, str] = {
     "in_place": "writes its result into its first input",
     "no_results": "nobody reads its declared results, and not every kernel writes them",
     "picks": "reads of its first tensor only what it puts out",
+    "masks": "where the rows of its table are split, what a rank lacks is masked, and summed up",
     "looks_up": "looks up rows of a table, also on the host",
     "cuts": "takes a part of its first input",
+    "parts": "cuts a tensor up, or puts parts together",
     "host_target": "MindSpore's optimizer of that name can update on the host (target)",
 }
 """What ``is (…)`` may say of an operator."""

@@ -114,6 +114,7 @@ class Rule:
     mirror: tuple[int, ...] | None = None
     loss: int = 0
     layout: bool = False
+    layout_check: str = ""
     ones_whole: bool = False
     read_inputs: int | None = None
     static: bool = False
@@ -360,6 +361,9 @@ class _Reader(Transformer[Token, Any]):
 
     def layout(self, _: list[Any]) -> dict[str, Any]:
         return {"layout": True}
+
+    def refused(self, items: list[str]) -> dict[str, Any]:
+        return {"layout_check": items[0]}
 
     def ones_whole(self, _: list[Any]) -> dict[str, Any]:
         return {"ones_whole": True}

@@ -31,6 +31,8 @@ UNKNOWN = Operator("")
 
 _NAMES = re.compile(r'((?:"[^"]+"|\w+)(?:\s*,\s*(?:"[^"]+"|\w+))*)\s*[(:]')
 _WORDS = re.compile(r"\b(?:torch|modules)\s*\(([^)]*)\)")
+_MODULES = re.compile(r"\bmodules\s*\(([^)]*)\)")
+_VARIANT = re.compile(r"(Grad|Ext|View|V\d+|D|Scalar|Tensor)+$")
 _WORD = re.compile(r'[^\s"]+')
 
 
@@ -47,7 +49,7 @@ class _Statement:
 
 
 @lru_cache(maxsize=16384)
-def operator(name: str) -> Operator:
+def operator_of(name: str) -> Operator:
     """The entry of a primitive (a leading ``_`` does not count); ``UNKNOWN`` if there is none."""
     for word in (name, name.removeprefix("_")):
         found = _entry(word)
@@ -56,26 +58,40 @@ def operator(name: str) -> Operator:
     return UNKNOWN
 
 
+def akin(name: str) -> Operator:
+    """The entry that a name is a variant of (``XGrad``, ``XExt``, ``XV2``), for colours.
+
+    Never for an answer: variants of one name differ in what decides.
+    """
+    stem = _VARIANT.sub("", name.removeprefix("_").removeprefix("Inplace"))
+    return operator_of(stem) if stem and stem != name else UNKNOWN
+
+
 @lru_cache(maxsize=16384)
-def operator_of_type(word: str) -> Operator:
+def operator_called(word: str) -> Operator:
     """The entry of an operator of MindSpore, or a function or method of PyTorch, in any letters."""
     index = _words()
     small = word.lower()
     stripped = small.strip("_").replace("_", "")
     for form in (small, stripped, stripped.removeprefix("npu")):
         if form in index:
-            return operator(index[form])
+            return operator_of(index[form])
     return UNKNOWN
+
+
+def is_framework_module(name: str) -> bool:
+    """Whether MindSpore or PyTorch has a module of this name that computes one operator."""
+    return name in _modules()
 
 
 def rule_of(op: str) -> Rule | None:
     """How a primitive is sharded, or None: MindSpore has no class for it."""
-    return operator(op).rule
+    return operator_of(op).rule
 
 
 def entries() -> Mapping[str, Operator]:
     """All entries, in alphabetical order."""
-    return {name: operator(name) for name in sorted({*_statements(), *_declared})}
+    return {name: operator_of(name) for name in sorted({*_statements(), *_declared})}
 
 
 def operators() -> Mapping[str, Rule]:
@@ -123,8 +139,8 @@ def forget_declared() -> None:
 
 
 def _forget() -> None:
-    operator.cache_clear()
-    operator_of_type.cache_clear()
+    operator_of.cache_clear()
+    operator_called.cache_clear()
     _words.cache_clear()
     _entry.cache_clear()
 
@@ -187,6 +203,7 @@ def _words() -> Mapping[str, str]:
         for listed in _WORDS.findall(one.text):
             for word in _WORD.findall(listed):
                 found.setdefault(word.lower(), name)
+                found.setdefault(word.lower().strip("_").replace("_", ""), name)
     for name in _statements():
         found[name.lower()] = name
     for name, declarations in _declared.items():
@@ -194,6 +211,13 @@ def _words() -> Mapping[str, str]:
         for word in (word for one in declarations for word in one.facts.get("torch", ())):
             found[word.lower()] = name
     return found
+
+
+@lru_cache(maxsize=1)
+def _modules() -> frozenset[str]:
+    """Modules of frameworks that entries stand for."""
+    lists = (listed for one in _statements().values() for listed in _MODULES.findall(one.text))
+    return frozenset(word for listed in lists for word in _WORD.findall(listed))
 
 
 @cache
@@ -227,7 +251,7 @@ def _with(entry: Operator, said: Declaration) -> Operator:
     fields: dict[str, Any] = dict(said.facts)
     like = fields.pop("like", None)
     if like is not None:
-        model = operator(like)
+        model = operator_of(like)
         entry = replace(model, name=entry.name, rule=entry.rule, torch=(), declared=entry.declared)
     if said.attributes:
         fields["attributes"] = said.attributes

@@ -50,15 +50,7 @@ REPEATS_LEFT = "repeated_num_in_dev_matrix_right_"
 The underscore at its end belongs to it; without one it means nothing.
 """
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
-NO_LAYOUT_CHECKS = {
-    **dict.fromkeys(
-        ("Gather", "SparseGatherV2", "IndexSelect", "EmbeddingLookup", "Embedding"),
-        "operator_info.cc:InitWithAutoRepeatCalc",
-    ),
-    **dict.fromkeys(("Dropout", "Sort"), "operator_info.cc:InitWithTensorLayout"),
-    **dict.fromkeys(("Lerp", "AddcmulExt", "MaskedFill"), "arithmetic_info.cc:CheckInputLayout"),
-}
-"""Where MindSpore notices that an operator takes no layouts, if not at the general check."""
+"""Where MindSpore notices that an operator takes no layouts, unless its entry says where."""
 
 
 def judge(
@@ -153,7 +145,7 @@ def _with_layouts(
     layouts = _extracted(_of_tensors(given, case.call), case.tensors, "input", op)
     outputs = None if output is None else _extracted(output, case.call.results, "output", op)
     if not case.rule.layout:
-        check = NO_LAYOUT_CHECKS.get(op, NO_LAYOUT)
+        check = case.rule.layout_check or NO_LAYOUT
         raise Refused("layout-unsupported", f"{op} does not take layouts", check)
     strategy = tuple(layout.splits for layout in layouts)
     return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)

@@ -17,6 +17,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
 from irtool.ir.whole import WholeNode
+from irtool.operators.table import operator_of
 from irtool.sharding.network.report import Report
 from irtool.sharding.why_cause import Cause, CauseKind
 from irtool.sharding.why_layouts import with_layouts
@@ -34,9 +35,6 @@ from irtool.sharding.why_walk import (
 )
 
 __all__ = ["Cause", "CauseKind", "explain", "explain_all", "is_cut"]
-
-CUTS = frozenset(("StridedSlice", "Slice", "Split", "SplitWithSize", "Concat", "StridedSliceGrad"))
-"""Operators that cut tensors or put them together."""
 
 _PACKAGE = "site-packages/mindspore/"
 
@@ -73,7 +71,7 @@ def explain_all(
 
 def is_cut(node: Node) -> bool:
     """Whether a node slices, splits or joins."""
-    return node.op in CUTS
+    return operator_of(node.op).is_("parts")
 
 
 def explain_in(around: Surroundings, node: Node, report: Report | None = None) -> Cause:

@@ -13,6 +13,7 @@ from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.ties import End, Phase, phases, ties, ties_between
 from irtool.ir.whole import Whole, WholeNode
+from irtool.operators.table import operator_of
 
 REDISTRIBUTION = re.compile(r"(grad_?)?redistribution_")
 """Instance names of what stands between two operators' layouts."""
@@ -25,7 +26,6 @@ _PASSING = frozenset((
     "InsertGradientOf", "DumpGradient", "make_tuple", "make_list",
 ))  # fmt: skip
 _NEVER = PLUMBING.union(COMMUNICATION)
-_LOCAL_STEPS = ("Split", "Concat", "StridedSlice", "Reshape")
 _LAST_STEPS = 10_000
 
 
@@ -152,7 +152,7 @@ def is_inserted(node: Node) -> bool:
 def is_redistribution(node: Node) -> bool:
     """Whether a node is part of a chain between two layouts."""
     name = node.instance_name
-    if name is None and node.op in _LOCAL_STEPS:
+    if name is None and operator_of(node.op).is_("step"):
         # Merged with an equal one; only its id says that it was inserted.
         return node.attribute("forward_comm_node_unique_id") is not None and not node.is_backward
     # Equal primitives end up with one name: an operator may bear that of a chain.
@@ -241,15 +241,12 @@ def _takes(user: WholeNode, place: WholeNode) -> bool:
 # -- the sharded form of one operator --------------------------------------------------------------
 
 _BEFORE_OPERATOR = ("AllGather", "NeighborExchange", "NeighborExchangeV2", "AlltoAll", "AlltoAllV")
-_HELPERS = frozenset((
-    "Add", "Cast", "Concat", "Div", "Equal", "ExpandDims", "Less", "LogicalAnd", "Maximum",
-    "Minimum", "Mul", "PadV3", "RealDiv", "ReduceMean", "Reshape", "ReLU", "Rsqrt", "Slice",
-    "Shape", "Split", "Sqrt", "Square", "StridedSlice", "Sub", "TensorScatterUpdate",
-    "TensorShape", "Transpose",
-))  # fmt: skip
-"""Operators of which MindSpore makes the sharded forms of others."""
-
 _LARGEST_FORM = 200
+
+
+def _is_helper(op: str) -> bool:
+    """Whether MindSpore makes sharded forms of other operators of it."""
+    return operator_of(op).is_("helper")
 
 
 def is_part(node: Node) -> bool:
@@ -299,7 +296,9 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
         found = [place for place in form if place.op not in _NEVER and test(place)]
         if found:
             return _nearest(found, item, ahead)
-    if len(form) > 1 and any(place.op in _HELPERS - {"Split", "Concat"} for place in form):
+    if len(form) > 1 and any(
+        _is_helper(place.op) and place.op not in ("Split", "Concat") for place in form
+    ):
         return None  # nothing of it is left but helpers
     source = _outside(producer(form[0]))
     users = [user for user in consumers(form[-1], around.phases) if not user.node.is_return]
@@ -308,15 +307,15 @@ def owner(around: Surroundings, item: WholeNode) -> WholeNode | None:
 
 
 def _is_tied(around: Surroundings) -> Callable[[WholeNode], bool]:
-    return lambda place: place.node in around.begin and place.op not in _HELPERS
+    return lambda place: place.node in around.begin and not _is_helper(place.op)
 
 
 def _has_strategy(place: WholeNode) -> bool:
-    return place.node.strategy is not None and place.op not in _HELPERS
+    return place.node.strategy is not None and not _is_helper(place.op)
 
 
 def _is_no_helper(place: WholeNode) -> bool:
-    return place.op not in _HELPERS
+    return not _is_helper(place.op)
 
 
 def _is_whole(form: list[WholeNode]) -> Callable[[WholeNode], bool]:

@@ -11,7 +11,7 @@ import irtool
 from irtool.cluster.flops import flops, flops_of, total_flops
 from irtool.operators.counting import Tensors
 from irtool.operators.notation import RuleError, read_rules
-from irtool.operators.table import declare, forget_declared, operator
+from irtool.operators.table import declare, forget_declared, operator_of
 
 
 @pytest.fixture(autouse=True)
@@ -193,7 +193,7 @@ def test_most_operators_of_the_corpus_are_counted(corpus: Path) -> None:
             found = list(irtool.load(path).nodes())
             nodes += len(found)
             unknown += sum(
-                flops(node) is None and operator(node.op).flops is None for node in found
+                flops(node) is None and operator_of(node.op).flops is None for node in found
             )
     assert nodes
     assert unknown < 0.02 * nodes

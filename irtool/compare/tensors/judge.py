@@ -28,10 +28,11 @@ from irtool.compare.tensors.past import (
     is_broken_alike,
     is_mixed,
 )
-from irtool.compare.tensors.semantics import FRAMEWORK_MODULES, family, is_random, is_unwritten
+from irtool.compare.tensors.semantics import family, is_random, is_unwritten
 from irtool.compare.tensors.slots import Slots
 from irtool.compare.tensors.verdict import Judged, Measured, Places
 from irtool.ir.node import Node
+from irtool.operators.table import is_framework_module
 
 _OTHER_EPSILON = 1000.0
 """How many times the error of its inputs a norm of two frameworks, whose arguments cannot be set
@@ -268,7 +269,7 @@ class Judge:
     def _may_be_half_within(self, found: Judged, measure: Measure) -> bool:
         """Whether a module of the network's own may compute in half precision what it gives."""
         op = found.pair.left
-        is_hidden = op.is_module and not self.past.is_mixed and op.type not in FRAMEWORK_MODULES
+        is_hidden = op.is_module and not self.past.is_mixed and not is_framework_module(op.type)
         return is_hidden and measure.error <= HALF and not found.attributes
 
     def _stands_out(self, found: Judged, measure: Measure) -> bool:

@@ -23,9 +23,9 @@ from irtool.compare.tensors.model import (
     TensorRun,
 )
 from irtool.compare.tensors.payload import BadPayload, npy_declaration, read_array, stored_type
-from irtool.compare.tensors.semantics import DEAD_OUTPUTS, UPDATED
 from irtool.ir.limits import MAX_DOCUMENT
 from irtool.ir.run import TensorDump
+from irtool.operators.table import operator_called
 from irtool.syntax.lines import text_lines
 from irtool.syntax.reading import read_text
 from irtool.syntax.unpacking import Damaged, UnpacksTooFar
@@ -253,7 +253,7 @@ def _operator(place: int, run: list[_Tensor], columns: Columns) -> Op:
     outputs: list[int] = []
     attributes: dict[str, object] = {}
     word = first.op.lower()
-    updated = UPDATED.get(word, ())
+    updated = operator_called(word).updates
     for item in sorted(run, key=lambda one: (one.is_output, one.index)):
         label = f"{'output' if item.is_output else 'input'}.{item.index}"
         if not item.is_output and not item.shape:
@@ -264,7 +264,7 @@ def _operator(place: int, run: list[_Tensor], columns: Columns) -> Op:
         )
         if item.note:
             columns.notes[at] = item.note
-        if item.is_output and word in DEAD_OUTPUTS:
+        if item.is_output and operator_called(word).is_("no_results"):
             columns.notes[at] = "dead output"
             outputs.append(at)
         elif not item.is_output and item.index in updated:
@@ -272,7 +272,7 @@ def _operator(place: int, run: list[_Tensor], columns: Columns) -> Op:
             outputs.append(at)
         else:
             (outputs if item.is_output else inputs).append(at)
-    if word in DEAD_OUTPUTS and word in UPDATED:
+    if operator_called(word).is_("no_results") and updated:
         outputs.sort(key=lambda at: columns.labels[at])
     return Op(place, first.name, first.op, _phase(first), inputs, outputs, attributes=attributes)
 

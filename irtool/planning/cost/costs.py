@@ -19,12 +19,13 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import Tensors, flops_of
-from irtool.cluster.flops_seconds import LAUNCH_SECONDS, PICKS, touched
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS, touched
 from irtool.cluster.machine import Machine
 from irtool.ir.types import BITS
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
+from irtool.operators.table import operator_of
 from irtool.sharding.redistribution import RedistributionStep
 
 Cause: TypeAlias = Literal[
@@ -52,8 +53,6 @@ GRADIENT_OF: Mapping[str, str] = {
 _NO_COPY = ("Reshape", "TupleGetItem", "MakeTuple")
 """Operators of a redistribution that only name what is there."""
 
-_MASKED = ("Gather", "SparseGatherV2", "IndexSelect")
-"""Operators that look rows up, and mask those of other devices."""
 _SUMS = ("AllReduce", "ReduceScatter")
 
 BACKWARD_WORK = 2
@@ -213,7 +212,7 @@ def compute_seconds(
     masks = _mask_seconds(call, judgement, machine, gradient=gradient)
     if not gradient:
         return once + masks
-    zeros = read[0] / bandwidth if bandwidth and call.op in PICKS and read else 0.0
+    zeros = read[0] / bandwidth if bandwidth and operator_of(call.op).is_("picks") and read else 0.0
     return once * (1 + BACKWARD_WORK) + zeros + masks
 
 
@@ -232,7 +231,9 @@ def _mask_seconds(
     (ReLU, Minimum), compared with what they were (Equal, Cast); what it doesn't have becomes 0
     (Mul, and a Mul of the gradient). Source: validate dumps of MindSpore 2.7.
     """
-    if call.op not in _MASKED or not any(item.op in _SUMS for item in judgement.collectives):
+    if not operator_of(call.op).is_("masks") or not any(
+        item.op in _SUMS for item in judgement.collectives
+    ):
         return 0.0
     indices = prod(judgement.raw_inputs[1]) * item_bytes(call.tensors[1].dtype)
     looked_up = prod(judgement.raw_outputs[0]) * item_bytes(call.results[0].dtype)

@@ -1,6 +1,6 @@
 """The strategy of an operator, from the row that it took over from a neighbour.
 
-Every operator has its own way of it (``_WAYS``); the general one gives all operands the row, from
+The table of operators says which way (``fits``); the general one gives all operands the row, from
 the left, and leaves dimensions of 1 whole.
 
 Source: strategies in dumps after the search, beside those of the neighbours that the log names.
@@ -38,7 +38,7 @@ def fitted(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     """The operator's strategy; an empty row gives empty ones."""
     if not row:
         return tuple(() for _ in operator.inputs)
-    return _WAYS.get(operator.op, _general)(operator, row, devices)
+    return _WAYS.get(operator.search.fits, _general)(operator, row, devices)
 
 
 def whole(operator: Operator) -> Strategy:
@@ -48,7 +48,7 @@ def whole(operator: Operator) -> Strategy:
 
 def valid(operator: Operator, strategy: Strategy) -> Strategy:
     """The strategy with whole dimensions in place of splits that don't divide."""
-    if operator.op == "FillV2":
+    if operator.search.fits == "filled":
         return strategy
     rows: list[Shape] = []
     for shape, row in zip(operator.inputs, strategy, strict=False):
@@ -307,19 +307,19 @@ def _mask_axes(operator: Operator, name: str, shape: Shape) -> str:
 
 
 _WAYS: dict[str, Callable[[Operator, Shape, Devices], Strategy]] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _broadcast),
-    **dict.fromkeys(("Softmax", "LogSoftmax"), _normalised),
-    **dict.fromkeys(("Flatten", "GatherD"), _first_dimension),
-    "BatchMatMul": _batched_product,
-    "BiasAdd": _bias,
-    "DropoutDoMask": _masked,
-    "FillV2": _filled,
-    "FlashAttentionScore": _attention,
-    "Gather": _gather,
-    "L2Normalize": _l2,
-    "LayerNorm": _layer_norm,
-    "OneHot": _one_hot,
-    "RmsNorm": _rms_norm,
-    "StridedSlice": _sliced,
+    "attention": _attention,
+    "batched_product": _batched_product,
+    "bias": _bias,
+    "broadcast": _broadcast,
+    "filled": _filled,
+    "first_dimension": _first_dimension,
+    "gather": _gather,
+    "l2": _l2,
+    "layer_norm": _layer_norm,
+    "masked": _masked,
+    "normalised": _normalised,
+    "one_hot": _one_hot,
+    "rms_norm": _rms_norm,
+    "sliced": _sliced,
 }
-"""How each operator's strategy follows from the row; operators that are not here: ``_general``."""
+"""How a strategy follows from the row, by what the table says that fits; else ``_general``."""

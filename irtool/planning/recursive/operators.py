@@ -13,11 +13,12 @@ from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
+from irtool.operators.facts import Search
 from irtool.operators.fitting import check_inputs
 from irtool.operators.judgement import Context, Unsure
 from irtool.operators.layout import Shape
 from irtool.operators.notation import Rule
-from irtool.operators.table import rule_of
+from irtool.operators.table import operator_of, rule_of
 from irtool.planning.recursive.inserted import (
     DATASET,
     RESULT,
@@ -35,6 +36,9 @@ from irtool.sharding.network.graphs import Port
 HANDED_ON = ("Depend", "Load", "Shape")
 """Operators that are looked through: the value is that of their first operand."""
 _MOST_STEPS = 100_000
+
+
+_NOT_KNOWN = Search("unknown")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +70,11 @@ class Operator:
         return self.call.op
 
     @property
+    def search(self) -> Search:
+        """What the table says of it; of an operator that the search does not know: nothing."""
+        return operator_of(self.op).search or _NOT_KNOWN
+
+    @property
     def is_result(self) -> bool:
         """Whether MindSpore put it behind a result."""
         return self.op == RESULT
@@ -90,7 +99,8 @@ class Operator:
 
     @property
     def _case(self) -> Case:
-        rule = rule_of(self.op) or Rule(self.op)
+        entry = operator_of(self.op)
+        rule = entry.rule or Rule(self.op, attributes=entry.attributes)
         return Case(rule, self.call, (), Context(devices=(0,), device_num=1))
 
 

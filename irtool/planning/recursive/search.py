@@ -228,7 +228,7 @@ class _Generator:
         for operator in self.operators:
             if operator.kind is Kind.STAND_ALONE:
                 spread.strategies[operator.index] = ()
-            elif operator.kind is Kind.BATCH_PARALLEL and operator.op != "GatherD":
+            elif operator.kind is Kind.BATCH_PARALLEL and not operator.search.fits:
                 spread.strategies[operator.index] = tuple(
                     tuple(
                         self.devices.stage if tensor == 0 and at == 0 else 1

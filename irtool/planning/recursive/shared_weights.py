@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.fitting import Devices, fitted
+from irtool.planning.recursive.kinds import Kind
 from irtool.planning.recursive.operators import Operator
 from irtool.planning.recursive.spreading import Spread
 from irtool.planning.recursive.tensors import pieces
@@ -23,10 +24,10 @@ def follow_shared_tables(spread: Spread, users: Sequence[Sequence[int]], devices
     operators = spread.operators
     for places in users:
         for at in places:
-            if operators[at].op != "Gather":
+            if operators[at].kind is not Kind.GATHER:
                 continue
             for other in places:
-                operand = {"Cast": 0, "MatMul": 1, "Mul": 0}.get(operators[other].op)
+                operand = _table_operand(operators[other])
                 if other == at or operand is None:
                     continue
                 row = spread.strategies[other][operand]
@@ -52,8 +53,15 @@ def agree_on_weights(
             spread.strategies[at] = _with_weight(operator, rows, wanted, devices)
 
 
+def _table_operand(operator: Operator) -> int | None:
+    """Which operand of another user of a table the table is, if that one counts."""
+    if operator.kind is Kind.MATMUL:
+        return 1
+    return 0 if operator.kind is Kind.CAST or operator.op == "Mul" else None
+
+
 def _weight_operand(operator: Operator) -> int:
-    return 1 if operator.op in ("MatMul", "BatchMatMul") else 0
+    return 1 if operator.kind in (Kind.MATMUL, Kind.BATCH_MATMUL) else 0
 
 
 def _most_split(spread: Spread, places: Sequence[int]) -> Shape:
@@ -75,12 +83,12 @@ def _most_split(spread: Spread, places: Sequence[int]) -> Shape:
 
 
 def _with_weight(operator: Operator, rows: Strategy, wanted: Shape, devices: Devices) -> Strategy:
-    if operator.op == "Gather":
+    if operator.kind is Kind.GATHER:
         value = operator.value("axis", 0)
         axis = value if isinstance(value, int) else 0
         left = devices.stage // pieces(wanted) if wanted[axis] == 1 else 1
         return (wanted, (left, *(1 for _ in operator.inputs[1][1:])))
-    if operator.op == "MatMul":
+    if operator.kind is Kind.MATMUL:
         return _product_with_weight(operator, rows, wanted, devices)
     return fitted(operator, wanted, devices)
 

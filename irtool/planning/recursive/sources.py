@@ -22,11 +22,6 @@ from irtool.planning.recursive.tensors import row_of
 Strategies = Mapping[int, Strategy]
 """By place, the strategies chosen so far; an empty one is as good as none."""
 
-REDUCTIONS = frozenset({"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"})
-ARGUMENTS = frozenset({"ArgMaxWithValue", "ArgMinWithValue"})
-CUMULATIVE = frozenset({"CumSum", "CumProd"})
-_LARGEST_FIRST = frozenset({"Mul", "Sub", "Add", "BiasAdd"})
-
 
 def row_from_producer(
     operators: Sequence[Operator],
@@ -46,17 +41,18 @@ def row_from_producer(
         if ranks[0] > 4:
             raise NotSearchable(f"{operator.op} takes a tensor of {ranks[0]} dimensions")
         return row_of(vertex.result_cut, ranks[0])
-    if operator.op in ("OneHot", "Transpose") or source.op == "StridedSlice":
+    takes_none = operator.kind is Kind.ONE_HOT or operator.search.gives == "transposed"
+    if takes_none or source.kind is Kind.STRIDED_SLICE:
         return ()
-    if source.op == "Gather":
+    if source.kind is Kind.GATHER:
         return gather_row(source.outputs[0], devices)
     strategy = strategies.get(producer, ())
     if not strategy:
         return ()
-    row = _RESULTS.get(source.op, _first_row)(source, strategy)
+    row = _RESULTS.get(source.search.gives, _first_row)(source, strategy)
     if not row:
         return row
-    return _AFTER.get(source.op, _same)(source, row)
+    return _AFTER.get(source.search.gives, _same)(source, row)
 
 
 def row_from_user(
@@ -69,23 +65,23 @@ def row_from_user(
 ) -> Shape:
     """The row that an operator takes over from what a user of its result wants of it."""
     operator = operators[at]
-    if operator.op in ARGUMENTS or operator.op == "Flatten":
+    if operator.kind in (Kind.ARGUMENT, Kind.FLATTEN):
         return ()
-    if operator.op == "Gather":
+    if operator.kind is Kind.GATHER:
         return gather_row(operators[user].inputs[operand], devices)
     strategy = strategies[user]
     wanted = strategy[operand] if operand < len(strategy) else ()
-    if operator.op == "ExpandDims":
+    if operator.kind is Kind.EXPAND_DIMS:
         return _without_new(operator, wanted)
-    if operator.op == "Reshape":
+    if operator.kind is Kind.RESHAPE:
         return reshaped_row(operator.outputs[0], operator.inputs[0], wanted)
     if operator.kind is Kind.REDUCE:
         return _before_reduction(operator, wanted)
-    if operator.op == "Transpose":
+    if operator.search.gives == "transposed":
         return _permuted(operator, wanted)
     rank = len(operator.outputs[0])
     row = (*wanted[:rank], *(1 for _ in range(rank - len(wanted))))
-    return _before_squeeze(operator, row, devices) if operator.op == "Squeeze" else row
+    return _before_squeeze(operator, row, devices) if operator.kind is Kind.SQUEEZE else row
 
 
 # -- the result of a producer --------------------------------------------------------------------
@@ -135,14 +131,15 @@ def _one_hot(source: Operator, strategy: Strategy) -> Shape:
 
 
 _RESULTS: dict[str, Callable[[Operator, Strategy], Shape]] = {
-    **dict.fromkeys(_LARGEST_FIRST, _largest_row),
-    **dict.fromkeys(CUMULATIVE, _accumulated),
-    "Reshape": _reshaped,
-    "Transpose": _transposed,
-    "ExpandDims": _expanded,
-    "OneHot": _one_hot,
+    "largest_row": _largest_row,
+    "accumulated": _accumulated,
+    "reshaped": _reshaped,
+    "transposed": _transposed,
+    "expanded": _expanded,
+    "one_hot": _one_hot,
 }
-"""How the split of a result follows from an operator's strategy; else it is the first operand's."""
+"""How the split of a result follows from an operator's strategy, by what the table says that it
+gives; else it is the first operand's."""
 
 
 def _same(source: Operator, row: Shape) -> Shape:
@@ -181,12 +178,12 @@ def _flattened(source: Operator, row: Shape) -> Shape:
 
 
 _AFTER: dict[str, Callable[[Operator, Shape], Shape]] = {
-    **dict.fromkeys(REDUCTIONS, _reduced),
-    **dict.fromkeys(ARGUMENTS, _without_axis),
-    "Squeeze": _squeezed,
-    "Flatten": _flattened,
+    "reduced": _reduced,
+    "without_axis": _without_axis,
+    "squeezed": _squeezed,
+    "flattened": _flattened,
 }
-"""What is dropped or joined on the way from an operand's row to that of the result."""
+"""By the same word: what is dropped or joined between an operand's row and that of the result."""
 
 
 # -- what a user wants ---------------------------------------------------------------------------

@@ -15,11 +15,12 @@ from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.ir.types import SequenceShape
 from irtool.operators.judgement import Context, Judgement
+from irtool.operators.table import operator_of
 from irtool.planning.search.candidates import candidates_of
 from irtool.planning.search.operator_candidates import CannotPlan
 from irtool.sharding.judge import judge
 from irtool.sharding.network.calls import NodeCall, call_of
-from irtool.sharding.network.care import NOT_SHARDED, TIES, primitive
+from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import outer_parameter
 from irtool.sharding.network.graphs import Network
 
@@ -138,7 +139,7 @@ class Follower:
             return first if not isinstance(first, tuple) else None
         if name == "Reshape":
             return self._reshaped(node, parts[0])
-        if not name or name in NOT_SHARDED:
+        if not name or operator_of(name).is_("unsharded"):
             return None
         found = self._by_rule(node, parts)
         return found[0] if len(found) == 1 and not _has_tuple(node) else found

@@ -7,87 +7,65 @@ apart, and black text is readable on all of them.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from irtool.ir.operators import COMMUNICATION, OPTIMIZERS, PLUMBING
+from irtool.ir.operators import COMMUNICATION, OPTIMIZERS, PLUMBING, VIRTUAL
+from irtool.operators.facts import Computation
+from irtool.operators.table import akin, operator_of
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorClass:
-    """One class: key, what the legend says, fill colour, and the names of its members."""
+    """One class: key, what the legend says, fill colour."""
 
     key: str
     title: str
     colour: str
-    names: frozenset[str] = frozenset()
-    pattern: re.Pattern[str] | None = None
-
-    def holds(self, op: str) -> bool:
-        """Whether an operator is of this class."""
-        return op in self.names or (self.pattern is not None and bool(self.pattern.search(op)))
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-COMMUNICATES = OperatorClass("communication", "collective", "#EE8866", frozenset(COMMUNICATION))
+COMMUNICATES = OperatorClass("communication", "collective", "#EE8866")
 REDISTRIBUTES = OperatorClass("redistribution", "redistribution", "#FFAABB")
-PASSES_ON = OperatorClass("passing", "passes a value on", "#FFFFFF", PLUMBING)
+PASSES_ON = OperatorClass("passing", "passes a value on", "#FFFFFF")
 OTHER = OperatorClass("other", "any other operator", "#FFFFFF")
 
 CLASSES: tuple[OperatorClass, ...] = (
     COMMUNICATES,
     REDISTRIBUTES,
-    OperatorClass(
-        "optimizer", "updates a parameter", "#BBCC33", _names("Assign AssignAdd AssignSub"),
-        OPTIMIZERS,
-    ),
-    OperatorClass(
-        "product", "matrix product, convolution, attention", "#77AADD",
-        pattern=re.compile(
-            r"MatMul|Matmul|^Dense|Conv\dD|Convolution|Attention|Einsum|^GroupedMat|^Mm|^Bmm"
-        ),
-    ),
-    OperatorClass(
-        "lookup", "looks up or writes rows", "#44BB99",
-        pattern=re.compile(r"Gather|OneHot|Embedding|Scatter|TopK|Unique|IndexSelect|MapTensor"),
-    ),
-    OperatorClass(
-        "norm", "normalisation, softmax, reduction, loss", "#99DDFF",
-        pattern=re.compile(
-            r"Norm|Softmax|SoftMax|^Reduce|Sum|Mean|Max(?!imum)|ArgM|CumS|CrossEntropy|Loss|Moments|Pool"
-        ),
-    ),
-    OperatorClass(
-        "shape", "moves or converts data", "#DDDDDD",
-        pattern=re.compile(
-            r"Reshape|Transpose|Slice|Concat|Split|Cast|^Tile|Stack|Squeeze|ExpandDims|Broadcast|"
-            r"Pad|Shape|Fill|ZerosLike|OnesLike|^Zeros|^Ones|View|Flatten|Identity|Repeat|Resize|"
-            r"Reverse|Permute|^Range|TensorTo|Copy|Contiguous|Clone|^_?Virtual|GetTensorSlice"
-        ),
-    ),
-    OperatorClass(
-        "elementwise", "element by element", "#EEDD88",
-        pattern=re.compile(
-            r"^_?(Inplace)?(Add|Sub|Mul|Div|RealDiv|Neg|Abs|Exp|Log|Pow|Sqrt|Rsqrt|Square|Sign|Tanh|Sigmoid|"
-            r"ReLU|Relu|GeLU|Gelu|GELU|SiLU|Silu|Swish|SwiGLU|Swiglu|Elu|Mish|HSwish|HSigmoid|FastGe|"
-            r"Maximum|Minimum|Equal|NotEqual|Greater|Less|Logical|Select|Where|Clip|Floor|Ceil|Round|"
-            r"Mod|Sin|Cos|Tan|Atan|Acos|Asin|Erf|Invert|Dropout|BiasAdd|Masked|PReLU|Reciprocal|Inv|"
-            r"Is(Nan|Inf|Finite)|Not|BitwiseA|Lerp|Xlogy|Hypot|SquaredDifference|Softplus|Bias)"
-        ),
-    ),
+    OperatorClass("optimizer", "updates a parameter", "#BBCC33"),
+    OperatorClass("product", "matrix product, convolution, attention", "#77AADD"),
+    OperatorClass("lookup", "looks up or writes rows", "#44BB99"),
+    OperatorClass("norm", "normalisation, softmax, reduction, loss", "#99DDFF"),
+    OperatorClass("shape", "moves or converts data", "#DDDDDD"),
+    OperatorClass("elementwise", "element by element", "#EEDD88"),
     PASSES_ON,
     OTHER,
-)  # fmt: skip
-"""In the order in which they are tried, and in which legends show them."""
+)
+"""In the order in which legends show them."""
+
+_OF_COMPUTATION: Mapping[Computation, str] = {
+    "matmul": "product", "convolution": "product", "attention": "product",
+    "lookup": "lookup", "scatter": "lookup",
+    "norm": "norm", "softmax": "norm", "loss": "norm", "reduce": "norm", "bias gradient": "norm",
+    "view": "shape", "cast": "shape",
+    "elementwise": "elementwise", "sum": "elementwise", "product": "elementwise",
+    "optimizer": "optimizer", "collective": "communication", "unknown": "other",
+}  # fmt: skip
 
 BY_KEY = {item.key: item for item in CLASSES}
 
 
 @lru_cache(maxsize=4096)
 def operator_class(op: str) -> OperatorClass:
-    """The class of an operator by its name: the first that holds it."""
-    return next((item for item in CLASSES if item.holds(op)), OTHER)
+    """The class of an operator: by what it is for, else by what the table says that it computes."""
+    if op in COMMUNICATION:
+        return COMMUNICATES
+    if op in PLUMBING:
+        return PASSES_ON
+    entry = operator_of(op)
+    if OPTIMIZERS.match(op) or 0 in entry.updates:
+        return BY_KEY["optimizer"]
+    if op in VIRTUAL:
+        return BY_KEY["shape"]
+    return BY_KEY[_OF_COMPUTATION[(entry if entry.name else akin(op)).computes]]

@@ -25,13 +25,12 @@ from irtool.ir.values import Sequence as SequenceLiteral
 from irtool.ir.values import Tagged, TensorLiteral, Value, python_value
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.layout import DYNAMIC
-from irtool.sharding.network.care import TUPLE_INPUTS, primitive
+from irtool.operators.table import operator_of
+from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.symbols import Sizes, fitting, sizes_of_inputs, sizes_of_output
 
 MONADS = ("UMonad", "IOMonad")
-SHAPE_TAKERS = frozenset({"Reshape", "StridedSlice", "PadV3", "Tile", "FillV2", "UniformReal"})
-"""Operators whose computed shapes are no tensor inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,8 @@ def _operand(
 
 def _gives_shape(node: Node, source: Node) -> bool:
     """Whether an operand is a computed shape, which no strategy is about."""
-    return primitive(node) in SHAPE_TAKERS and primitive(source) in ("MakeTuple", "Shape")
+    takes_shape = operator_of(primitive(node)).is_("shape_taker")
+    return takes_shape and primitive(source) in ("MakeTuple", "Shape")
 
 
 def _is_weight(source: Source) -> bool:
@@ -209,7 +209,7 @@ def _outputs(node: Node) -> tuple[Operand, ...]:
 
 def takes_tuples(node: Node) -> bool:
     """Whether elements of a tuple operand are inputs of their own."""
-    return len(node.operands) == 1 or primitive(node) in TUPLE_INPUTS
+    return len(node.operands) == 1 or operator_of(primitive(node)).is_("tuples")
 
 
 def literal_numbers(value: object) -> tuple[int, ...] | None:

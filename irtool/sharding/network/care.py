@@ -6,38 +6,11 @@ Source: which nodes of a dump bear ``{in_strategy: …}`` after the parallel pas
 from __future__ import annotations
 
 from irtool.ir.node import Node, PrimitiveTarget
+from irtool.operators.table import operator_of
 from irtool.sharding.network.graphs import Network
-
-NOT_SHARDED = frozenset({
-    "TupleGetItem", "J", "list_getitem", "array_getitem", "tuple_setitem", "Depend",
-    "list_setitem", "array_setitem", "dict_getitem", "list_append", "list_map",
-    "list_reduce", "tuple_reversed", "tile_shape", "tuple_div", "tuple_to_array",
-    "make_dict", "make_slice", "string_eq", "VirtualLoss", "Return", "env_getitem",
-    "TensorShape", "ScalarToTensor", "partial", "env_setitem", "env_add", "Shape",
-    "InsertGradientOf", "DumpGradient", "dot", "im2col", "col2im", "im2col_v1", "col2im_v1",
-    "state_setitem", "TensorDump", "TensorReport", "ImageSummary", "TensorSummary", "Debug",
-    "HistogramSummary", "resolve", "BroadcastGradientArgs", "InvertPermutation",
-    "DropoutGenMask", "StatelessDropOutGenMask", "embed", "create_instance", "RefToEmbed",
-    "StopGradient", "UpdateState", "Load", "Switch", "Print", "call_instance", "TensorMove",
-    "DType", "ScalarAdd", "ScalarSub", "ScalarMul", "ScalarDiv", "ScalarFloorDiv",
-    "ScalarPow", "ScalarSummary", "ScalarCast", "ScalarMod", "ScalarGt", "ScalarGe",
-    "ScalarLt", "ScalarLe", "ScalarEq", "TensorToTuple", "TupleToTensor", "Generator",
-})  # fmt: skip
-"""Operators that never get a strategy."""
 
 TIES = frozenset({"MakeTuple", "make_tuple", "MakeList", "make_list"})
 """Operators that tie tensors together; they have the layouts of who uses them."""
-
-TUPLE_INPUTS = frozenset({
-    "Concat", "Stack", "AddN", "IncreFlashAttention", "Meshgrid",
-    "FusedInferAttentionScore", "GroupedMatmul", "Index", "StackExt", "Custom",
-})  # fmt: skip
-"""Operators that take tuples of tensors besides other operands."""
-
-NESTED_STRATEGIES = frozenset({"_VirtualDataset", "FusedInferAttentionScore", "GroupedMatmul"})
-"""Operators whose strategies may be nested like their operands; missing entries mean whole."""
-
-ALWAYS_NESTED = frozenset({"Custom", "Index"})
 
 TRANSFERS = frozenset({"Send", "Receive", "send", "receive"})
 """The borders of pipeline stages."""
@@ -64,7 +37,7 @@ def primitive(node: Node) -> str:
 def is_cared_for(network: Network, node: Node, *, interleave: bool = False) -> bool:
     """Whether MindSpore's parallel pass cares for a node at all."""
     name = primitive(node)
-    if not name or name in NOT_SHARDED:
+    if not name or operator_of(name).is_("unsharded"):
         return False
     if interleave and name in TRANSFERS:
         return False
@@ -102,9 +75,10 @@ def is_nested(network: Network, node: Node) -> bool:
     if not isinstance(node.target, PrimitiveTarget):
         return False
     name = primitive(node)
-    if name in ALWAYS_NESTED or node.attribute("self_define_shard") is not None:
+    entry = operator_of(name)
+    if entry.is_("nested") or node.attribute("self_define_shard") is not None:
         return True
-    return name in NESTED_STRATEGIES and any(
+    return entry.is_("nests") and any(
         len(abstract.tensors) != 1 and abstract.dimensions is None and abstract.dtype is None
         for abstract in node.input_types
         if abstract is not None

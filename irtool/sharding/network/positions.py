@@ -19,9 +19,10 @@ from irtool.ir.node import Node
 from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
 from irtool.operators.judgement import Finding, Judgement
+from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import Slots
-from irtool.sharding.network.care import TIES, TUPLE_INPUTS, primitive
+from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.weights import behind
 
 STAND_ALONE = "stand_alone_info.cc:InferTensorInfo"
@@ -75,7 +76,7 @@ def check_positions(analysis: Analysis) -> None:
         if kind == "batch-parallel":
             _check_last_ones(analysis, judged)
             _note_whole_ones(analysis, judged)
-        if primitive(node) not in TUPLE_INPUTS and _takes_results(analysis, node):
+        if not operator_of(primitive(node)).is_("tuples") and _takes_results(analysis, node):
             message = f"{primitive(node)} takes a tuple of results, which can not be redistributed"
             analysis.refuse("tuple-operand", message, TUPLES, node)
 

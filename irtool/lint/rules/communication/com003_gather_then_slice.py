@@ -8,9 +8,7 @@ from irtool.ir.node import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import MIB, Hit, NodeRule, Threshold
 from irtool.lint.rules.communication.chains import only_reader
-
-_REGROUPS = frozenset(("Split", "Concat", "MakeTuple", "Reshape", "Transpose", "Cast"))
-_SLICES = frozenset(("StridedSlice", "Slice", "SliceExt"))
+from irtool.operators.table import operator_of
 
 
 class GatherThenSlice(NodeRule):
@@ -61,9 +59,9 @@ def _cut_behind(node: Node) -> Node | None:
             following = joined.pop() if len(joined) == 1 else None
         else:
             following = only_reader(current)
-        if following is None or following.op in _SLICES:
+        if following is None or operator_of(following.op).is_("cuts"):
             return following
-        if following.op not in _REGROUPS:
+        if following.op != "MakeTuple" and not operator_of(following.op).moves:
             return None
         current = following
     return None

@@ -8,11 +8,7 @@ from irtool.ir.node import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule, Threshold
 from irtool.lint.rules.numerics.half import HALF, NEAREST, elements, half_type
-
-SUMS = frozenset(
-    ("ReduceSum", "ReduceMean", "SumExt", "MeanExt", "CumSum", "CumsumExt", "BiasAddGrad",
-     "ReduceProd", "L2Loss", "Norm", "LpNorm", "Std", "Var", "ReduceStd", "SquareSumAll")
-)  # fmt: skip
+from irtool.operators.table import operator_of
 
 
 class HalfReduction(NodeRule):
@@ -42,8 +38,10 @@ class HalfReduction(NodeRule):
         """
     references = ("Higham, Mary: A new approach to probabilistic rounding error analysis (2019)",)
     dumps = NEAREST
-    operators = SUMS
     least_length = Threshold(8192, "elements", "reductions of at least so many elements are told")
+
+    def looks_at(self, op: str) -> bool:
+        return operator_of(op).is_("sums_up")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
         if not node.input_types:

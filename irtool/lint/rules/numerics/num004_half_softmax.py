@@ -8,12 +8,7 @@ from irtool.ir.node import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule, Threshold
 from irtool.lint.rules.numerics.half import NEAREST, half_type
-
-_SOFTMAX = ("Softmax", "LogSoftmax", "LogSoftmaxExt")
-_NORMS = (
-    "LayerNorm", "LayerNormV3", "LayerNormExt", "RmsNorm", "AddRmsNorm", "BatchNorm",
-    "BatchNormExt", "GroupNorm", "InstanceNorm", "FusedBatchNorm",
-)  # fmt: skip
+from irtool.operators.table import operator_of
 
 
 class HalfSoftmax(NodeRule):
@@ -40,8 +35,11 @@ class HalfSoftmax(NodeRule):
             : (<Tensor[Float32], (8, 16, 64, 4096)>, …) -> (<Tensor[Float32], (8, 16, 64, 4096)>)
         """
     dumps = NEAREST
-    operators = (*_SOFTMAX, *_NORMS)
     least_length = Threshold(2048, "elements", "axes of at least so many elements are told")
+
+    def looks_at(self, op: str) -> bool:
+        entry = operator_of(op)
+        return entry.computes in ("softmax", "norm") and not entry.gradient_of
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
         if node.is_recomputed or not node.input_types:

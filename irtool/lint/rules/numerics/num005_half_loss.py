@@ -8,6 +8,7 @@ from irtool.ir.node import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule
 from irtool.lint.rules.numerics.half import NEAREST, half_type
+from irtool.operators.table import operator_of
 
 
 class HalfLoss(NodeRule):
@@ -33,11 +34,10 @@ class HalfLoss(NodeRule):
             : (<Tensor[Float32], (4096, 32000)>, …) -> (<Tensor[Float32], ()>)
         """
     dumps = NEAREST
-    operators = (
-        "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "CrossEntropyLoss",
-        "NLLLoss", "SigmoidCrossEntropyWithLogits", "BinaryCrossEntropy", "BCEWithLogitsLoss",
-        "KLDivLoss", "SmoothL1Loss", "MSELossExt", "L1LossExt", "CTCLoss",
-    )  # fmt: skip
+
+    def looks_at(self, op: str) -> bool:
+        entry = operator_of(op)
+        return entry.computes == "loss" and not entry.gradient_of
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
         if node.is_recomputed or not node.input_types:

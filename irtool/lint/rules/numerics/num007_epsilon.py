@@ -9,13 +9,8 @@ from irtool.ir.values import Scalar, TensorLiteral, Value, python_value
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule
 from irtool.lint.rules.numerics.half import HALF, NEAREST, half_type
+from irtool.operators.table import operator_of
 
-_SUMS = frozenset(("Add", "AddExt", "Adds", "Sub", "Maximum", "Minimum", "ClampScalar"))
-_GUARDED = frozenset(
-    ("LayerNorm", "LayerNormV3", "LayerNormExt", "RmsNorm", "AddRmsNorm", "BatchNorm", "GroupNorm",
-     "BatchNormExt", "InstanceNorm", "L2Normalize", "Adam", "AdamWeightDecay", "AdamW", "Lamb",
-     "ApplyAdamW", "ApplyRMSProp", "FusedAdam")
-)  # fmt: skip
 _MOST = 1e-3
 """A constant above this is no epsilon."""
 
@@ -46,7 +41,10 @@ class Epsilon(NodeRule):
             : (<Tensor[Float16], (8, 16)>, …) -> (<Tensor[Float16], (8, 16)>)
         """
     dumps = NEAREST
-    operators = _SUMS | _GUARDED
+
+    def looks_at(self, op: str) -> bool:
+        entry = operator_of(op)
+        return entry.is_("guard") or entry.is_("epsilon")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
         if node.is_recomputed or not node.input_types:
@@ -58,7 +56,9 @@ class Epsilon(NodeRule):
             if not 0 < abs(value) < _MOST:
                 continue
             vanishes = abs(value) <= HALF[dtype].least
-            if vanishes or (node.op in _SUMS and abs(value) < HALF[dtype].least_normal):
+            if vanishes or (
+                operator_of(node.op).is_("guard") and abs(value) < HALF[dtype].least_normal
+            ):
                 what = "is rounded to 0" if vanishes else "is subnormal, which devices flush to 0"
                 yield Hit(f"{value:g} in {node.op} {what} in {dtype.lower()}", node)
 

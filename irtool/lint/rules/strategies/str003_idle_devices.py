@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, ReportRule, Threshold
-from irtool.lint.rules.strategies.work import PRODUCTS, gigaflops, repeats
+from irtool.lint.rules.strategies.work import gigaflops, repeats
+from irtool.operators.table import operator_of
 from irtool.sharding.network.report import Report
 
 
@@ -32,7 +33,11 @@ class IdleDevices(ReportRule):
     def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
         devices = report.context.stage_size
         for item in report.operators:
-            if item.op not in PRODUCTS or item.verdict != "legal" or item.strategy is None:
+            if (
+                not operator_of(item.op).is_heavy
+                or item.verdict != "legal"
+                or item.strategy is None
+            ):
                 continue
             times = repeats(item, devices)
             if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops:

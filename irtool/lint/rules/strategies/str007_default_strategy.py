@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, ReportRule, Threshold
-from irtool.lint.rules.strategies.work import PRODUCTS, gigaflops
+from irtool.lint.rules.strategies.work import gigaflops
+from irtool.operators.table import operator_of
 from irtool.sharding.network.report import Report
 
 
@@ -32,7 +33,7 @@ class DefaultStrategy(ReportRule):
     def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
         if report.context.mode != "semi_auto_parallel":
             return
-        products = [item for item in report.operators if item.op in PRODUCTS]
+        products = [item for item in report.operators if operator_of(item.op).is_heavy]
         silent = [item for item in products if item.judgement.generated]
         given = len(products) - len(silent)
         if not silent or given * 100 < self.least_share * len(products):

@@ -7,12 +7,6 @@ from math import prod
 from irtool.cluster.flops import flops
 from irtool.sharding.network.report import OperatorReport
 
-PRODUCTS = frozenset(
-    ("MatMul", "BatchMatMul", "MatMulExt", "BatchMatMulExt", "Dense", "Conv2D", "Conv3D",
-     "FlashAttentionScore", "GroupedMatmul", "FFN")
-)  # fmt: skip
-"""Operators that a network spends its time in."""
-
 
 def gigaflops(item: OperatorReport) -> float:
     """Operations of the whole operator, in units of 10⁹; 0 where they are not known."""
