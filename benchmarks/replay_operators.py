@@ -47,7 +47,8 @@ class Disagreement:
     """What differs between MindSpore's answer and irtool's, in one case.
 
     ``kind``: ``refused though legal``, ``accepted though illegal``, ``accepted, but not as the
-    network's result`` (MindSpore can't begin the gradient there), ``unknown``, ``matrix or maps``,
+    network's result`` (MindSpore can't begin the gradient there), ``accepted, but a later pass
+    fails`` (on slices that do not fit each other, say), ``unknown``, ``matrix or maps``,
     ``maps of other axes of size 1`` (equal in effect), ``slices``, ``forward communication``,
     ``mirrors``, ``parameters``, or ``no answer``.
     """
@@ -114,11 +115,14 @@ def note(wrong: dict[str, Disagreement], judged: set[str]) -> None:
 def is_judgeable(record: Record) -> bool:
     """Whether MindSpore's sharding gave an answer that a dump before it can be asked for.
 
-    That no gradient can be asked of a tuple says nothing of the operator that returns it.
+    That no gradient can be asked of a tuple says nothing of the operator that returns it, nor that
+    it has none.
     """
     if "the sens is a tuple" in record.get("error", ""):
         return False
-    return "begin" in record and record["verdict"] in ("accepted", "refused")
+    if record["verdict"] == "later" and "bprop not defined" in record.get("error", ""):
+        return False
+    return "begin" in record and record["verdict"] in ("accepted", "refused", "later")
 
 
 def disagreements(record: Record) -> list[Disagreement]:
@@ -148,7 +152,9 @@ def _compared(record: Record, report: Report) -> Iterator[Disagreement]:
         return
     if report.accepted != wanted:
         kind = "refused though legal" if wanted else "accepted though illegal"
-        if "sens" in str(record.get("error", "")):
+        if record["verdict"] == "later":
+            kind = "accepted, but a later pass fails"
+        elif "sens" in str(record.get("error", "")):
             kind = "accepted, but not as the network's result"
         yield Disagreement(kind, record, _verdict(record), reasons or "accepted")
         return

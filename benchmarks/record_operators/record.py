@@ -35,6 +35,7 @@ from forms import Form, case, identity, layout_cases, output_cases, tuple_cases 
 
 RECORDS = HERE / "records"
 OF_A_TUPLE = "it is not supported that the sens is a tuple"
+NO_GRADIENT = "bprop not defined"
 BREADTHS = ("few", "thin", "full")
 
 
@@ -215,11 +216,16 @@ def fit(form: Form, store: Store) -> Form | None:
         error = record.get("error", "")
         if OF_A_TUPLE in error:
             options.insert(0, {"returns": 0})
-        elif record["verdict"] == "refused":
+        elif record["verdict"] == "refused" or is_slice_problem(record):
             refused = refused or tried
     if refused is None:
         print(f"  not built: {form.text}: {error[:300]!r}", flush=True)
     return refused
+
+
+def is_slice_problem(record: dict[str, Any]) -> bool:
+    """Whether a later pass fails on what the parallel pass made, as on slices that differ."""
+    return record["verdict"] == "later" and NO_GRADIENT not in record.get("error", "")
 
 
 if __name__ == "__main__":

@@ -15,17 +15,9 @@ FORMS = [
         form(name, "ab", "ab", breadth="thin")
         for name in ("Sub", "Div", "RealDiv", "Maximum", "Pow")
     ),
-    *(form(name, "ab", shape, breadth="thin") for name in FLOATS for shape in ("ab", "b")),
-    *(
-        form(name, "ab:int32", f"{shape}:int32", breadth="thin")
-        for name in INTEGERS
-        for shape in ("ab", "b")
-    ),
-    *(
-        form(name, "ab:bool", f"{shape}:bool", breadth="thin")
-        for name in ("LogicalAnd", "LogicalOr")
-        for shape in ("ab", "b")
-    ),
+    *(form(name, "ab", "b", breadth="thin") for name in FLOATS),
+    *(form(name, "ab:int32", "b:int32", breadth="thin") for name in INTEGERS),
+    *(form(name, "ab:bool", "b:bool", breadth="thin") for name in ("LogicalAnd", "LogicalOr")),
     form("AddExt", "ab", "ab", 2, breadth="few"),
     form("DivMod", "ab", "b", 1, breadth="few"),
     form("Add", "", "ab", breadth="thin"),

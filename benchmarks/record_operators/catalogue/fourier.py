@@ -52,7 +52,7 @@ FORMS = [
     form(
         "GenerateEodMaskV2",
         "ab:float16",
-        "~:int64",
+        "~1:int64",
         "~:int64",
         "~:int64",
         "~:int64",

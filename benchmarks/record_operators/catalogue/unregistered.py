@@ -10,7 +10,7 @@ UNARY = (
     "ProdExt",
     "Nansum", "ReduceStd", "Any", "ArgMaxExt", "ArgMinExt", "ArgSort", "GLU", "ZerosLikeExt",
     "OnesLikeExt", "FlattenExt", "TrilExt", "TExt", "TraceExt", "Trace", "Diagonal", "DiagExt",
-    "UnstackExtView", "AllFinite", "NonZero",
+    "UnstackExtView", "NonZero",
 )  # fmt: skip
 PAIRS = (
     "LogAddExp", "LogAddExp2", "EqualExt", "TypeAs", "ExpandAs", "Cross", "KLDiv", "L1LossExt",
@@ -21,6 +21,7 @@ IMAGE = {"a": 16, "b": 16, "c": 32, "d": 32, "e": 32, "k": 3}
 
 FORMS = [
     *(form(name, "ab", **THIN) for name in UNARY),
+    form("AllFinite", ["ab"], **THIN),
     form("GeluExt", "abc", Text("tanh"), **THIN),
     form("LogSoftmaxExt", "abc", -1, None, **THIN),
     form("Var", "abc", (1,), 1, False, **THIN),
