@@ -84,7 +84,10 @@ def _memory(
         str, typer.Option(metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).")
     ] = "200MiB",
     input_copies: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Batches a device holds: 2 with dataset sink.")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", help="Batches a device holds: 2 with dataset sink."
+        ),
     ] = 1,
     machine: options.MachineName = None,
     layers: Annotated[bool, typer.Option("--layers", help="What stays, layer by layer.")] = False,

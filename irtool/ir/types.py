@@ -18,6 +18,8 @@ BITS = {
     "HiFloat8": 8,
 }  # fmt: skip
 """Bits of one element of each scalar type."""
+LARGEST_SIZE = (1 << 63) - 1
+"""Most elements of a dimension, and most bytes of a tensor: MindSpore counts in 64 bits."""
 MOST_UNFOLDED = 100_000
 """Items of a tuple's type that are unfolded at most: ``Int64*300000000`` takes no more memory."""
 _MOST_SHOWN = 1000
@@ -196,14 +198,14 @@ class Abstract:
 
     @property
     def size(self) -> int | None:
-        """Bytes of all tensors in it; None where a dimension or type is unknown."""
+        """Bytes of all tensors in it; None where a dimension or type is unknown, or absurd."""
         total = 0
         for dtype, dimensions in self.tensors:
             bits = BITS.get(dtype or "")
             if bits is None or any(dimension < 0 for dimension in dimensions):
                 return None
             total += (math.prod(dimensions) * bits + 7) // 8
-        return total
+        return total if total <= LARGEST_SIZE else None
 
     def short(self) -> str:
         """One word for people: ``Float32[256,784]``, ``Tuple[Float32[2],Int64]``."""

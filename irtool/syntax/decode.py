@@ -6,7 +6,15 @@ import re
 from typing import Any
 
 from irtool.ir.node import GraphTarget, PrimitiveTarget
-from irtool.ir.types import Abstract, NamedShape, RefType, ScalarType, Shape, TensorType
+from irtool.ir.types import (
+    LARGEST_SIZE,
+    Abstract,
+    NamedShape,
+    RefType,
+    ScalarType,
+    Shape,
+    TensorType,
+)
 from irtool.ir.values import (
     ForeignNode,
     ForeignParameter,
@@ -79,7 +87,8 @@ def _tagged(text: str) -> Tagged:
     return Tagged(text[:at], text[at:])
 
 
-def _shape(text: str) -> Shape:
+def _shape(text: str) -> Shape | NamedShape:
+    """A shape; with a size that no tensor can have it is one that is not known."""
     if text.startswith("x[const"):
         inside = text[len("x[const vector][") : -1]
         style = "x[const vector][%s]"
@@ -87,7 +96,10 @@ def _shape(text: str) -> Shape:
         at = text.index("(")
         inside = text[at + 1 : -1]
         style = text[:at] + "(%s)"
-    return Shape(tuple(integer(size) for size in inside.split(", ")) if inside else (), style)
+    sizes = tuple(integer(size) for size in inside.split(", ")) if inside else ()
+    if sizes and max(sizes) > LARGEST_SIZE and style in ("(%s)", ", (%s)"):
+        return NamedShape(text.removeprefix(", "))
+    return Shape(sizes, style)
 
 
 def _tensor_type(text: str) -> TensorType:
@@ -109,7 +121,7 @@ def _simple_abstract(text: str) -> Abstract:
     return Abstract(_tensor_type(type), _shape(f", {shape}"))
 
 
-def _dimensions(text: str) -> tuple[Shape, ...]:
+def _dimensions(text: str) -> tuple[Shape | NamedShape, ...]:
     return tuple(_shape(f"({piece})") for piece in text[1:-1].split("), ("))
 
 

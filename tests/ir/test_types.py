@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from irtool.ir.types import MOST_UNFOLDED, Abstract, ScalarType, SequenceType
+import pytest
+
+from irtool import dumps, loads
+from irtool.ir.types import (
+    LARGEST_SIZE,
+    MOST_UNFOLDED,
+    Abstract,
+    ScalarType,
+    SequenceType,
+    Shape,
+    TensorType,
+)
 from irtool.sharding.network.calls import computed
 
 INT = ScalarType("Int64")
@@ -27,3 +38,22 @@ def test_a_tuple_of_very_many_numbers_costs_nothing() -> None:
     assert Abstract(huge).short().endswith(",Int64*299999999000]")
     assert Abstract(huge).size == 0
     assert computed(huge, None).shape == (300_000_000_001,)
+
+
+@pytest.mark.parametrize("size", [LARGEST_SIZE, LARGEST_SIZE + 1, 10**40])
+@pytest.mark.parametrize("element", ["Tensor[Float32]", "Ref[Tensor[Float32]]"])
+def test_a_size_beyond_64_bits_is_not_known_and_printed_back(size: int, element: str) -> None:
+    line = f"  %0(a) = Relu(%1)\n      : (<{element}, (8, {size})>) -> (<{element}, (8, {size})>)\n"
+    dump = loads(line)
+    (node,) = dump.nodes()
+    assert node.output_type is not None
+    known = (8, size) if size <= LARGEST_SIZE else None
+    assert node.output_type.dimensions == known
+    assert node.output_type.size is None or known is None
+    assert dumps(dump) == line
+
+
+def test_more_bytes_than_64_bits_count_are_not_known() -> None:
+    most = Abstract(TensorType(ScalarType("Int8")), Shape((LARGEST_SIZE,)))
+    more = Abstract(TensorType(ScalarType("Int16")), Shape((LARGEST_SIZE,)))
+    assert (most.size, more.size) == (LARGEST_SIZE, None)

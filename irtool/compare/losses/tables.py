@@ -133,7 +133,7 @@ def _series(steps: Iterable[object], values: Iterable[object]) -> Series:
             text = value if isinstance(value, str) else None
             pairs.append((number, text.strip() if text else float(cast("float", value))))
             float(pairs[-1][1])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             if pairs and pairs[-1][1] == value:
                 pairs.pop()
     return series(pairs)
