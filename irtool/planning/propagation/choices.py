@@ -9,11 +9,13 @@ from math import prod
 from typing import cast
 
 from irtool.operators.call import OperatorCall, Strategy
+from irtool.operators.guard import asking
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, Shape, TensorLayout, identity_map
 from irtool.planning.cost.costs import item_bytes
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import practical
+from irtool.planning.recursive.kinds import NotSearchable, fitting
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis
@@ -110,6 +112,10 @@ class Choices:
         return found
 
     def _of_call(self, call: OperatorCall) -> tuple[Choice, ...]:
+        with asking(call.op, NotSearchable):
+            return self._offered(fitting(call))
+
+    def _offered(self, call: OperatorCall) -> tuple[Choice, ...]:
         if call.op in BATCH_ONLY or call.attributes.get("strategy_gen_mode") == "data_parallel":
             strategies: list[Strategy] = []
         elif call.op in PRODUCTS:

@@ -12,6 +12,8 @@ from enum import Enum
 
 from irtool.operators.call import OperatorCall
 from irtool.operators.defaults import is_stand_alone
+from irtool.operators.fitting import check_inputs
+from irtool.operators.judgement import Unsure
 from irtool.operators.table import operator_of
 
 
@@ -79,3 +81,18 @@ def kind_of(call: OperatorCall, devices: int) -> Kind:
     if entry.rule is not None:
         return Kind.UNKNOWN
     return Kind.STAND_ALONE if is_stand_alone(call, devices) else Kind.BATCH_PARALLEL
+
+
+def fitting(call: OperatorCall) -> OperatorCall:
+    """The call, which must have the inputs that its rule is about.
+
+    Raises:
+        NotSearchable: it has others; MindSpore would not compile it.
+    """
+    rule = operator_of(call.op).rule
+    if rule is not None:
+        try:
+            check_inputs(rule, call)
+        except Unsure as unsure:
+            raise NotSearchable(unsure.reason) from None
+    return call

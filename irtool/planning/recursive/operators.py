@@ -14,11 +14,10 @@ from irtool.ir.node import Node
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
 from irtool.operators.facts import Search
-from irtool.operators.fitting import check_inputs
 from irtool.operators.judgement import Context, Unsure
 from irtool.operators.layout import Shape
 from irtool.operators.notation import Rule
-from irtool.operators.table import operator_of, rule_of
+from irtool.operators.table import operator_of
 from irtool.planning.recursive.inserted import (
     DATASET,
     RESULT,
@@ -27,7 +26,7 @@ from irtool.planning.recursive.inserted import (
     is_weight,
     marked_results,
 )
-from irtool.planning.recursive.kinds import Kind, NotSearchable, kind_of
+from irtool.planning.recursive.kinds import Kind, fitting, kind_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.calls import call_of
 from irtool.sharding.network.care import TIES, TRANSFERS, is_cared_for, primitive
@@ -189,7 +188,7 @@ class _Lister:
                 found.append(_result_operator(len(found), port))
             if is_listed(self.analysis, port):
                 self.places[id(port)] = len(found)
-                call = _fitting(call_of(self.analysis.network, port).call)
+                call = fitting(call_of(self.analysis.network, port).call)
                 found.append(_operator(len(found), port, call, kind_of(call, size)))
         return [self._linked(operator) for operator in found]
 
@@ -265,17 +264,6 @@ class _Lister:
 def _is_plain(analysis: Analysis, node: Node) -> bool:
     """Whether a node applies a primitive or calls a graph by name."""
     return bool(primitive(node)) or analysis.network.called(node) is not None
-
-
-def _fitting(call: OperatorCall) -> OperatorCall:
-    """The call, which must have the inputs that its rule is about."""
-    rule = rule_of(call.op)
-    if rule is not None:
-        try:
-            check_inputs(rule, call)
-        except Unsure as unsure:
-            raise NotSearchable(unsure.reason) from None
-    return call
 
 
 def _operator(index: int, node: Node, call: OperatorCall, kind: Kind) -> Operator:
