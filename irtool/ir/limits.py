@@ -15,6 +15,8 @@ MAX_SETTINGS = 16 << 20
 """Most bytes of a file of settings: irtool.toml, a context, rules, a machine, a baseline."""
 MAX_DEPTH = 200
 """Deepest nesting of lists and tables in a file that is not a dump."""
+MAX_DIGITS = 40
+"""Digits of the longest whole number that is kept exactly; longer ones are what a float makes."""
 MAX_RATIO = 250
 """Most bytes that a byte of a packed file unpacks to, beyond :data:`ALWAYS_UNPACKED`."""
 ALWAYS_UNPACKED = 64 << 20

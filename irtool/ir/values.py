@@ -14,6 +14,8 @@ from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from irtool.ir.limits import MAX_DIGITS
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)\Z")
 _WORDS: dict[str, object] = {"true": True, "false": False, "True": True, "False": False}
 
@@ -269,6 +271,8 @@ def number(text: str) -> int | float | str:
     """``text`` as an int or float where it is one, else unchanged."""
     if not _NUMBER.match(text):
         return text
+    if len(text) > MAX_DIGITS:
+        return float(text)
     try:
         return int(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -74,6 +75,8 @@ def _tensor(text: str) -> TensorLiteral | Tagged:
         return Tagged("Tensor", text[6:])
     shape, dtype, data, name = match.groups()
     sizes = tuple(integer(size) for size in shape.split(", ")) if shape else ()
+    if _is_absurd(sizes):
+        return Tagged("Tensor", text[6:])
     return TensorLiteral(sizes, dtype, data, name)
 
 
@@ -97,9 +100,14 @@ def _shape(text: str) -> Shape | NamedShape:
         inside = text[at + 1 : -1]
         style = text[:at] + "(%s)"
     sizes = tuple(integer(size) for size in inside.split(", ")) if inside else ()
-    if sizes and max(sizes) > LARGEST_SIZE and style in ("(%s)", ", (%s)"):
+    if _is_absurd(sizes) and style in ("(%s)", ", (%s)"):
         return NamedShape(text.removeprefix(", "))
     return Shape(sizes, style)
+
+
+def _is_absurd(sizes: tuple[int, ...]) -> bool:
+    """Whether no tensor can have these dimensions, unknown ones counted as 1."""
+    return math.prod(max(size, 1) for size in sizes) > LARGEST_SIZE
 
 
 def _tensor_type(text: str) -> TensorType:

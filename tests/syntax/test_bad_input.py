@@ -10,6 +10,7 @@ import gzip
 import pytest
 
 import irtool
+from irtool.ir.values import number
 from tests.syntax.damaged import DUMP, MULTIBYTE, NODES, codes, count, load_back
 
 
@@ -238,3 +239,42 @@ def test_a_harmful_parameter_name_is_kept_as_it_is(name: str) -> None:
     assert read.problems == ()
     assert read.parameters[0].name == name
     assert node.operands[0].label == name  # type: ignore[union-attr]
+
+
+def sized(shape: str) -> str:
+    return (
+        "# IR entry      : @f\n\nsubgraph @f() {\n"
+        f"  %0(a) = PrimFunc_ReLU(%para1_x)\n      : (<Tensor[Float32], {shape}>) -> "
+        f"(<Tensor[Float32], {shape}>)\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_known"),
+    [
+        (f"({2**63 - 1})", True),
+        (f"({2**63})", False),
+        (f"({2**32}, {2**31})", False),
+        (f"({2**32}, {2**30}, -1)", True),
+        (f"(0, {2**63})", False),
+        ("(" + ", ".join(["4000000000"] * 40) + ")", False),
+    ],
+)
+def test_of_a_tensor_that_no_machine_has_the_shape_is_unknown(shape: str, is_known: bool) -> None:
+    read = irtool.loads(sized(shape))
+    assert irtool.dumps(read) == sized(shape)
+    assert read.problems == ()
+    (node,) = (node for node in read.nodes() if node.op == "ReLU")
+    assert node.output_type is not None
+    assert (node.output_type.dimensions is not None) == is_known
+
+
+def test_a_size_of_thousands_of_digits_is_a_problem() -> None:
+    read = irtool.loads(sized(f"({'9' * 5000})"))
+    assert irtool.dumps(read) == sized(f"({'9' * 5000})")
+    assert [problem.code for problem in read.problems] == ["SYN002"]
+
+
+@pytest.mark.parametrize(("digits", "kind"), [(40, int), (41, float), (5000, float)])
+def test_numbers_of_many_digits_are_no_whole_numbers(digits: int, kind: type) -> None:
+    assert type(number("9" * digits)) is kind
