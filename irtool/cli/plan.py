@@ -24,6 +24,7 @@ from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.render.json import json_text
 from irtool.render.page.write import render_page
+from irtool.render.text import escape_lines
 from irtool.sharding.network.context import ParallelContext
 
 
@@ -222,8 +223,10 @@ def _plan(
         document.add(*context_blocks(known))
         output.show(document)
     else:
+        # A dump keeps the bytes that it came with; in other forms names are but comments.
+        is_dump = format is Format.ir
         for piece in plan_itself(found, format.value, asked):
-            output.write(piece)
+            output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
         return 1 if dump.problems else 0
     output.close()

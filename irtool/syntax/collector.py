@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -12,27 +13,35 @@ class CollectorPause:
 
     Reading makes many objects and hardly any garbage, so that collections would take a third of
     the time.  Dumps that the caller has dropped are cyclic garbage, however, and are collected
-    once in so many characters of text read.
+    once so much was read since, and for so long, that the collection hardly counts.
     """
 
-    _COLLECT_EVERY = 128 << 20
+    _COLLECT_EVERY = 1 << 20
+    """Characters at least."""
+    _SHARE = 10
+    """Times as long as the last collection took."""
     _LARGE = 1 << 20
     read = 0
+    seconds = 0.0
+    last = 0.0
 
     @classmethod
     @contextmanager
     def over(cls, size: int) -> Generator[None]:
         enabled = gc.isenabled()
         gc.disable()
+        start = time.perf_counter()
         try:
             yield
         finally:
             if enabled:
                 cls.read += size
-                full = cls.read >= cls._COLLECT_EVERY
-                cls.read = 0 if full else cls.read
-                if full:
+                cls.seconds += time.perf_counter() - start
+                if cls.read >= cls._COLLECT_EVERY and cls.seconds >= cls._SHARE * cls.last:
+                    start = time.perf_counter()
                     gc.collect()
+                    cls.last = time.perf_counter() - start
+                    cls.read, cls.seconds = 0, 0.0
                 elif size < cls._LARGE or gc.get_freeze_count():
                     gc.collect(0)
                 else:
