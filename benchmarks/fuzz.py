@@ -184,7 +184,7 @@ def _keep(
         folder,
         found=f"seed {state.seed}, case {state.number}, commit {commit()}",
         finding=outcome.signature,
-        what=outcome.what[-1500:],
+        what=outcome.what.strip().rpartition("\n")[2][:300],
     )
 
 

@@ -228,7 +228,7 @@ def _region_edits(matching: Matching, sums: Sequence[ReorderedSum]) -> Iterable[
     )
     lone = _lone_backward(matching)
     if lone is not None:
-        yield _backward_edit(matching, lone)
+        yield from _backward_edit(matching, lone)
     for region in regions(matching):
         left = _nodes(matching.sides[0], region.left)
         right = _nodes(matching.sides[1], region.right)
@@ -264,16 +264,21 @@ def _lone_backward(matching: Matching) -> int | None:
     return None if has[0] == has[1] else has.index(True)
 
 
-def _backward_edit(matching: Matching, which: int) -> Edit:
-    """One edit for a whole backward pass: one dump was taken before differentiation."""
+def _backward_edit(matching: Matching, which: int) -> Iterable[Edit]:
+    """One edit for a whole backward pass: one dump was taken before differentiation.
+
+    None where all of it is matched with what is no backward pass on the other side.
+    """
     side = matching.sides[which]
     taken = matching.right if which else matching.left
     free = [item.index for item in side.operators if item.phase == "backward"]
     nodes = _nodes(side, [index for index in free if index not in taken])
+    if not nodes:
+        return
     sides = ((), nodes) if which else (nodes, ())
     kind: EditKind = "backward pass added" if which else "backward pass removed"
     order = float(len(matching.sides[0].operators))
-    return Edit(kind, _operators_text(nodes), *sides, "backward", order)
+    yield Edit(kind, _operators_text(nodes), *sides, "backward", order)
 
 
 def _nodes(side: Side, places: Sequence[int]) -> tuple[Node, ...]:

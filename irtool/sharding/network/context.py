@@ -190,7 +190,7 @@ def _check(context: ParallelContext) -> None:
 
 def _number(key: str, value: object) -> int:
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             raise ValueError
         return int(cast("str", value))
     except (TypeError, ValueError):
