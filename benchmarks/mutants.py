@@ -3,6 +3,7 @@
     python benchmarks/mutants.py --changed main          # what a branch changes: minutes
     python benchmarks/mutants.py --sample 300 --seed 7   # how good the net is
     python benchmarks/mutants.py --whole --state run.jsonl  # hours; goes on where it stopped
+    python benchmarks/mutants.py --files irtool/cluster/hang.py --tests tests/cluster/test_hang*.py
 
 Each mutant changes the meaning of one piece of the program (`mutants_syntax.py`) or of its tables
 (`mutants_tables.py`).  The tests that touch the line, as measured (`mutants_coverage.py`), run from
@@ -289,7 +290,8 @@ class Bench:
         self.ran_before = {file: set(some) for file, some in lines.items()}
         tests = TestMap(self.options.cache / "tests.sqlite", self.root, self.options.package)
         if self.options.renew or self.options.measure:
-            tests.renew(list(self.items.values()), say, self.options.renew)
+            are_all = not self.options.tests
+            tests.renew(list(self.items.values()), say, self.options.renew, are_all=are_all)
         if self.options.measure:
             return
         self.choice = Choice(self.root, self.options.package, tests, set(self.items))
@@ -491,6 +493,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", nargs="+", help="only these, relative to the root")
     parser.add_argument("--line", type=int, nargs="+", help="only these lines")
+    parser.add_argument("--tests", nargs="+", default=[], help="only these tests, for a quick look")
     parser.add_argument("--slice", default="1/1", help="1/4: the first of four parts, for machines")
     parser.add_argument(
         "--state", type=Path, help="file of results; a run goes on where it stopped"
@@ -528,7 +531,7 @@ def main() -> int:
     coverage = recorder(options.root, [options.package])
     bench = Bench(options, importer, coverage)
     coverage.start()
-    collect(options.root, bench.main)
+    collect(options.root, bench.main, *options.tests)
     importer.close()
     if not bench.items:
         say("no tests were collected")

@@ -66,28 +66,36 @@ class TestMap:
 
     # -- measuring ---------------------------------------------------------------------------
 
-    def renew(self, items: Sequence[pytest.Item], say: Callable[[str], None], limit: float) -> None:
+    def renew(
+        self,
+        items: Sequence[pytest.Item],
+        say: Callable[[str], None],
+        limit: float,
+        *,
+        are_all: bool = True,
+    ) -> None:
         """Measure tests that are new or whose file or measured lines changed.
 
         Args:
-            items: all tests there are.
+            items: the tests there are.
             say: where progress is told.
             limit: seconds for tests that are only measured again because the package changed.
+            are_all: others are gone, and what was measured of them too.
         """
         names = {item.nodeid for item in items}
         known = dict(self.database.execute("select name, hash from test"))
-        for name in known.keys() - names:
-            self._forget(name)
+        if are_all:
+            for name in known.keys() - names:
+                self._forget(name)
         hashes = {file: _hash(self.root / file) for file in {_file(name) for name in names}}
         new = [item for item in items if known.get(item.nodeid) != hashes[_file(item.nodeid)]]
-        measured_before = bool(known)
-        changed = self._touching_changed_lines() if measured_before else []
+        changed = [name for name in self._touching_changed_lines() if name in names]
         again = set(changed) - {item.nodeid for item in new}
         say(f"tests: {len(items)}; to measure: {len(new)} new, {len(again)} whose lines changed")
         self._measure(new, hashes, say, float("inf"))
         order = {name: place for place, name in enumerate(changed)}
         old = sorted((i for i in items if i.nodeid in again), key=lambda i: order[i.nodeid])
-        if self._measure(old, hashes, say, limit):
+        if self._measure(old, hashes, say, limit) and (are_all or not known):
             self._keep_sources()
         self._lines.clear()
         self._mapped.clear()

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.cluster.hang import HangReport, play
+from irtool.cluster.matching import transfers
 from irtool.cluster.ranks import cluster_of
+from irtool.ir.group_names import group_name
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, rank_text, receive, send
 
 GROUPS = [(0, 1), (1, 2), (0, 2), (0, 1, 2)]
@@ -127,3 +129,106 @@ def test_sends_on_both_sides_before_the_receives_need_buffers(ahead: bool, waits
     report = play(cluster_of({0: rank_dump(*first), 1: rank_dump(send(0, 0), receive(0, 0))}))
     assert not report.hangs
     assert bool(report.needs_buffers) == waits
+
+
+# -- what is told of transfers ---------------------------------------------------------------------
+
+
+def ends(sent: Sequence[int], received: Sequence[int]) -> HangReport:
+    """Rank 0 sends these tags in turn, rank 1 receives those."""
+    return play(
+        cluster_of(
+            {
+                0: rank_dump(*(send(1, tag) for tag in sent)),
+                1: rank_dump(*(receive(0, tag) for tag in received)),
+            }
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "shifted"),
+    [
+        ((0, 1), (2, 3), ((0, 1, 2),)),
+        ((5, 2, 9), (6, 10, 3), ((0, 1, 1),)),
+        ((0, 1), (2, 4), ()),
+        ((0,), (1,), ()),
+        ((0, 1), (2,), ()),
+        ((0, 1), (0, 1), ()),
+    ],
+)
+def test_tags_that_all_differ_by_one_number_are_of_two_compilations(
+    sent: Sequence[int], received: Sequence[int], shifted: tuple[tuple[int, int, int], ...]
+) -> None:
+    report = ends(sent, received)
+    assert report.shifted == shifted
+    assert len(report.unmatched) == len(set(sent) ^ set(received))
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "index"),
+    [((0, 1, 2), (0, 2, 1), 1), ((0, 1), (1, 0), 0), ((0, 1, 2), (0, 1, 2), None)],
+)
+def test_tags_that_cross_are_told_from_the_first_that_does(
+    sent: Sequence[int], received: Sequence[int], index: int | None
+) -> None:
+    report = ends(sent, received)
+    assert [item.index for item in report.crossed] == ([] if index is None else [index])
+    for item in report.crossed:
+        assert item.right is not None
+        assert (item.left.op, item.right.op, item.right_rank) == ("Send", "Receive", 1)
+        assert item.message == (
+            f"rank 0 sends tag {sent[item.index]} to rank 1 where that expects tag "
+            f"{received[item.index]}"
+        )
+
+
+@pytest.mark.parametrize("op", ["Send", "Receive"])
+def test_a_peer_without_a_dump_is_taken_to_do_its_part(op: str) -> None:
+    report = play(cluster_of({0: rank_dump(send(7) if op == "Send" else receive(7))}))
+    assert not report.hangs
+    assert report.unmatched == report.mismatches == ()
+    assert 7 in report.missing_ranks
+
+
+@pytest.mark.parametrize("op", ["Send", "Receive"])
+def test_a_transfer_to_nobody_known_is_no_missing_end(op: str) -> None:
+    (transfer,) = transfers(cluster_of({0: rank_dump(send(-1) if op == "Send" else receive(-1))}))
+    ours = transfer.send if op == "Send" else transfer.receive
+    assert ours is not None
+    assert ours.rank == 0
+    assert not transfer.matched
+    assert not transfer.known
+
+
+@pytest.mark.parametrize(
+    ("waiting", "reason"),
+    [
+        ((send(1, 3), receive(1, 4)), "rank 1 has no Send to rank 0 with tag 4"),
+        ((all_reduce((0, 1)),), "rank 1 communicates nothing in that group"),
+        (
+            (all_reduce((0, 2), group="g"), all_reduce((0, 1), group="g")),
+            "rank 1 has another group under that name: ranks (1, 2)",
+        ),
+    ],
+)
+def test_what_never_comes_is_named(waiting: Sequence[Do], reason: str) -> None:
+    others = {
+        1: [receive(0, 3), all_reduce((1, 2), group="g")],
+        2: [all_reduce((0, 2), group="g"), all_reduce((1, 2), group="g")],
+    }
+    dumps = {0: rank_dump(*waiting), **{rank: rank_dump(*some) for rank, some in others.items()}}
+    report = play(cluster_of(dumps))
+    assert report.hangs
+    assert reason in [wait.reason for wait in report.cycle]
+    assert not report.closed
+
+
+def test_a_group_with_the_name_of_other_ranks_is_told() -> None:
+    wrong = group_name((2, 3))
+    report = play(cluster_of({rank: rank_dump(all_reduce((0, 1), group=wrong)) for rank in (0, 1)}))
+    assert [(item.kind, item.left.rank) for item in report.mismatches] == [("name", 0), ("name", 1)]
+    assert not report.hangs
+    stranger = play(cluster_of({0: rank_dump(all_reduce((1, 2), group="mine"))}))
+    assert [item.kind for item in stranger.mismatches] == ["not a member"]
+    assert stranger.hangs

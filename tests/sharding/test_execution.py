@@ -220,6 +220,45 @@ def test_broadcast_operands(
     assert carried_out(case, strategy, 8) == (agree and devices <= 8)
 
 
+@settings(max_examples=80)
+@given(
+    st.lists(st.sampled_from([(8,), (1,), (4, 8), (4, 1), (1, 8)]), min_size=3, max_size=3),
+    st.data(),
+)
+def test_three_broadcast_operands(shapes: list[tuple[int, ...]], data: st.DataObject) -> None:
+    """Each input agrees with every other one, wherever both are more than one element long."""
+    case = Computed("AddcmulExt", tuple(shapes), lambda a, b, c: a + b * c)
+    strategy = data.draw(splits(shapes, 4))
+    rank = max(map(len, shapes))
+    sizes = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    cuts = [(1,) * (rank - len(cut)) + cut for cut in strategy]
+    agree, devices = True, 1
+    for axis in range(rank):
+        found = {cut[axis] for size, cut in zip(sizes, cuts, strict=True) if size[axis] > 1}
+        agree &= len(found) <= 1
+        devices *= max(found, default=1)
+    assert carried_out(case, strategy, 4) == (agree and devices <= 4)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("whole", "split"), [(-1, 4), (4, 4)])
+def test_an_unknown_size_may_be_the_one_that_is_broadcast(
+    turned: bool, whole: int, split: int
+) -> None:
+    """Of two different splits one is 1: if that size may be 1, the axis is split as the other."""
+    shapes, strategy = [[whole, 8], [4, 8]], ((1, 2), (split, 2))
+    if turned:
+        shapes, strategy = shapes[::-1], strategy[::-1]
+    answer = judge(call("Add", *shapes, out=[4, 8]), strategy, context(8))
+    assert answer.verdict == ("legal" if whole == -1 else "illegal")
+    if whole == -1:
+        assert answer.device_matrix == (4, 2)
+        (output,) = answer.output_layouts
+        assert output.slice_shape == (1, 4)
+        maps = answer.input_maps[::-1] if turned else answer.input_maps
+        assert maps == ((-1, 0), (1, 0))
+
+
 @settings(max_examples=40)
 @given(st.sampled_from(["ReLU", "Neg", "Square", "Exp"]), splits([(4, 2, 8)], 8))
 def test_one_operand(op: str, strategy: tuple[tuple[int, ...], ...]) -> None:
