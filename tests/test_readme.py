@@ -59,13 +59,6 @@ def test_screenful_is_what_the_command_prints() -> None:
     assert output.strip() == block[2].strip()
 
 
-def test_python_lines_run() -> None:
-    block = re.search(r"```python\n([\s\S]*?)```", README)
-    assert block is not None
-    pytest.importorskip("pyarrow", reason="to_arrow() needs the extra irtool[arrow]")
-    exec(compile(block[1], "README.md", "exec"), {})
-
-
 def test_links_lead_to_files() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target

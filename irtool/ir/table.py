@@ -66,7 +66,8 @@ class ArrowMissingError(ImportError):
     """pyarrow is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("to_arrow() needs pyarrow: pip install irtool[arrow]", name="pyarrow")
+        needs = "to_arrow() needs pyarrow: pip install 'irtool[arrow]'"
+        super().__init__(needs, name="pyarrow")
 
     def __reduce__(self) -> tuple[type[ArrowMissingError], tuple[()]]:
         return ArrowMissingError, ()
