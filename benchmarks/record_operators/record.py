@@ -148,7 +148,7 @@ class Store:
             record["case"]["operator"], record["case"]["form"], record["mindspore"],
             record["case"]["kind"], identity(record["case"]),
         ))  # fmt: skip
-        partial = self.path.with_suffix(".part")
+        partial = self.path.with_suffix(f".{os.getpid()}.part")
         filters = [
             {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}
         ]

@@ -1,12 +1,12 @@
 """Two tensors or more, broadcast from the right."""
 
-from forms import form
+from forms import Text, form
 
 FLOATS = (
     "Mod", "FloorMod", "FloorDiv", "DivNoNan", "MulNoNan", "TruncateDiv", "TruncateMod", "Minimum",
     "NotEqual", "ApproximateEqual", "GreaterEqual", "Less", "LessEqual", "Atan2", "Xdivy", "Xlogy",
     "SquaredDifference", "Hypot", "Igamma", "Igammac", "NextAfter", "Zeta", "IsClose", "FmodTensor",
-    "RemainderTensorTensor", "Polar", "AddExt", "SubExt", "DivMod",
+    "RemainderTensorTensor", "AddExt", "SubExt", "DivMod",
 )  # fmt: skip
 INTEGERS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "Gcd")
 
@@ -19,7 +19,8 @@ FORMS = [
     *(form(name, "ab:int32", "b:int32", breadth="thin") for name in INTEGERS),
     *(form(name, "ab:bool", "b:bool", breadth="thin") for name in ("LogicalAnd", "LogicalOr")),
     form("AddExt", "ab", "ab", 2, breadth="few"),
-    form("DivMod", "ab", "b", 1, breadth="few"),
+    form("DivMod", "ab", "b", Text("floor"), breadth="few"),
+    form("Polar", "ab", "ab", breadth="thin"),
     form("Add", "", "ab", breadth="thin"),
     form("Add", "", "", breadth="thin"),
     form("Add", "a", "a", breadth="thin"),
