@@ -16,7 +16,7 @@ class Case:
     """A call with its strategy: one tuple a tensor input.
 
     ``layouts``: the user's ``in_layout`` (then ``strategy`` is what the layouts come to), and
-    ``output_layouts`` the ``out_layout``, if given.
+    ``output_layouts`` the ``out_layout``, if given. ``generated``: MindSpore makes the strategy.
     """
 
     rule: Rule
@@ -26,6 +26,7 @@ class Case:
     layouts: tuple[TensorLayout, ...] | None = None
     output_layouts: tuple[TensorLayout, ...] | None = None
     out_strategy: Strategy | None = None
+    generated: bool = False
 
     @property
     def tensors(self) -> tuple[Operand, ...]:

@@ -78,10 +78,11 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The axes that an attribute names must not be split."""
+    """The axes that an attribute names must not be split; ``unless_layout``: a layout may."""
 
     attribute: str
     says: str = ""
+    unless_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +343,8 @@ class _Reader(Transformer[Token, Any]):
         return {"reduces": (Reduce(items[0], str(items[1]) if items[1] else "sum"),)}
 
     def whole_axes(self, items: list[Any]) -> dict[str, Any]:
-        return {"wholes": (Whole(str(items[0]), items[1] or ""),)}
+        name, unless, says = items
+        return {"wholes": (Whole(str(name), says or "", unless is not None),)}
 
     def equal(self, items: list[Any]) -> dict[str, Any]:
         return {"equal_says": items[0] or ""}

@@ -147,6 +147,8 @@ def _check_whole(binding: _Binding) -> None:
     """Dimensions of the first input that an attribute names must not be split."""
     case = binding.case
     for whole in case.rule.wholes:
+        if whole.unless_layout and case.layouts is not None:
+            continue
         for dimension in case.axes(whole.attribute, len(case.shape(0))):
             if case.strategy[0][dimension] != 1:
                 says = whole.says or _may_not_split(case, 0, dimension)

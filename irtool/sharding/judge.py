@@ -67,16 +67,20 @@ def judge(
     Layouts are one a tensor input, and one a tensor output.
     """
     used = strategy or ()
+    rule_of(call.op)  # a table that can't be read is nobody's doubt about this call
     try:
         rule = _rule(call)
         if rule is None:
+            if in_layout is not None:
+                message = f"{call.op} has no rule of its own, so it takes no layouts"
+                raise Refused("layout-unsupported", message, NO_LAYOUT)
             return _without_rule(call, context)
         check_inputs(rule, call)
         case = Case(rule, call, used, context, out_strategy=out_strategy)
         if in_layout is not None:
             case = _with_layouts(case, in_layout, out_layout)
         elif strategy is None and not _makes_its_own(rule):
-            case = replace(case, strategy=batch_strategy(case))
+            case = replace(case, strategy=batch_strategy(case), generated=True)
         used = case.strategy
         made = strategy is None and in_layout is None
         sharding = _sharding(case)

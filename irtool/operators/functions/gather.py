@@ -99,6 +99,10 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     if manual and axis != 0:
         message = f"the axis must be 0 with {manual}, not {axis}"
         case.refuse("attribute", message, GET_ATTRS)
+    if case.generated and manual:
+        case.refuse("manual-split", f"no strategy is made for {manual}: give one", "")
+    if case.generated and not case.shape(1):
+        case.refuse("strategy-length", "no strategy can be made for scalar indices: give one")
     scatters = False
     if batch > 0:
         sharding = _batch_mode(case, axis, batch)

@@ -296,8 +296,8 @@ def bias_add(case: Case, base: Base) -> Sharding:
         raise Unsure("BiasAdd of a tensor with less than two dimensions")
     if case.layouts is not None:
         matrix, maps = layout_maps(case)
-        if maps[0][1] != maps[1][0]:
-            case.refuse("axis-mismatch", "channel and bias have different layouts")
+        if maps[0][-1] != maps[1][0]:  # of layouts MindSpore looks at the last dimension
+            case.refuse("axis-mismatch", "the last dimension and the bias have different layouts")
         if case.output_layouts is not None and case.output_layouts[0].tensor_map != maps[0]:
             case.refuse_output_layout()
         return Sharding(matrix, maps, (maps[0],), complete=True)

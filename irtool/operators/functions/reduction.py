@@ -22,6 +22,8 @@ def reduce(case: Case, base: Base) -> Sharding:
     if case.call.op == "ReduceSum" and skips and not case.numbers("axis"):
         message = "with skip_mode and no axis the output keeps its axes, which its map has lost"
         raise Refused("layout", message, "tensor_layout.cc:IsValidTensorLayout")
+    if case.layouts is not None:
+        _check_reduced(case)
     sharding = base()
     if not (case.has("cross_batch") and case.flag("cross_batch")):
         return sharding
@@ -29,6 +31,15 @@ def reduce(case: Case, base: Base) -> Sharding:
     if averaged and case.strategy[0][0] != case.devices:
         return sharding
     return replace(sharding, reductions=())
+
+
+def _check_reduced(case: Case) -> None:
+    """Under layouts all that is reduced must be split: MindSpore 2.7 looks up its device axis."""
+    rank = len(case.shape(0))
+    name = next((name for name in ("dim", "axis") if case.has(name)), "")
+    for axis in case.axes(name, rank) if name else range(rank):
+        if not case.is_split(0, axis):
+            case.refuse("layout", f"dimension {axis} is reduced and lies along no device axis")
 
 
 @irregular("softmax")

@@ -21,7 +21,8 @@ def scatter(case: Case, base: Base) -> Sharding:
     if case.strategy[0][:1] != (1,):
         message = f"the first dimension of the input can not be split: {case.strategy[0]}"
         case.refuse("axis-split", message)
-    return _scattered(case)
+    # What is written in place of rows has no gradient.
+    return replace(_scattered(case), mirrored=(False,) * len(case.tensors))
 
 
 @irregular("scatter_masked")

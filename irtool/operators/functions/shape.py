@@ -271,9 +271,9 @@ def _check_step(case: Case, step: _Step, skipped: bool) -> None:
 @irregular("tile", self_checked=True)
 def tile(case: Case, base: Base) -> Sharding:
     """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
-    if case.layouts is not None:
-        raise Unsure("Tile with layouts")
     multiples = case.numbers("dims")
+    if case.layouts is not None:
+        return _tiled_layout(case, multiples)
     shape = case.sizes(0)
     added = len(multiples) - len(shape)
     if added < 0:
@@ -291,6 +291,20 @@ def tile(case: Case, base: Base) -> Sharding:
     )
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     return Sharding(matrix, (source, *others), (plain,), strategy=strategy)
+
+
+def _tiled_layout(case: Case, multiples: tuple[int, ...]) -> Sharding:
+    """Under a layout, which is one of the input, repeated dimensions are whole."""
+    layout = (case.layouts or ())[0]
+    if len(multiples) != len(layout.tensor_map):
+        message = f"{len(multiples)} multiples for a layout of {len(layout.tensor_map)} dimensions"
+        case.refuse("layout", message, "tile_info.cc:InferOutputTensorInfo")
+    for axis, times in enumerate(multiples):
+        if times != 1 and case.is_split(0, axis):
+            case.refuse("axis-split", f"dimension {axis} is repeated, so it can not be split")
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    source = layout.tensor_map
+    return Sharding(layout.device_matrix, (source, *others), (source,), complete=True)
 
 
 def _tile_batch(case: Case) -> Strategy:
@@ -337,6 +351,10 @@ def fill(case: Case, base: Base) -> Sharding:
     )
 
 
+CONSTANT_MODES = ("constant", 0)
+"""The mode of a pad as an attribute and as a number."""
+
+
 @irregular("pad", self_checked=True)
 def pad(case: Case, base: Base) -> Sharding:
     """Padded dimensions are whole; told by comparing the sizes before and after.
@@ -344,6 +362,9 @@ def pad(case: Case, base: Base) -> Sharding:
     Of the strategy only the first entry is looked at, whatever else it holds. Source: MindSpore
     2.7 takes any number of further entries, zeros among them.
     """
+    if case.attribute("mode") not in CONSTANT_MODES:
+        message = f"only the mode constant is supported, not {case.attribute('mode')}"
+        case.refuse("attribute", message, "pad_info.cc:GetAttrs")
     if case.layouts is None:
         check_strategy(case.strategy[:1], (case.sizes(0),), case.context)
     matrix, tensor_map = base_maps(case)
