@@ -13,7 +13,7 @@ from irtool.operators.defaults import adjusted
 from irtool.operators.functions import irregular
 from irtool.operators.functions.common import base_maps, whole_sharding
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identity_map
+from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorLayout, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
 
@@ -273,7 +273,7 @@ def tile(case: Case, base: Base) -> Sharding:
     """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
     multiples = case.numbers("dims")
     if case.layouts is not None:
-        return _tiled_layout(case, multiples)
+        return _tiled_layout(case, case.layouts[0], multiples)
     shape = case.sizes(0)
     added = len(multiples) - len(shape)
     if added < 0:
@@ -293,9 +293,8 @@ def tile(case: Case, base: Base) -> Sharding:
     return Sharding(matrix, (source, *others), (plain,), strategy=strategy)
 
 
-def _tiled_layout(case: Case, multiples: tuple[int, ...]) -> Sharding:
+def _tiled_layout(case: Case, layout: TensorLayout, multiples: tuple[int, ...]) -> Sharding:
     """Under a layout, which is one of the input, repeated dimensions are whole."""
-    layout = (case.layouts or ())[0]
     if len(multiples) != len(layout.tensor_map):
         message = f"{len(multiples)} multiples for a layout of {len(layout.tensor_map)} dimensions"
         case.refuse("layout", message, "tile_info.cc:InferOutputTensorInfo")
