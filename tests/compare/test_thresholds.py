@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.verdict import Judged
 from tests.compare.dumps import Entry
 from tests.compare.test_judging import compared, numbers, single
@@ -128,3 +130,55 @@ def test_nan_both_were_given_alike_accuses_who_makes_more_of_it_on_one_side(
     assert (found.verdict == "introduces error") == is_accused
     if is_accused:
         assert "equally finite inputs" in found.why
+
+
+def scaled(folder: Path, powers: Sequence[int]) -> TensorComparison:
+    """Gradients that the right side has times powers of two, one operator each."""
+    gradients = [numbers(16, 16, seed=number) for number in range(len(powers))]
+
+    def calls(factors: Sequence[float]) -> list[Entry]:
+        made: list[Entry] = [("Functional.linear.0.forward", (X, W), Y)]
+        for number, (gradient, factor) in enumerate(zip(gradients, factors, strict=True)):
+            given = single(factor * gradient)
+            made.append((f"Functional.gelu.{number}.backward", (given,), single(given * 0.5)))
+        return made
+
+    return compared(folder, calls([1.0] * len(powers)), calls([2.0**power for power in powers]))
+
+
+@pytest.mark.parametrize(
+    ("powers", "scale"),
+    [
+        ([5, 5, 5, 5], 1),
+        ([6, 6, 6, 6], 64),
+        ([-6, -6, -6, -6], 1 / 64),
+        ([10, 10, 10, 10, 3], 1024),
+        ([10, 10, 10, 3], 1),
+        ([10, 10, 10, 10, 0], 1024),
+    ],
+)
+def test_a_loss_scale_is_64_at_least_and_that_of_four_in_five_gradients(
+    tmp_path: Path, powers: Sequence[int], scale: float
+) -> None:
+    found = scaled(tmp_path, powers)
+    assert found.gradient_scale == scale
+    accused = {item.pair.left.name for item in found.judged if item.verdict == "introduces error"}
+    ours = {
+        f"Functional.gelu.{number}.backward"
+        for number, power in enumerate(powers)
+        if 2.0**power not in (scale, 1.0)
+    }
+    assert bool(accused & ours) == bool(ours)
+    assert accused <= ours
+
+
+@pytest.mark.parametrize(("factor", "differs"), [(1 + 0.9e-5, False), (1 + 1.1e-5, True)])
+def test_arguments_are_the_same_within_what_printing_leaves_of_them(
+    tmp_path: Path, factor: float, differs: bool
+) -> None:
+    calls: list[list[Entry]] = [
+        [("Functional.mystery.0.forward", (X, value), Y)] for value in (0.5, 0.5 * factor)
+    ]
+    (found,) = compared(tmp_path, *calls).judged
+    assert bool(found.attributes) == differs
+    assert found.verdict == ("attribute differs" if differs else "equal bits")
