@@ -78,11 +78,14 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The axes that an attribute names must not be split; ``unless_layout``: a layout may."""
+    """The axes that an attribute names must not be split.
+
+    ``unless``: a flag that allows it, or ``layout``: under a layout they may.
+    """
 
     attribute: str
+    unless: str = ""
     says: str = ""
-    unless_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +347,7 @@ class _Reader(Transformer[Token, Any]):
 
     def whole_axes(self, items: list[Any]) -> dict[str, Any]:
         name, unless, says = items
-        return {"wholes": (Whole(str(name), says or "", unless is not None),)}
+        return {"wholes": (Whole(str(name), str(unless or ""), says or ""),)}
 
     def equal(self, items: list[Any]) -> dict[str, Any]:
         return {"equal_says": items[0] or ""}

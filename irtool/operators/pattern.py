@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from irtool.operators.call import Operand
 from irtool.operators.case import Case
 from irtool.operators.fitting import assigned
 from irtool.operators.judgement import Reduction, Sharding, Unsure
@@ -15,12 +16,21 @@ from irtool.operators.layout import (
     DYNAMIC,
     WHOLE,
     MapEntry,
+    Shape,
     TensorMap,
     entries_of,
     entry_of,
     split_of,
 )
-from irtool.operators.notation import Axis, Change, InputPattern, OutputPattern, Rule
+from irtool.operators.notation import (
+    Axis,
+    Change,
+    InputPattern,
+    OutputPattern,
+    Reduce,
+    Rule,
+    Whole,
+)
 
 Key = tuple[str, int]
 """A named axis: its name, and for ``*x`` and ``~x`` the place counted from the right."""
@@ -36,21 +46,60 @@ class _Bound:
 
 
 @dataclass(slots=True)
-class _Binding:
+class Binding:
     """All axes of a call: per input the key of each dimension (None: an axis without name)."""
 
     case: Case
     dimensions: list[list[Key | None]] = field(default_factory=list[list["Key | None"]])
     bound: dict[Key, _Bound] = field(default_factory=dict[Key, _Bound])
     names: list[str] = field(default_factory=list[str])
+    # Of a call of which nothing is split: see ``bound_whole``.
+    results: list[list[Key | None]] = field(default_factory=list[list["Key | None"]])
+    ordered: list[Key] = field(default_factory=list[Key])
+    splittable: list[Key] = field(default_factory=list[Key])
+    reduced: list[tuple[str, list[Key]]] = field(default_factory=list[tuple[str, list["Key"]]])
+
+
+def bound_whole(case: Case) -> Binding:
+    """The axes of a call, of which nothing is split yet. Raises ``Refused`` or ``Unsure``."""
+    binding = _bound(case)
+    binding.results = [
+        _result_dimensions(binding, pattern, result.shape) for pattern, result in _outputs(case)
+    ]
+    unsplit = {
+        key
+        for index, pattern in enumerate(assigned(case.rule, case.call))
+        for key, (axis, _) in zip(
+            binding.dimensions[index],
+            _laid_out(case, pattern, len(case.shape(index))),
+            strict=True,
+        )
+        if axis.unsplit
+    }
+    for whole in case.rule.wholes:
+        if not _is_waived(case, whole):
+            axes = case.axes(whole.attribute, len(case.shape(0)))
+            unsplit |= {binding.dimensions[0][axis] for axis in axes}
+    binding.ordered = _ordered(binding)
+    mapped = set(binding.ordered)
+    binding.splittable = [key for key in binding.bound if key not in unsplit and key in mapped]
+    binding.reduced = [
+        (reduce.reduce, _reduced_keys(binding, reduce)) for reduce in case.rule.reduces
+    ]
+    return binding
+
+
+def _bound(case: Case) -> Binding:
+    binding = Binding(case)
+    for index, pattern in enumerate(assigned(case.rule, case.call)):
+        _bind(binding, index, pattern)
+    return binding
 
 
 def evaluate(case: Case) -> Sharding:
     """What the rule's notation says. Raises ``Refused`` or ``Unsure``."""
     rule = case.rule
-    binding = _Binding(case)
-    for index, pattern in enumerate(assigned(rule, case.call)):
-        _bind(binding, index, pattern)
+    binding = _bound(case)
     _check_whole(binding)
     keys = _ordered(binding)
     matrix = _matrix(binding, keys)
@@ -67,7 +116,7 @@ def evaluate(case: Case) -> Sharding:
     )
 
 
-def _bind(binding: _Binding, index: int, pattern: InputPattern) -> None:
+def _bind(binding: Binding, index: int, pattern: InputPattern) -> None:
     """Give each dimension of an input its axis, and compare with what the axis has already."""
     case = binding.case
     rank = len(case.shape(index))
@@ -108,7 +157,7 @@ def _laid_out(case: Case, pattern: InputPattern, rank: int) -> list[tuple[Axis, 
     return laid
 
 
-def _merge(binding: _Binding, key: Key, index: int, dimension: int, axis: Axis) -> None:
+def _merge(binding: Binding, key: Key, index: int, dimension: int, axis: Axis) -> None:
     """Note the split of an axis; two inputs must agree, or one be of size 1 if it is broadcast."""
     case = binding.case
     split = case.strategy[index][dimension]
@@ -143,11 +192,11 @@ def _may_not_split(case: Case, index: int, dimension: int) -> str:
     )
 
 
-def _check_whole(binding: _Binding) -> None:
+def _check_whole(binding: Binding) -> None:
     """Dimensions of the first input that an attribute names must not be split."""
     case = binding.case
     for whole in case.rule.wholes:
-        if whole.unless_layout and case.layouts is not None:
+        if _is_waived(case, whole):
             continue
         for dimension in case.axes(whole.attribute, len(case.shape(0))):
             if case.strategy[0][dimension] != 1:
@@ -159,7 +208,14 @@ def _check_whole(binding: _Binding) -> None:
                 )
 
 
-def _ordered(binding: _Binding) -> list[Key]:
+def _is_waived(case: Case, whole: Whole) -> bool:
+    """Whether a flag, or a layout, allows what is else forbidden."""
+    if whole.unless == "layout":
+        return case.layouts is not None
+    return bool(whole.unless) and case.has(whole.unless) and case.flag(whole.unless)
+
+
+def _ordered(binding: Binding) -> list[Key]:
     """Keys in the order of the device matrix, slowest first."""
     names = list(binding.case.rule.order or binding.names)
     return [
@@ -169,14 +225,14 @@ def _ordered(binding: _Binding) -> list[Key]:
     ]
 
 
-def _matrix(binding: _Binding, keys: list[Key]) -> tuple[int, ...]:
+def _matrix(binding: Binding, keys: list[Key]) -> tuple[int, ...]:
     layouts = binding.case.layouts
     if layouts is not None:
         return layouts[0].device_matrix if layouts else ()
     return tuple(binding.bound[key].split for key in keys)
 
 
-def _entry(binding: _Binding, keys: list[Key], key: Key | None) -> MapEntry:
+def _entry(binding: Binding, keys: list[Key], key: Key | None) -> MapEntry:
     """The tensor-map entry of a dimension along this axis."""
     if key is None or key not in binding.bound:
         return WHOLE
@@ -185,7 +241,7 @@ def _entry(binding: _Binding, keys: list[Key], key: Key | None) -> MapEntry:
     return len(keys) - 1 - keys.index(key) if key in keys else WHOLE
 
 
-def _input_map(binding: _Binding, keys: list[Key], index: int) -> TensorMap:
+def _input_map(binding: Binding, keys: list[Key], index: int) -> TensorMap:
     case = binding.case
     if case.layouts is not None:
         return case.layouts[index].tensor_map
@@ -200,33 +256,44 @@ def _input_map(binding: _Binding, keys: list[Key], index: int) -> TensorMap:
     return tuple(entries)
 
 
-def _output_maps(binding: _Binding, keys: list[Key]) -> list[TensorMap]:
-    case = binding.case
+def _outputs(case: Case) -> list[tuple[OutputPattern, Operand]]:
+    """A pattern for each tensor that comes out."""
     results = case.call.results
     patterns = list(case.rule.outputs)
     if patterns and patterns[-1].every:
         patterns += [patterns[-1]] * (len(results) - len(patterns))
     if len(results) > len(patterns):
         raise Unsure(f"the rule of {case.call.op} has no place for {len(results)} outputs")
+    return list(zip(patterns, results, strict=False))
+
+
+def _output_maps(binding: Binding, keys: list[Key]) -> list[TensorMap]:
+    ones_whole = binding.case.rule.ones_whole
     maps: list[TensorMap] = []
-    for pattern, result in zip(patterns, results, strict=False):
-        rank = None if result.shape is None else len(result.shape)
-        dimensions = _output_dimensions(binding, pattern, rank)
-        if result.shape is not None and len(result.shape) != len(dimensions):
-            raise Unsure(
-                f"the rule of {case.call.op} gives an output of rank {len(dimensions)}, "
-                f"the call has rank {len(result.shape)}"
-            )
+    for pattern, result in _outputs(binding.case):
         entries: list[MapEntry] = []
-        for place, key in enumerate(dimensions):
-            single = case.rule.ones_whole and result.shape is not None and result.shape[place] == 1
+        for place, key in enumerate(_result_dimensions(binding, pattern, result.shape)):
+            single = ones_whole and result.shape is not None and result.shape[place] == 1
             entries.append(WHOLE if single else _entry(binding, keys, key))
         maps.append(tuple(entries))
     return maps
 
 
+def _result_dimensions(
+    binding: Binding, pattern: OutputPattern, shape: Shape | None
+) -> list[Key | None]:
+    """The axis of each dimension of an output; it must have as many as the pattern says."""
+    dimensions = _output_dimensions(binding, pattern, None if shape is None else len(shape))
+    if shape is not None and len(shape) != len(dimensions):
+        raise Unsure(
+            f"the rule of {binding.case.call.op} gives an output of rank {len(dimensions)}, "
+            f"the call has rank {len(shape)}"
+        )
+    return dimensions
+
+
 def _output_dimensions(
-    binding: _Binding, pattern: OutputPattern, rank: int | None
+    binding: Binding, pattern: OutputPattern, rank: int | None
 ) -> list[Key | None]:
     """The axes of an output, after drops, inserts and permutations; ``*.`` fills up to ``rank``."""
     dimensions: list[Key | None] = []
@@ -246,7 +313,7 @@ def _output_dimensions(
     return dimensions
 
 
-def _fixed(binding: _Binding, pattern: OutputPattern) -> int:
+def _fixed(binding: Binding, pattern: OutputPattern) -> int:
     """Dimensions of an output apart from those that ``*.`` fills up."""
     return sum(
         sum(key[0] == axis.name for key in binding.bound) if axis.many else 1
@@ -277,28 +344,29 @@ def _permutation(case: Case, name: str, rank: int) -> tuple[int, ...]:
     return places
 
 
-def _reductions(binding: _Binding, keys: list[Key]) -> list[Reduction]:
-    """Forward collectives over the axes that the rule contracts, if they are split."""
+def _reduced_keys(binding: Binding, reduce: Reduce) -> list[Key]:
+    """The axes that a reduction is over: one by its name, or those that an attribute names."""
     case = binding.case
-    attributes = {attribute.name for attribute in case.rule.attributes}
+    name = reduce.over.name
+    if name in {attribute.name for attribute in case.rule.attributes}:
+        named = (binding.dimensions[0][axis] for axis in case.axes(name, len(case.shape(0))))
+        return [key for key in named if key is not None]
+    return [key for key in binding.bound if key[0] == name]
+
+
+def _reductions(binding: Binding, keys: list[Key]) -> list[Reduction]:
+    """Forward collectives over the axes that the rule contracts, if they are split."""
     found: list[Reduction] = []
-    for reduce in case.rule.reduces:
-        name = reduce.over.name
-        if name in attributes:
-            contracted = [
-                binding.dimensions[0][axis] for axis in case.axes(name, len(case.shape(0)))
-            ]
-            over: list[Key] = [key for key in contracted if key is not None]
-        else:
-            over = [key for key in binding.bound if key[0] == name]
+    for reduce in binding.case.rule.reduces:
+        over = _reduced_keys(binding, reduce)
         axes = tuple(sorted(set(_device_axes(binding, keys, over))))
         if axes:
-            why = f"{name} is contracted and split"
+            why = f"{reduce.over.name} is contracted and split"
             found.append(Reduction("AllReduce", axes, reduce.reduce, why))
     return found
 
 
-def _device_axes(binding: _Binding, keys: list[Key], over: list[Key]) -> list[int]:
+def _device_axes(binding: Binding, keys: list[Key], over: list[Key]) -> list[int]:
     matrix = _matrix(binding, keys)
     return [
         len(matrix) - 1 - place

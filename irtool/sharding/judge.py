@@ -12,6 +12,7 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.operators import checks
+from irtool.operators.axes import REPEATS_LEFT
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.case import Case
 from irtool.operators.defaults import batch_strategy, is_stand_alone
@@ -44,11 +45,6 @@ from irtool.operators.pattern import evaluate
 from irtool.operators.table import rule_of
 from irtool.sharding.interleave import in_parts, parts_of
 
-REPEATS_LEFT = "repeated_num_in_dev_matrix_right_"
-"""Attribute of a primitive: False puts the axis of repeated calculation at the left end.
-
-The underscore at its end belongs to it; without one it means nothing.
-"""
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 """Where MindSpore notices that an operator takes no layouts, unless its entry says where."""
 

@@ -24,8 +24,18 @@ OUT_LAYOUT: set[str] = set()
 """Functions that deal with ``out_layout``; elsewhere it is refused."""
 
 
+KEEPS_AXES: set[str] = set()
+"""Functions that look at what the notation says, or add what follows, but leave axes where the
+notation has them, under any tuple strategy."""
+
+
 def irregular(
-    name: str, *, self_checked: bool = False, out_strategy: bool = False, out_layout: bool = False
+    name: str,
+    *,
+    self_checked: bool = False,
+    out_strategy: bool = False,
+    out_layout: bool = False,
+    keeps_axes: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function under the name that rules use."""
 
@@ -37,6 +47,8 @@ def irregular(
             OUT_STRATEGY.add(name)
         if out_layout:
             OUT_LAYOUT.add(name)
+        if keeps_axes:
+            KEEPS_AXES.add(name)
         return function
 
     return register

@@ -25,7 +25,7 @@ Base = Callable[[], Sharding]
 REPEAT_LAYOUT = "elementary_function_info.cc:log_func_ele"
 
 
-@irregular("arithmetic")
+@irregular("arithmetic", keeps_axes=True)
 def arithmetic(case: Case, base: Base) -> Sharding:
     """Operands of an addition and the like; layouts must be over one device matrix."""
     if case.layouts is not None:
@@ -64,7 +64,7 @@ def _with_strategy(case: Case, strategy: tuple[tuple[int, ...], ...]) -> Shardin
     return evaluate(replace(case, strategy=strategy))
 
 
-@irregular("outer")
+@irregular("outer", keeps_axes=True)
 def outer(case: Case, base: Base) -> Sharding:
     """Two vectors: their axes must not be split along the same device axis."""
     if case.layouts is not None:
@@ -75,14 +75,14 @@ def outer(case: Case, base: Base) -> Sharding:
     return base()
 
 
-@irregular("l2_loss")
+@irregular("l2_loss", keeps_axes=True)
 def l2_loss(case: Case, base: Base) -> Sharding:
     """Under layouts MindSpore adds nothing up: each device has the loss of its own piece."""
     sharding = base()
     return sharding if case.layouts is None else replace(sharding, reductions=())
 
 
-@irregular("alike")
+@irregular("alike", keeps_axes=True)
 def alike(case: Case, base: Base) -> Sharding:
     """All inputs have one strategy, as the notation says; they must have one shape too."""
     shapes = {tensor.shape for tensor in case.tensors}
@@ -198,7 +198,7 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     return Sharding(device_matrix=first, input_maps=tuple(maps), output_maps=(maps[0],))
 
 
-@irregular("triangle")
+@irregular("triangle", keeps_axes=True)
 def triangle(case: Case, base: Base) -> Sharding:
     """Matrices of rank 2 to 6."""
     rank = len(case.shape(0))

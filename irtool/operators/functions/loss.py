@@ -15,7 +15,7 @@ from irtool.operators.layout import WHOLE, Shape, identity_map
 Base = Callable[[], Sharding]
 
 
-@irregular("softmax_cross_entropy")
+@irregular("softmax_cross_entropy", keeps_axes=True)
 def softmax_cross_entropy(case: Case, base: Base) -> Sharding:
     """Logits and labels alike; the classes, the last axis, are whole."""
     logits, labels = case.strategy

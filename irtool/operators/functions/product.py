@@ -32,7 +32,7 @@ BATCH = "matmul_info.cc:CheckBatchDimensions"
 LAYOUT = "matmul_info.cc:log_func_mm"
 
 
-@irregular("matmul", out_strategy=True, out_layout=True)
+@irregular("matmul", out_strategy=True, out_layout=True, keeps_axes=True)
 def matmul(case: Case, base: Base) -> Sharding:
     """Special cases of MatMul and BatchMatMul: ranks, batches, output strategy, n-d layouts."""
     if min(len(case.shape(0)), len(case.shape(1))) < 2:
@@ -288,7 +288,7 @@ def _unscattered(case: Case, sharding: Sharding) -> Shape:
     return layout.slice_shape
 
 
-@irregular("bias_add", out_layout=True)
+@irregular("bias_add", out_layout=True, keeps_axes=True)
 def bias_add(case: Case, base: Base) -> Sharding:
     """X and b: the bias lies along dimension 1, whatever the data format says."""
     rank = len(case.shape(0))

@@ -15,7 +15,7 @@ from irtool.operators.pattern import evaluate
 Base = Callable[[], Sharding]
 
 
-@irregular("reduce")
+@irregular("reduce", keeps_axes=True)
 def reduce(case: Case, base: Base) -> Sharding:
     """No communication where the attribute ``cross_batch`` asks for none."""
     skips = case.has("skip_mode") and case.flag("skip_mode")
@@ -42,7 +42,7 @@ def _check_reduced(case: Case) -> None:
             case.refuse("layout", f"dimension {axis} is reduced and lies along no device axis")
 
 
-@irregular("softmax")
+@irregular("softmax", keeps_axes=True)
 def softmax(case: Case, base: Base) -> Sharding:
     """Under layouts the axis must not lie along any device axis, not even one of size 1."""
     sharding = base()
@@ -61,7 +61,7 @@ def square_sums(case: Case, base: Base) -> Sharding:
     return replace(sharding, reductions=(*sharding.reductions, *second))
 
 
-@irregular("max_dim")
+@irregular("max_dim", keeps_axes=True)
 def max_dim(case: Case, base: Base) -> Sharding:
     """Under layouts MindSpore 2.7 reads the split of a whole dimension from nowhere."""
     sharding = base()
@@ -70,7 +70,7 @@ def max_dim(case: Case, base: Base) -> Sharding:
     return sharding
 
 
-@irregular("fourier")
+@irregular("fourier", keeps_axes=True)
 def fourier(case: Case, base: Base) -> Sharding:
     """The split must fit on the devices of the stage."""
     sharding = base()

@@ -44,7 +44,7 @@ def reshape(case: Case, base: Base) -> Sharding:
     )
 
 
-@irregular("permuted", out_layout=True)
+@irregular("permuted", out_layout=True, keeps_axes=True)
 def permuted(case: Case, base: Base) -> Sharding:
     """Transpose: an output layout may be given if it is that of the input, in the new order."""
     sharding = base()
@@ -63,19 +63,6 @@ def permuted(case: Case, base: Base) -> Sharding:
     return sharding
 
 
-@irregular("joined")
-def joined(case: Case, base: Base) -> Sharding:
-    """Concat: the axis must be whole, unless the redistribution is skipped on purpose."""
-    rank = len(case.shape(0))
-    axis = case.number("axis") % rank
-    sharding = base()
-    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
-    if case.strategy[0][axis] != 1 and not skipped:
-        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
-        case.refuse("axis-split", message)
-    return sharding
-
-
 @irregular("stacked")
 def stacked(case: Case, base: Base) -> Sharding:
     """A new axis; one that is counted from behind is counted among the input's axes, not more."""
@@ -86,23 +73,6 @@ def stacked(case: Case, base: Base) -> Sharding:
     first = sharding.input_maps[0]
     out = (*first[:place], WHOLE, *first[place:])
     return replace(sharding, output_maps=(out,))
-
-
-@irregular("parted")
-def parted(case: Case, base: Base) -> Sharding:
-    """Split: the axis must be whole, unless the redistribution is skipped on purpose."""
-    rank = len(case.shape(0))
-    name = next(n for n in ("axis", "split_dim", "dim") if _declared(case, n))
-    axis = case.number(name) % rank
-    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
-    if case.strategy[0][axis] != 1 and not skipped:
-        message = f"the axis {axis} can not be split, strategy {case.strategy[0]}"
-        case.refuse("axis-split", message)
-    return base()
-
-
-def _declared(case: Case, name: str) -> bool:
-    return any(attribute.name == name for attribute in case.rule.attributes)
 
 
 @irregular("slice")

@@ -20,7 +20,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from irtool.operators.call import OperatorCall
+from irtool.operators.axes import CallAxes
+from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Collective, Context, Judgement
 from irtool.operators.layout import Shape, TensorLayout, replicas
 from irtool.planning.cost.layout_bits import LEVELS, layout_from, places_of
@@ -234,6 +235,40 @@ def _cut(shape: Shape, axes_of: AxesOf, values: Sequence[int]) -> Shape:
             size //= values[axis]
         found.append(size)
     return tuple(found)
+
+
+def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | None:
+    """The form of a call whose axes are told; None where devices are no power of two."""
+    stage = context.stage_size
+    if stage & (stage - 1) or stage < 2 or not axes.axes:
+        return None
+    inputs = tuple(_along(axes, "input", at, tensor) for at, tensor in enumerate(call.tensors))
+    outputs = tuple(_along(axes, "output", at, tensor) for at, tensor in enumerate(call.results))
+    ends = frozenset(range(len(axes.axes)))
+    sums = tuple(Sum(one.op, one.reduce, one.output, one.axes, False) for one in axes.sums)
+    return Form(
+        call,
+        context,
+        axes.order,
+        axes.right,
+        inputs,
+        outputs,
+        (ends,) * (len(inputs) + len(outputs)),
+        inputs,
+        outputs,
+        sums,
+        axes.mirrored,
+    )
+
+
+def _along(axes: CallAxes, side: str, tensor: int, operand: Operand) -> AxesOf:
+    """Per dimension of a tensor the axis that cuts it, if there is one."""
+    found: dict[int, tuple[int, ...]] = {}
+    for number, axis in enumerate(axes.axes):
+        for place, dimension in axis.inputs if side == "input" else axis.outputs:
+            if place == tensor:
+                found[dimension] = (number,)
+    return tuple(found.get(at, ()) for at in range(len(operand.shape or ())))
 
 
 # -- learning ------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from math import prod
 
 import numpy as np
 
+from irtool.operators.axes import CallAxes, axes_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import Shape
-from irtool.planning.search.candidate_forms import Form, Ints, form_of
+from irtool.planning.search.candidate_forms import Form, Ints, form_from, form_of
 from irtool.planning.search.candidate_outputs import SCATTERS, other_output
 from irtool.sharding.judge import judge
 
@@ -115,6 +116,9 @@ def _candidates(call: OperatorCall, context: Context) -> Candidates:
     if own.kind != "rule" or rows is None:
         return _own(own, call)
     asked = _Asked(call, context, rows)
+    told = axes_of(call, context)
+    if told is not None and rows == tuple(tensor.shape or () for tensor in call.tensors):
+        return _told(asked, told, own)
     asked.axes = _axes(asked)
     form = form_of(call, context, [_largest(rows, axis) for axis in asked.axes], asked.of)
     if form is not None:
@@ -124,10 +128,23 @@ def _candidates(call: OperatorCall, context: Context) -> Candidates:
     made = _but_for_one(asked)
     if made is not None:
         return made
+    return _each(asked, own)
+
+
+def _told(asked: _Asked, told: CallAxes, own: Judgement) -> Candidates:
+    """All candidates where the operator's entry tells its axes."""
+    asked.axes = [axis.inputs for axis in told.axes]
+    form = form_from(asked.call, asked.context, told)
+    made = None if form is None else _formed(asked, form)
+    return made or _each(asked, own)
+
+
+def _each(asked: _Asked, own: Judgement) -> Candidates:
+    """Those of all combinations that the rule finds legal."""
     found = list(_judged(asked, _splits(asked)))
     if not found:
-        return _own(own, call)
-    if call.op in PRODUCTS:
+        return _own(own, asked.call)
+    if asked.call.op in PRODUCTS:
         least = min(item.judgement.repeats for item in found)
         found = [item for item in found if item.judgement.repeats == least]
     return Candidates(tuple(found))

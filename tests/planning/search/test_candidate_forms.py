@@ -38,12 +38,13 @@ CALLS = {
 
 
 def no_form(*_: object) -> None:
-    """Stands for ``form_of``."""
+    """Stands for ``form_of`` and ``form_from``."""
 
 
 def one_by_one(of: OperatorCall, monkeypatch: pytest.MonkeyPatch) -> Candidates:
     with monkeypatch.context() as patch:
         patch.setattr(module, "form_of", no_form)
+        patch.setattr(module, "form_from", no_form)
         return candidates_of(of, DEVICES)
 
 
