@@ -347,38 +347,42 @@ def make(seed: int, number: int, large: float = 0.1, reads: float = 0.8) -> Case
         reads: the share of cases that only read.
     """
     random = Random(f"{seed}:{number}")
-    # Commands and mutators take turns, so that every one meets every other.
     is_large = random.random() < large
+    # Commands and mutators take turns, so that every one meets every other.
+    turn, command = divmod(number, len(COMMANDS))
+    mutator = mutators()[turn % len(mutators())]
     if random.random() < reads:
-        return _read(random, is_large)
-    if not is_large and random.random() < 0.25:
+        return _read(random, mutator, is_large)
+    if not is_large and random.random() < 0.2:
         return _beside(random, random.choice(_BESIDE))
-    return _run(random, random.choice(COMMANDS), is_large)
+    return _run(random, COMMANDS[command], mutator, is_large)
 
 
-def _mutated(random: Random, seed: Seed, again: float = 0.3) -> tuple[str, bytes]:
-    """The name of the mutation, and the dump after it (and perhaps after more)."""
-    if random.random() < 0.65:
-        name = random.choice(list(dumps.MUTATIONS))
-        changed = dumps.MUTATIONS[name](random, seed.text)
-        while random.random() < again:
-            changed = random.choice(list(dumps.MUTATIONS.values()))(random, changed)
-        return name, changed.encode("utf-8", "surrogateescape")
-    name = random.choice(list(text.MUTATIONS))
-    return name, text.MUTATIONS[name](random, seed.text.encode("utf-8", "surrogateescape"))
+def mutators() -> Sequence[str]:
+    """Names of the mutations of dumps; those that know the format come twice."""
+    return (*dumps.MUTATIONS, *text.MUTATIONS, *dumps.MUTATIONS)
 
 
-def _read(random: Random, is_large: bool) -> Case:
-    seed = _seed(random, "", is_large)
-    mutator, data = _mutated(random, seed)
+def _mutated(random: Random, seed: Seed, name: str, again: float = 0.3) -> bytes:
+    """The dump after a mutation, and perhaps after more."""
+    if name not in dumps.MUTATIONS:
+        return text.MUTATIONS[name](random, seed.text.encode("utf-8", "surrogateescape"))
+    changed = dumps.MUTATIONS[name](random, seed.text)
+    while random.random() < again:
+        changed = random.choice(list(dumps.MUTATIONS.values()))(random, changed)
+    return changed.encode("utf-8", "surrogateescape")
+
+
+def _read(random: Random, mutator: str, is_large: bool) -> Case:
+    data = _mutated(random, _seed(random, "", is_large), mutator)
     return Case(READ, mutator, (), {"a.ir": data}, ("a.ir",))
 
 
-def _run(random: Random, command: Command, is_large: bool) -> Case:
+def _run(random: Random, command: Command, mutator: str, is_large: bool) -> Case:
     """A command over a mutated dump."""
     fitting = command.of if random.random() < 0.92 else ""
     seed = _seed(random, fitting, is_large)
-    mutator, data = _mutated(random, seed)
+    data = _mutated(random, seed, mutator)
     files: dict[str, bytes] = {}
     options = command.options(random, seed, files)
     path = (
@@ -388,7 +392,7 @@ def _run(random: Random, command: Command, is_large: bool) -> Case:
     if command.words[-1] == "--against" and random.random() < 0.5:
         # The later dump is the one that is mutated.
         other = next(iter(files))
-        mutator, changed = _mutated(random, _later(seed, files[other]))
+        changed = _mutated(random, _later(seed, files[other]), mutator)
         files[other], data = changed, seed.text.encode("utf-8", "surrogateescape")
         mutated = other
     else:
@@ -668,11 +672,6 @@ _BESIDE_COMMANDS: dict[str, Callable[[Random, dict[str, bytes], str], _Beside]] 
     "overlay": _of_overlay,
     "map": _of_map,
 }
-
-
-def mutators() -> Sequence[str]:
-    """Names of the mutations of dumps."""
-    return [*dumps.MUTATIONS, *text.MUTATIONS]
 
 
 _SECONDS = re.compile(rb'("(?:seconds|search_seconds|elapsed)": )[\d.e+-]+')

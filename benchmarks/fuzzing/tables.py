@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -51,7 +52,7 @@ def _changed(random: Random, document: Any) -> Any:
         at = at[random.choice(inner)]
     keys = _keys(at)
     if not keys:
-        return random.choice(_VALUES)
+        return deepcopy(random.choice(_VALUES))
     key = random.choice(keys)
     kind = random.randrange(6)
     if kind == 0:
@@ -61,7 +62,7 @@ def _changed(random: Random, document: Any) -> Any:
     elif kind == 2 and isinstance(at, list):
         at.extend(at[:50])
     else:
-        at[key] = random.choice(_VALUES)
+        at[key] = deepcopy(random.choice(_VALUES))  # or the next case would change it
     return document
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("resource", reason="limits of time and memory are POSIX's")
 
 from benchmarks.fuzzing import dumps, text
 from benchmarks.fuzzing.case import READ, Case, kept_cases, read_case
-from benchmarks.fuzzing.make import COMMANDS, make
+from benchmarks.fuzzing.make import COMMANDS, make, mutators
 from benchmarks.fuzzing.minimise import minimised
 from benchmarks.fuzzing.pool import Worker
 from benchmarks.fuzzing.trial import Outcome, try_case
@@ -64,6 +64,15 @@ def test_every_command_is_tried() -> None:
     from irtool.cli.commands import COMMANDS as ALL
 
     assert {command.words[0] for command in COMMANDS} | {"rules"} == set(ALL)
+
+
+def test_every_command_meets_every_mutator() -> None:
+    count = len(COMMANDS) * len(mutators())
+    cases = [make(SEED, number, large=0.0, reads=0.0) for number in range(2 * count)]
+    met = {(case.command, case.mutator) for case in cases}
+    of_dumps = [pair for pair in met if pair[1] in mutators()]
+    assert len(of_dumps) > 0.9 * len(COMMANDS) * len(set(mutators()))
+    assert {case.command for case in cases} == {command.name for command in COMMANDS} | {"rules"}
 
 
 def test_a_number_makes_the_same_case_again() -> None:
