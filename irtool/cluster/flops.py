@@ -45,6 +45,10 @@ def flops(node: Node) -> int | None:
     return flops_of(node.op, tensors)
 
 
+_MOST_OPERATIONS = 1e100
+"""Nobody counts so many: some size is absurd, though each tensor may just about exist."""
+
+
 def flops_of(op: str, tensors: Tensors) -> int | None:
     """Operations of an operator on tensors of given shapes (slices, say); None if unknown."""
     if op in LAUNCHES_NOTHING:
@@ -54,7 +58,7 @@ def flops_of(op: str, tensors: Tensors) -> int | None:
         nothing = op in COMMUNICATION or op in VIRTUAL or op in PLUMBING
         return 0 if nothing else None
     count = size_of(entry.flops)(tensors)
-    return None if count is None else max(0, math.floor(count))
+    return None if count is None or count > _MOST_OPERATIONS else max(0, math.floor(count))
 
 
 def total_flops(nodes: Iterable[Node]) -> Flops:
