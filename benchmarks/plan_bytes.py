@@ -174,11 +174,11 @@ def _row(name: str, guess: int, truth: int, more: str = "") -> str:
 def machine_named(name: str | None) -> Machine:
     """A built-in machine, or that of a TOML file."""
     if name is None:
-        return default_machine().for_planning()
+        return default_machine()
     if name.endswith(".toml"):
         text = Path(name).read_text(encoding="utf-8")
-        return machine_from(tomllib.loads(text)).for_planning()
-    return built_in(name).for_planning()
+        return machine_from(tomllib.loads(text))
+    return built_in(name)
 
 
 def main() -> int:

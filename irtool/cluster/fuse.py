@@ -16,13 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from irtool.cluster.pricing import FUSIBLE, Launch, bucket_key
 from irtool.cluster.ranks import Party, RankProgram, Step
 from irtool.ir.collectives import Collective
 from irtool.ir.display import Shown
 from irtool.ir.node import Node
 from irtool.ir.whole import WholeNode
 
-FUSIBLE = ("AllReduce", "AllGather", "ReduceScatter")
 ELEMENTS_PER_MB = 262_144
 DEFAULT_MB = 64
 _ALIGNMENT = 1024
@@ -46,6 +46,10 @@ class Tensor:
     def bytes(self) -> int:
         """Bytes of the larger of input and output, 0 where unknown."""
         return self.collective.bytes or 0
+
+    def launch(self, fusion: int | None = None) -> Launch:
+        """What it is to the model of prices, under its own fusion id or another."""
+        return launch_of(self.collective, self.collective.ranks, self.zone, fusion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +115,11 @@ def buckets_of(
     tensors: Iterable[Tensor], ids: Mapping[Node, int] | None = None
 ) -> tuple[Bucket, ...]:
     """Buckets of tensors, under their own fusion ids or others, in the order of readiness."""
-    members: dict[tuple[object, ...], list[Tensor]] = {}
+    members: dict[object, list[Tensor]] = {}
     for tensor in tensors:
-        item = tensor.collective
-        number = (ids or {}).get(item.node, item.fusion or 0)
-        key = (item.op, number, item.group, item.reduction, item.dtype, tensor.zone)
-        members.setdefault(key, []).append(tensor)
+        number = (ids or {}).get(tensor.collective.node)
+        key = bucket_key(tensor.launch(number))
+        members.setdefault(tensor.place if key is None else key, []).append(tensor)
     made = [
         Bucket(
             item.op,
@@ -134,20 +137,48 @@ def buckets_of(
     return tuple(sorted(made, key=lambda bucket: bucket.ready))
 
 
+def launch_of(
+    item: Collective, ranks: tuple[int, ...] | None, zone: int = 0, fusion: int | None = None
+) -> Launch:
+    """A dump's collective as the model of prices takes it.
+
+    Args:
+        item: the collective.
+        ranks: who takes part, as one rank sees it; None: nobody knows.
+        zone: of a fusible one, see :func:`zones`.
+        fusion: the fusion id, if not its own.
+    """
+    number = item.fusion if fusion is None else fusion
+    return Launch(
+        item.op, item.bytes or 0, ranks or (), number or 0, item.dtype, item.reduction, zone,
+        item.group,
+    )  # fmt: skip
+
+
+def zones(one: RankProgram) -> dict[Node, int]:
+    """For each fusible node of a rank how many of its operator lie on the longest way to Return."""
+    fusible = [
+        step.collective.node
+        for step in one.program.steps
+        if step.collective.op in FUSIBLE and step.collective.fusion
+    ]
+    return _zones(one, set(fusible)) if len(fusible) > 1 else dict.fromkeys(fusible, 1)
+
+
 def _tensors(one: RankProgram) -> list[Tensor]:
     fusible = [
         (place, step)
         for place, step in enumerate(one.program.steps)
         if step.collective.op in FUSIBLE and step.collective.fusion
     ]
-    zones = _zones(one, {step.collective.node for _, step in fusible})
+    zone_of = zones(one)
     return [
         Tensor(
             replace(
                 step.collective, ranks=one.parties[place].ranks, group=one.parties[place].group
             ),
             place,
-            zones.get(step.collective.node, 1),
+            zone_of.get(step.collective.node, 1),
             _elements(step, one.parties[place]),
             step.collective.parameter,
         )
@@ -167,7 +198,6 @@ def _elements(step: Step, party: Party) -> int | None:
 
 
 def _zones(one: RankProgram, fusible: set[Node]) -> dict[Node, int]:
-    """For each fusible node how many of its operator lie on the longest way to Return."""
     whole = one.program.dump.whole()
     counts: dict[WholeNode, dict[str, int]] = {}
     found: dict[Node, int] = {}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, repeat
 
-from irtool.cluster.flops import flops
+from irtool.cluster.computing import Clock, clock_of, overlaps
 from irtool.cluster.fuse import (
     Bucket,
     Tensor,
@@ -24,12 +24,10 @@ from irtool.cluster.fuse import (
     ids_by_size,
     in_parameter_order,
 )
-from irtool.cluster.launch_order import launches
 from irtool.cluster.machine import Machine
+from irtool.cluster.pricing import Overlap, Queued, end_of, exposed_seconds
 from irtool.cluster.ranks import RankProgram
-from irtool.ir.collectives import is_collective
 from irtool.ir.display import Shown
-from irtool.ir.node import Node
 
 _MOST_MB = 4096
 _MOST_TENSORS = 4000
@@ -70,12 +68,18 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class FusionPlan(Shown):
-    """The channels of one rank's graph, and when computing is through (seconds) on a machine."""
+    """The channels of one rank's graph, and when computing is through (seconds) on a machine.
+
+    ``sums`` and ``gathers``: what computing hides of the sums of gradients and of the gathers of
+    weights, as configured, all of them on the same links.
+    """
 
     channels: tuple[Channel, ...]
     compute_seconds: float
     unknown_operators: int
     machine: Machine
+    sums: Overlap
+    gathers: Overlap
 
     @property
     def gain(self) -> float:
@@ -85,7 +89,7 @@ class FusionPlan(Shown):
 
 def plan(one: RankProgram, machine: Machine) -> FusionPlan:
     """The best buckets for one rank's graph on a machine."""
-    clock = _Clock(one, machine)
+    clock = clock_of(one, machine)
     buckets = fusion(one).buckets
     members: dict[tuple[object, ...], list[Bucket]] = {}
     for bucket in buckets:
@@ -97,11 +101,12 @@ def plan(one: RankProgram, machine: Machine) -> FusionPlan:
         if same[0].ranks is not None
     ]
     channels.sort(key=lambda channel: -channel.gain)
-    return FusionPlan(tuple(channels), clock.total, clock.unknown, machine)
+    both = overlaps(one, machine, clock)
+    return FusionPlan(tuple(channels), clock.total, clock.unknown, machine, *both)
 
 
 def _channel(
-    one: RankProgram, machine: Machine, clock: _Clock, configured: Sequence[Bucket]
+    one: RankProgram, machine: Machine, clock: Clock, configured: Sequence[Bucket]
 ) -> Channel:
     first = configured[0]
     gathers = first.op == "AllGather"
@@ -152,16 +157,17 @@ class _Price:
 
     def end(self, parts: Sequence[Sequence[Tensor]]) -> float:
         """When the last bucket is through, each going when all its members are ready."""
-        ordered = sorted(parts, key=lambda part: max(map(self.ready, part)))
-        end = 0.0
-        for part in ordered:
-            ready = max(map(self.ready, part))
-            end = max(end, ready) + self.seconds(sum(tensor.bytes for tensor in part))
-        return end
+        return end_of(self._queue(parts))
 
     def exposed(self, parts: Sequence[Sequence[Tensor]]) -> float:
         """Seconds of communication that nothing hides."""
-        return max(0.0, self.end(parts) - self.horizon)
+        return exposed_seconds(self._queue(parts), self.horizon)
+
+    def _queue(self, parts: Sequence[Sequence[Tensor]]) -> list[Queued]:
+        return [
+            Queued(self.seconds(sum(tensor.bytes for tensor in part)), max(map(self.ready, part)))
+            for part in parts
+        ]
 
 
 def _best_partition(ordered: Sequence[Tensor], price: _Price) -> list[tuple[Tensor, ...]]:
@@ -270,53 +276,3 @@ def _sizes(elements: Sequence[int]) -> Sequence[int]:
     most = min(_MOST_MB, sum(elements) // 262_144 + 2)
     step = max(1, most // 512)
     return range(1, most + 1, step)
-
-
-# -- when what is ready --------------------------------------------------------------------------
-
-
-class _Clock:
-    """When each node of a graph starts, computing without ever waiting for communication."""
-
-    def __init__(self, one: RankProgram, machine: Machine) -> None:
-        self.unknown = 0
-        self._starts: dict[Node, float] = {}
-        self._needed: dict[Node, float] = {}
-        now = 0.0
-        seconds: dict[Node, float] = {}
-        order = launches(one.program.dump.whole())
-        for item in order:
-            node = item.node
-            self._starts.setdefault(node, now)
-            if is_collective(node):
-                continue
-            if node not in seconds:
-                seconds[node] = self._seconds(node, machine)
-            now += seconds[node]
-        self.total = now
-        for item in order:
-            users = [self._starts[user.node] for user in item.users if user.node in self._starts]
-            if is_collective(item.node):
-                self._needed[item.node] = min(users, default=self._starts[item.node])
-
-    def when(self, node: Node, gathers: bool) -> float:
-        """When a collective may go; of a gather, counted back from the end."""
-        if gathers:
-            return self.total - self._needed.get(node, 0.0)
-        return self._starts.get(node, 0.0)
-
-    def horizon(self, gathers: bool) -> float:
-        """When computing is through: what goes on after it is exposed."""
-        return self.total
-
-    def _seconds(self, node: Node, machine: Machine) -> float:
-        count = flops(node)
-        output = node.output_type
-        dtype = output.dtype if output is not None else None
-        moved = sum(one.size or 0 for one in (*node.input_types, output) if one is not None)
-        by_memory = moved / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
-        if count is None:
-            self.unknown += 1
-            return by_memory
-        by_rate = count / machine.rate(dtype) if machine.flops else 0.0
-        return max(by_rate, by_memory)

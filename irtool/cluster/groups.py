@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from irtool.cluster.axes import Axis, axes
+from irtool.cluster.fuse import launch_of, zones
 from irtool.cluster.machine import Machine
 from irtool.cluster.matching import Disagreement, Transfer, disagreements, transfers
+from irtool.cluster.pricing import Launch, step_seconds
 from irtool.cluster.ranks import Cluster, Party, RankProgram
 from irtool.ir.collectives import Collective
 from irtool.ir.display import Shown
@@ -28,8 +30,9 @@ class Row:
     """One communication of the first rank of a class.
 
     ``alike`` is how many ranks have it, ``level`` the links that join its ranks, ``seconds`` what
-    the machine model says (None where size or ranks are unknown), ``conditional`` whether it stands
-    behind control flow, so that nobody knows if it runs.
+    the machine model says (None where size or ranks are unknown; of fused ones a part, which add up
+    to what all take together), ``conditional`` whether it stands behind control flow, so that
+    nobody knows if it runs.
     """
 
     rank: int
@@ -159,6 +162,7 @@ def _rows(one: RankProgram, alike: int, machine: Machine) -> list[Row]:
     steps = one.program.steps
     axis_of = axes([step.collective for step in steps])
     phase_of = phases(one.program.dump)
+    seconds = _seconds(one, machine)
     return [
         Row(
             one.rank,
@@ -169,11 +173,11 @@ def _rows(one: RankProgram, alike: int, machine: Machine) -> list[Row]:
             phase_of.get(step.collective.node, "other"),
             step.stream,
             _level(party, machine, one.rank),
-            _seconds(step.collective, party, machine, one.rank),
+            seconds[place],
             step.conditional,
             one.path,
         )
-        for step, party in zip(steps, one.parties, strict=True)
+        for place, (step, party) in enumerate(zip(steps, one.parties, strict=True))
     ]
 
 
@@ -189,11 +193,20 @@ def _level(party: Party, machine: Machine, rank: int | None = None) -> str | Non
     return machine.level_of(ends).name if ends else None
 
 
-def _seconds(item: Collective, party: Party, machine: Machine, rank: int) -> float | None:
-    ends = _ends(party, rank)
-    if item.bytes is None or ends is None:
-        return None
-    return machine.seconds(item.op, item.bytes, ends)
+def _seconds(one: RankProgram, machine: Machine) -> list[float | None]:
+    """Seconds of each communication of a rank; None where its size or ranks are not known."""
+    zone_of = zones(one)
+    launches: list[Launch] = []
+    places: list[int] = []
+    for place, (step, party) in enumerate(zip(one.program.steps, one.parties, strict=True)):
+        item, ends = step.collective, _ends(party, one.rank)
+        if item.bytes is not None and ends is not None:
+            launches.append(launch_of(item, ends, zone_of.get(item.node, 0)))
+            places.append(place)
+    found: list[float | None] = [None] * len(one.program.steps)
+    for place, seconds in zip(places, step_seconds(launches, machine), strict=True):
+        found[place] = seconds
+    return found
 
 
 # -- totals --------------------------------------------------------------------------------------

@@ -9,8 +9,13 @@ device.  Times follow the usual alpha-beta model: ``n`` ranks, ``S`` bytes of th
   ``k a + (n - 1) / n S / b``, Send and Receive: ``a + S / b``;
 * in a ring ``k = n - 1``; in a full mesh of links of ``l`` bytes a second every rank sends to all
   others at once: ``k = 1`` and ``b = (n - 1) l``;
-* across units of several ranks each: ReduceScatter inside, the collective outside on what is left,
-  AllGather inside; with ``hierarchical = false`` all of it at the pace of the links outside.
+* across units all of it goes at the pace of the links outside; with ``hierarchical = true``, where
+  units hold several ranks each, ReduceScatter inside, the collective outside on what is left, and
+  AllGather inside.  Whether a library works so depends on its version and settings, and what is
+  planned for the slow pace needs few bytes on the slow links in either case.
+
+What several communications of one step take together, and what of it computing hides, is said by
+:mod:`irtool.cluster.pricing`, which asks here for each launch.
 
 Only ratios should be relied on: nothing here was measured for the network at hand.
 """
@@ -20,7 +25,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -40,6 +45,10 @@ _BOTH_WAYS = ("AllReduce",)
 _IN_PHASES = ("AllReduce", "AllGather", "ReduceScatter")
 _NO_DATA = ("Barrier",)
 _PAIRS = ("Send", "Receive", "NeighborExchange", "NeighborExchangeV2", "NeighborExchangeV2Grad")
+
+
+_MUCH = 1 << 40
+"""Bytes beside which the start of a collective is nothing."""
 
 
 class MachineError(ValueError):
@@ -77,8 +86,9 @@ class Machine:
         levels: the links, innermost first.
         memory_bytes: of one device.
         flops: operations a second of one device, by element type.
-        memory_bandwidth: bytes a second between a device and its memory; 0 where unknown.
         sources: where the figures are from.
+        memory_bandwidth: bytes a second between a device and its memory; 0 where unknown.
+        hierarchical: whether collectives across units work inside the units first.
         soc: what MindSpore calls its devices, which decides what groups there may be; empty where
             nothing says.
     """
@@ -90,22 +100,13 @@ class Machine:
     flops: Mapping[str, float] = field(default_factory=dict[str, float])
     sources: tuple[str, ...] = ()
     memory_bandwidth: float = 0.0
-    hierarchical: bool | None = None
+    hierarchical: bool = False
     soc: str = ""
 
     @property
     def node_devices(self) -> int | None:
         """Devices of the innermost unit, a node; None where there is only one level."""
         return self.levels[0].devices
-
-    def for_planning(self) -> Machine:
-        """The machine as plans see it: collectives across units are as slow as the links there.
-
-        That is, unless it says itself whether they work inside the units first. Whether a library
-        does depends on its version and settings; what is planned for the slow pace needs few bytes
-        on the slow links in either case.
-        """
-        return self if self.hierarchical is not None else _plain(self)
 
     def level_of(self, ranks: Sequence[int]) -> Level:
         """The innermost level whose links join all these ranks."""
@@ -127,6 +128,14 @@ class Machine:
             return 0.0
         return self._seconds(op, float(size), tuple(ranks))
 
+    def line(self, op: str, ranks: Sequence[int]) -> tuple[float, float]:
+        """Seconds of a collective that moves nothing, and seconds that each byte adds.
+
+        Times are linear in bytes: ``seconds(op, size, ranks) == start + size * per_byte``.
+        """
+        start = self.seconds(op, 0, ranks)
+        return start, (self.seconds(op, _MUCH, ranks) - start) / _MUCH
+
     def rate(self, dtype: str | None) -> float:
         """Operations a second for an element type; of the slowest known one, if it is not listed.
 
@@ -142,27 +151,13 @@ class Machine:
         index = self.levels.index(level)
         inner = (self.levels[index - 1].devices if index else None) or 1
         local = _members(ranks, inner)
-        if local < 2 or op not in _IN_PHASES or self.hierarchical is False:
+        if local < 2 or op not in _IN_PHASES or not self.hierarchical:
             return _flat(op, size, len(ranks), level)
         # Inside the units first, then among one rank of each, on what is left.
         some_unit = tuple(rank for rank in ranks if rank // inner == ranks[0] // inner)
         outer = _flat(op, size / local, len(ranks) // local, level)
         halves = 2 if op in _BOTH_WAYS else 1
         return outer + halves * self._seconds("AllGather", size, some_unit)
-
-
-def _plain(machine: Machine) -> Machine:
-    key = id(machine)
-    if key not in _plain_ones:
-        if len(_plain_ones) >= _MOST_PLAIN:
-            _plain_ones.clear()
-        _plain_ones[key] = machine, replace(machine, hierarchical=False)
-    return _plain_ones[key][1]
-
-
-_MOST_PLAIN = 64
-_plain_ones: dict[int, tuple[Machine, Machine]] = {}
-"""By machine that machine too, so that it keeps its identity, and the same without phases."""
 
 
 def _members(ranks: Sequence[int], size: int) -> int:
@@ -247,9 +242,9 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
     )
 
 
-def _flag(table: Mapping[str, Any], key: str) -> bool | None:
-    value = table.get(key)
-    if value is not None and not isinstance(value, bool):
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
         raise MachineError(f"{key}: must be true or false, but is {value!r}")
     return value
 

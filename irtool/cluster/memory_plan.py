@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory import Memory
+from irtool.cluster.pricing import Launch, step_seconds
 from irtool.cluster.schedule import recovered
 from irtool.cluster.what_if import (
     Combination,
@@ -95,11 +96,16 @@ def prices(memory: Memory, machine: Machine, host_bandwidth: float) -> Price:
         for item in option.traffic:
             if item.link == "host":
                 total += item.bytes / host_bandwidth
-            elif item.ranks:
-                sign = 1 if item.bytes >= 0 else -1
-                total += sign * machine.seconds(item.op, abs(item.bytes), item.ranks)
-            else:
+            elif not item.ranks:
                 total += item.bytes / machine.levels[-1].bandwidth
-        return total
+        more, less = (
+            [
+                Launch(item.op, abs(item.bytes), item.ranks, item.fusion)
+                for item in option.traffic
+                if item.link != "host" and item.ranks and (item.bytes >= 0) is added
+            ]
+            for added in (True, False)
+        )
+        return total + sum(step_seconds(more, machine)) - sum(step_seconds(less, machine))
 
     return seconds

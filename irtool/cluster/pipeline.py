@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from irtool.cluster.flops import flops
 from irtool.cluster.flops_seconds import operator_seconds
+from irtool.cluster.fuse import launch_of
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory import Memory
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.cluster.pipeline_advice import Advice, advise, layer_count
 from irtool.cluster.pipeline_cut import Cut, Layer, best_cut
 from irtool.cluster.pipeline_transfers import Ends, Transfers, transfers
+from irtool.cluster.pricing import Launch, step_seconds
 from irtool.cluster.schedule import (
     Played,
     Schedule,
@@ -34,6 +36,7 @@ from irtool.cluster.schedule import (
 from irtool.ir.collectives import Collective
 from irtool.ir.display import Shown
 from irtool.ir.node import Node
+from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.phases import Phase
 from irtool.ir.whole import WholeNode
 
@@ -230,7 +233,7 @@ def _stage(index: int, stages: int, devices: int, one: StageInput, machine: Mach
         static["parameters"],
         memory.static_bytes,
         memory.dynamic_bytes,
-        _layers(memory, micro, machine, index == stages - 1),
+        _layers(memory, one.rank, micro, machine, index == stages - 1),
     )
 
 
@@ -241,6 +244,7 @@ def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
     operations = dict.fromkeys(_PASSES, 0)
     seconds = dict.fromkeys(_PASSES, 0.0)
     unknown: dict[str, int] = {}
+    price = _prices(memory, rank, machine)
     send = 0.0
     for item in memory.launched:
         node = item.node
@@ -249,8 +253,8 @@ def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
             continue
         found = memory.collectives.get(node)
         if found is not None and found.origin == "pipeline":
-            if found.op == "Send" and found.peer is not None and found.bytes is not None:
-                send = max(send, machine.seconds("Send", found.bytes, (rank, found.peer)))
+            if found.op == "Send":
+                send = max(send, price[node])
             continue
         if _is_once_or_sent(found):
             continue
@@ -258,7 +262,7 @@ def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
         if count is None:
             unknown[node.op] = unknown.get(node.op, 0) + 1
         operations[stage] += count or 0
-        seconds[stage] += _seconds(node, found, machine)
+        seconds[stage] += price[node]
     times = StageTimes(
         seconds["forward"] / micro, (seconds["backward"] + seconds["recompute"]) / micro, send
     )
@@ -267,13 +271,28 @@ def _work(memory: Memory, rank: int, micro: int, machine: Machine) -> Work:
     )
 
 
-def _seconds(node: Node, found: Collective | None, machine: Machine) -> float:
-    if found is not None:
-        return machine.seconds(found.op, found.bytes or 0, found.ranks or ())
-    return operator_seconds(node, machine)
+def _prices(memory: Memory, rank: int, machine: Machine) -> dict[Node, float]:
+    """Seconds of what is launched: of communications those that all commands count."""
+    found: dict[Node, float] = {}
+    launches: dict[Node, Launch] = {}
+    for item in memory.launched:
+        communicated = memory.collectives.get(item.node)
+        if communicated is None:
+            if item.node not in found:
+                found[item.node] = operator_seconds(item.node, machine)
+            continue
+        ranks = communicated.ranks
+        if communicated.op in POINT_TO_POINT:
+            peer = communicated.peer
+            ranks = None if peer is None else (min(rank, peer), max(rank, peer))
+        launches[item.node] = launch_of(communicated, ranks)
+    found.update(zip(launches, step_seconds(list(launches.values()), machine), strict=True))
+    return found
 
 
-def _layers(memory: Memory, micro: int, machine: Machine, is_last: bool) -> tuple[Layer, ...]:
+def _layers(
+    memory: Memory, rank: int, micro: int, machine: Machine, is_last: bool
+) -> tuple[Layer, ...]:
     """Layers in the order of the forward pass, with seconds a micro-batch and bytes that stay.
 
     Backward operators belong to the layer of their forward operator, as ids tie them.  What is of
@@ -281,6 +300,7 @@ def _layers(memory: Memory, micro: int, machine: Machine, is_last: bool) -> tupl
     """
     layer: dict[str, str] = {}
     cost: dict[str, float] = {}
+    price = _prices(memory, rank, machine)
     for item in memory.launched:
         if memory.phases.get(item.node) == "forward" and item.node.unique_id:
             layer[item.node.unique_id] = layer_of_scope(item.node.scope)
@@ -288,7 +308,7 @@ def _layers(memory: Memory, micro: int, machine: Machine, is_last: bool) -> tupl
         found = memory.collectives.get(item.node)
         if memory.phases.get(item.node) not in _PASSES or _is_once_or_sent(found):
             continue
-        seconds = _seconds(item.node, found, machine) / micro
+        seconds = price[item.node] / micro
         if seconds:
             name = _layer_of(item, layer)
             cost[name] = cost.get(name, 0.0) + seconds

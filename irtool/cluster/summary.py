@@ -11,6 +11,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.groups import Devices, devices
 from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
+from irtool.ir.parameter_roles import ROLES, Role, parameter_roles
 from irtool.ir.problem import Problem
 from irtool.ir.ties import ties
 from irtool.syntax import query_fields as fields
@@ -45,9 +46,9 @@ class CollectiveCount:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """Parameters of one kind: ``input``, ``weight``, or ``state`` (kept beside a weight)."""
+    """Parameters of one kind: what they are, as :mod:`irtool.ir.parameter_roles` says."""
 
-    kind: str
+    kind: Role
     count: int
     bytes: int
     unknown: int
@@ -161,36 +162,21 @@ def _collectives(nodes: Iterable[Node]) -> tuple[CollectiveCount, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.bytes, -row.count, row.op, row.group or "")))
 
 
-_KINDS: tuple[str, ...] = ("input", "weight", "state")
-
-
 def _parameters(dump: Dump) -> tuple[ParameterCount, ...]:
-    weights = {item.name for item in dump.parameters if item.is_weight}
-    counts = dict.fromkeys(_KINDS, 0)
-    sizes = dict.fromkeys(_KINDS, 0)
-    unknown = dict.fromkeys(_KINDS, 0)
+    counts = dict.fromkeys(ROLES, 0)
+    sizes = dict.fromkeys(ROLES, 0)
+    unknown = dict.fromkeys(ROLES, 0)
+    roles = parameter_roles(dump)
     for item in dump.parameters:
-        kind = _kind(item.name, weights)
+        kind = roles[item.name].role
         counts[kind] += 1
         sizes[kind] += item.size or 0
         unknown[kind] += item.size is None and item.type is not None
     return tuple(
         ParameterCount(kind, counts[kind], sizes[kind], unknown[kind])
-        for kind in _KINDS
+        for kind in ROLES
         if counts[kind]
     )
-
-
-def _kind(name: str, weights: set[str]) -> str:
-    """Optimizers name what they keep after the weight: ``moments.up.weight``."""
-    if name not in weights:
-        return "input"
-    place = name.find(".")
-    while place >= 0:
-        if name[place + 1 :] in weights:
-            return "state"
-        place = name.find(".", place + 1)
-    return "weight"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,15 @@ class Change:
 class Traffic:
     """Bytes that one rank moves more each step (fewer, if negative), and with whom.
 
-    ``op`` is the collective or copy, ``ranks`` who takes part where that is known.
+    ``op`` is the collective or copy, ``ranks`` who takes part where that is known. ``fusion``: the
+    fusion id of what serves a weight, which starts together with others; 0: it starts alone.
     """
 
     link: Link
     bytes: int
     op: str = ""
     ranks: tuple[int, ...] = ()
+    fusion: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from irtool.cluster.memory import Memory
-from irtool.cluster.memory_static import ACCUMULATED, StaticTensor, constant_name
+from irtool.cluster.memory_static import StaticTensor, constant_name
+from irtool.cluster.pricing import DEFAULT_FUSION
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
 from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS
+from irtool.ir.parameter_roles import ACCUMULATED
 from irtool.operators.table import operator_of
 
 STATE_SWITCHES = frozenset(
@@ -222,9 +224,11 @@ def _sharded(memory: Memory, shard: list[Weight], switch: str, how: str, note: s
         if weight.gradient is not None:
             changes += _shrunk(memory, weight.gradient.node, count)
         # AllReduce becomes ReduceScatter (half of it) and the AllGather of the weight.
-        traffic.append(Traffic("group", size, "AllGather", weight.replicas))
-        traffic.append(Traffic("group", -size, "AllReduce", weight.replicas))
-        traffic.append(Traffic("group", size, "ReduceScatter", weight.replicas))
+        summed = weight.gradient.fusion if weight.gradient is not None else None
+        ranks = weight.replicas
+        traffic.append(Traffic("group", size, "AllGather", ranks, DEFAULT_FUSION))
+        traffic.append(Traffic("group", -size, "AllReduce", ranks, summed or 0))
+        traffic.append(Traffic("group", size, "ReduceScatter", ranks, DEFAULT_FUSION))
     return Option(
         switch,
         "",
@@ -258,7 +262,10 @@ def _gather_again(memory: Memory) -> Iterator[Option]:
         if not forward or not later or later[0] <= forward[-1]:
             continue
         changes.append(Change(forward[-1] + 1, later[0] - 2, -(buffer.size or 0)))
-        traffic.append(Traffic("group", found.bytes or 0, "AllGather", found.ranks or ()))
+        again = Traffic(
+            "group", found.bytes or 0, "AllGather", found.ranks or (), found.fusion or 0
+        )
+        traffic.append(again)
     if changes:
         yield Option(
             "parallel_optimizer_comm_recompute",

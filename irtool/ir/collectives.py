@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -17,7 +19,7 @@ from irtool.ir.groups import (
 )
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT, Communication
-from irtool.ir.types import Abstract
+from irtool.ir.types import BITS, Abstract
 from irtool.ir.values import Attributes
 
 Origin: TypeAlias = Literal[
@@ -143,11 +145,25 @@ def _payload(node: Node) -> tuple[str | None, tuple[int, ...] | None, int | None
     if not types:
         return None, None, None
     sizes = [item.size for item in types]
+    sent = _sent_shape(node) if COMMUNICATION[node.op].base in POINT_TO_POINT else None
+    dtype = types[0].dtype
+    if sent is not None and dtype in BITS:
+        return dtype, sent, math.prod(sent) * max(BITS[dtype], 8) // 8
     known = [size for size in sizes if size is not None]
     largest = types[sizes.index(max(known))] if known else types[0]
     tensors = largest.tensors
     dtype, shape = tensors[0] if tensors else (largest.dtype, largest.dimensions)
     return dtype, shape, max(known) if len(known) == len(sizes) else None
+
+
+def _sent_shape(node: Node) -> tuple[int, ...] | None:
+    """What a Send or Receive says it carries: before slicing its types are the whole tensor's."""
+    shape = node.attribute("shape")
+    if not isinstance(shape, list | tuple):
+        return None
+    sizes = cast("Sequence[object]", shape)
+    found = tuple(size for size in sizes if isinstance(size, int) and size >= 0)
+    return found if len(found) == len(sizes) else None
 
 
 def _parameter_name(node: Node, attributes: Attributes) -> str | None:

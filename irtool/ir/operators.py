@@ -81,7 +81,7 @@ VIRTUAL = frozenset(
 """Marks for the parallel passes, gone in ``validate``."""
 
 OPTIMIZERS = re.compile(
-    r"(Apply[A-Z]|Sparse(Apply|.*Adagrad|.*Ftrl)|Fused(Sparse|Adam|Cast|Weight|Mul)|Lamb|Lars|LARS"
-    r"|Adam|AdamW|SGD|Muon)(?!Grad)"
+    r"(Apply(?!RotaryPosEmb)[A-Z]|Sparse(Apply|.*Adagrad|.*Ftrl)|Fused(Sparse|Adam|Cast|Weight|Mul)"
+    r"|Lamb|Lars|LARS|Adam|AdamW|SGD|Muon)(?!Grad)"
 )
 """Names of operators that update parameters."""

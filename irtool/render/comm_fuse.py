@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
+from irtool.cluster.pricing import Overlap
 from irtool.render.comm_pieces import machine_text, pieces, seconds_text, shown
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections
@@ -91,6 +92,12 @@ def _plan_facts(plan: FusionPlan) -> list[tuple[str, str]]:
         ("machine", machine_text(plan.machine)),
         ("computing", f"{seconds_text(plan.compute_seconds)} a step, modelled"),
     ]
+    for name, each in (("gradient sums", plan.sums), ("gathers of weights", plan.gathers)):
+        if each.hideable:
+            text = (
+                f"{seconds_text(each.hideable)}, of which {seconds_text(each.exposed)} not hidden"
+            )
+            facts.append((name, text))
     if plan.unknown_operators:
         what = plural(plan.unknown_operators, "operator")
         facts.append(("limits", f"{what} without a count of operations: priced by bytes alone"))
@@ -202,6 +209,7 @@ def fuse_pieces(view: FuseView) -> Iterator[str]:
         "never_fused": dict(view.fusion.separate),
         "compute_seconds": plan.compute_seconds,
         "gain_seconds": plan.gain,
+        "hideable": hideable_object(plan.sums, plan.gathers),
         "unknown_operators": plan.unknown_operators,
         "setting": view.setting or None,
     }
@@ -214,6 +222,14 @@ def fuse_pieces(view: FuseView) -> Iterator[str]:
         "channels": [_channel_object(one) for one in plan.channels],
     }
     return pieces(head, lists)
+
+
+def hideable_object(sums: Overlap, gathers: Overlap) -> dict[str, object]:
+    """Communication that computing may hide: seconds of it, and of what it does not hide."""
+    return {
+        name: {"seconds": each.hideable, "exposed_seconds": each.exposed}
+        for name, each in (("gradients", sums), ("gathers", gathers))
+    }
 
 
 def _bucket_object(bucket: Bucket) -> dict[str, object]:

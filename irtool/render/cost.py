@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irtool.ir.node import Node
-from irtool.planning.cost.costs import ASSUMPTIONS
+from irtool.planning.cost.costs import ASSUMPTIONS, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
-from irtool.planning.plans.cost_report import CostItem, StepCost, without_strategy
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import StepCost, without_strategy
+from irtool.render.comm_fuse import hideable_object
 from irtool.render.tables import (
     Document,
     Facts,
@@ -132,7 +134,6 @@ def answer_text(view: CostView) -> str:
 
 def _facts(view: CostView) -> list[tuple[str, str]]:
     cost, memory = view.cost, view.cost.memory
-    hidden = cost.hidden_at_best
     facts = [
         ("devices", f"{view.report.devices}, seen from rank {view.report.context.rank}"),
         ("machine", f"{cost.machine.name}; only ratios of times mean something"),
@@ -145,15 +146,9 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
     ]
     if cost.operations:
         facts.append(("arithmetic", f"{count_text(cost.operations)}FLOP a device and step"))
-    communicated = sum(cost.by_link.values())
+    communicated = seconds_of(cost.communications)
     if communicated:
-        exposed = f"{seconds_text(communicated)} if nothing is hidden"
-        if hidden:
-            exposed += (
-                f"; {seconds_text(communicated - hidden)} if gradient sums hide behind the "
-                "backward pass as well as they can"
-            )
-        facts.append(("communication", exposed))
+        facts.append(("communication", _hidden_text(cost, communicated)))
     if cost.recompute_seconds:
         more = seconds_text(cost.recompute_seconds)
         facts.append(("recomputation", f"{more} more, of what the network marks for it"))
@@ -161,6 +156,20 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
     if stages > 1:
         facts.append(("pipeline", pipeline_text(stages)))
     return facts
+
+
+def _hidden_text(cost: StepCost, communicated: float) -> str:
+    """How long devices communicate, and how much of that computing can hide."""
+    text = f"{seconds_text(communicated)} if nothing is hidden"
+    sums, gathers = cost.overlaps
+    if not sums.hideable + gathers.hideable:
+        return text
+    hidden = cost.hidden_at_best
+    text += f"; {seconds_text(communicated - hidden)} if "
+    what = "gradient sums hide behind the backward pass"
+    if gathers.hideable:
+        what += " and gathers of weights behind what comes before them"
+    return f"{text}{what}, fused as they are (comm fuse: better)"
 
 
 def pipeline_text(stages: int) -> str:
@@ -232,15 +241,9 @@ def axes_table(cost: StepCost) -> Table:
 
 def links_table(cost: StepCost) -> Table:
     """Communication by collective and phase."""
-    times: dict[tuple[str, str, str], tuple[int, float, int]] = {}
-    for item in cost.items:
-        for each in item.communications:
-            key = (each.op, each.phase, cost.machine.level_of(each.ranks).name)
-            count, seconds, received = times.get(key, (0, 0.0, 0))
-            times[key] = (count + 1, seconds + each.seconds, received + each.received)
     rows = [
-        [*key, count, seconds_text(seconds), bytes_text(received)]
-        for key, (count, seconds, received) in sorted(times.items(), key=lambda i: -i[1][1])
+        [*key, each.count, seconds_text(each.seconds), bytes_text(each.received)]
+        for key, each in cost.by_kind.items()
     ]
     columns = [
         text_column("collective"), text_column("phase"), text_column("links"),
@@ -294,6 +297,7 @@ def cost_object(view: CostView) -> dict[str, object]:
         "links": cost.by_link,
         "axes": {each.axis: each.seconds for each in axis_costs(cost)},
         "hidden_at_best": cost.hidden_at_best,
+        "hideable": hideable_object(*cost.overlaps),
         "flop": cost.operations,
         "recompute_seconds": cost.recompute_seconds,
         "stages": [

@@ -113,7 +113,13 @@ def _world(summary: Summary) -> str:
 
 
 def _parameters(summary: Summary) -> str:
-    nouns = {"input": "input", "weight": "weight", "state": "optimizer state"}
+    nouns = {
+        "input": "input",
+        "weight": "weight",
+        "state": "optimizer state",
+        "accumulated gradient": "accumulated gradient",
+        "other": "other parameter",
+    }
     parts = [
         f"{plural(row.count, nouns[row.kind])} {bytes_text(row.bytes)}"
         + (f" + {row.unknown} of unknown size" if row.unknown else "")

@@ -266,4 +266,6 @@ def _parameter(weight: Weight) -> ParameterReport:
         scatter_ranks=weight.scatter_ranks,
         user=weight.user,
         why=weight.why,
+        role=weight.role,
+        weight=weight.weight,
     )

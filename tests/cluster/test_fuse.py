@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irtool
-from irtool.cluster.flops import flops
+from irtool.cluster.computing import clock_of, is_gradient_sum
 from irtool.cluster.fuse import (
     Tensor,
     buckets_of,
@@ -22,10 +21,8 @@ from irtool.cluster.fuse import (
     in_parameter_order,
 )
 from irtool.cluster.fuse_plan import plan
-from irtool.cluster.launch_order import launches
 from irtool.cluster.machine import Level, Machine, default_machine
 from irtool.cluster.ranks import RankProgram, single
-from irtool.ir.collectives import is_collective
 
 WEIGHT = 2048 * 2048
 
@@ -148,8 +145,7 @@ def test_no_partition_into_neighbours_ends_earlier(samples: Path) -> None:
     slow = machine(2e7, 1e-4)
     channel = next(item for item in plan(one, slow).channels if len(item.ranks or ()) == 8)
     tensors = [tensor for bucket in channel.configured for tensor in bucket.tensors]
-    ordered = sorted(tensors, key=lambda tensor: tensor.place)
-    ready, total = _readiness(one, slow, ordered)
+    ready, total, ordered = _readiness(one, slow, tensors)
     best = min(_end(slow, ordered, ready, cuts) for cuts in range(2 ** (len(ordered) - 1)))
     assert channel.exposed[1] == pytest.approx(max(0.0, best - total))
 
@@ -160,8 +156,7 @@ def test_no_fewer_buckets_hide_as_much(samples: Path) -> None:
     slow = machine(2e8, 1e-6)
     channel = next(item for item in plan(one, slow).channels if len(item.ranks or ()) == 8)
     tensors = [tensor for bucket in channel.configured for tensor in bucket.tensors]
-    ordered = sorted(tensors, key=lambda tensor: tensor.place)
-    ready, total = _readiness(one, slow, ordered)
+    ready, total, ordered = _readiness(one, slow, tensors)
     ends = {
         cuts: max(total, _end(slow, ordered, ready, cuts))
         for cuts in range(2 ** (len(ordered) - 1))
@@ -172,21 +167,29 @@ def test_no_fewer_buckets_hide_as_much(samples: Path) -> None:
 
 
 def _readiness(
-    one: RankProgram, slow: Machine, ordered: Sequence[Tensor]
-) -> tuple[list[float], float]:
-    """When each tensor is there, and when computing is through, by the operators in front."""
-    free = replace(slow, levels=(replace(slow.levels[0], bandwidth=1e30, start=0.0),))
-    places = [tensor.collective.node for tensor in ordered]
-    times: list[float] = []
-    total = 0.0
-    for item in launches(one.program.dump.whole()):
-        if item.node in places:
-            times.append(total)
-        if not is_collective(item.node):
-            types = (*item.node.input_types, item.node.output_type)
-            moved = sum(kind.size or 0 for kind in types if kind is not None)
-            total += max((flops(item.node) or 0) / free.rate("Float32"), moved / 1e9)
-    return times, total
+    one: RankProgram, slow: Machine, tensors: Sequence[Tensor]
+) -> tuple[list[float], float, list[Tensor]]:
+    """When each tensor is there, and when computing is through that waits for none of them."""
+    clock = clock_of(one, slow)
+    when = {item.place: clock.when(item.collective.node, False) for item in tensors}
+    ordered = sorted(tensors, key=lambda item: (when[item.place], item.place))
+    return [when[item.place] for item in ordered], clock.before_updates, ordered
+
+
+def test_updates_wait_for_gradients_and_hide_none_of_them(samples: Path) -> None:
+    one = first(samples / "data_parallel")
+    clock = clock_of(one, default_machine())
+    assert clock.before_updates < clock.total
+    for step in one.program.steps:
+        if is_gradient_sum(step.collective):
+            assert clock.when(step.collective.node, False) <= clock.before_updates
+
+
+def test_one_bucket_waits_for_the_last_gradient(samples: Path) -> None:
+    found = plan(first(samples / "data_parallel"), default_machine())
+    assert found.sums.hideable > 0
+    (channel,) = found.channels
+    assert found.sums.exposed == pytest.approx(channel.exposed[0])
 
 
 def _end(slow: Machine, ordered: Sequence[Tensor], ready: Sequence[float], cuts: int) -> float:

@@ -35,6 +35,7 @@ name = "across"
 bandwidth = 10.0
 latency = 1.0
 """
+IN_PHASES = "hierarchical = true\n" + RING
 
 
 def machine(text: str = RING):
@@ -75,7 +76,8 @@ def test_allgather_moves_half_of_an_allreduce() -> None:
 def test_across_nodes_only_what_is_left_goes_outside() -> None:
     inside = 2 * 3 / 4 * 400 / 100
     outside = 2 * (1.0 + 1 / 2 * (400 / 4) / 10)
-    assert machine().seconds("AllReduce", 400, range(8)) == pytest.approx(inside + outside)
+    found = machine(IN_PHASES)
+    assert found.seconds("AllReduce", 400, range(8)) == pytest.approx(inside + outside)
 
 
 def test_one_rank_a_node_goes_outside_with_everything() -> None:
@@ -97,12 +99,19 @@ def test_a_rank_alone_communicates_in_no_time() -> None:
     assert machine().seconds("AllReduce", 400, (3,)) == 0.0
 
 
-def test_plans_do_not_count_on_phases_unless_the_file_says_so() -> None:
+def test_nothing_counts_on_phases_unless_the_file_says_so() -> None:
     ranks = tuple(range(8))
-    slow = pytest.approx(7 + 7 / 8 * 800 / 10)
-    assert machine().for_planning().seconds("AllGather", 800, ranks) == slow
-    text = "hierarchical = true\n" + RING
-    assert machine(text).for_planning().seconds("AllGather", 800, ranks) < 7 + 7 / 8 * 800 / 10
+    slow = 7 + 7 / 8 * 800 / 10
+    assert machine().seconds("AllGather", 800, ranks) == pytest.approx(slow)
+    assert machine(IN_PHASES).seconds("AllGather", 800, ranks) < slow
+
+
+def test_seconds_are_linear_in_bytes() -> None:
+    for found in (machine(), machine(IN_PHASES)):
+        for op in ("AllReduce", "AllGather", "AlltoAll", "Send"):
+            start, per_byte = found.line(op, range(8))
+            wanted = found.seconds(op, 12_345, range(8))
+            assert start + 12_345 * per_byte == pytest.approx(wanted)
 
 
 def test_an_unknown_type_computes_at_the_slowest_rate() -> None:

@@ -13,7 +13,7 @@ from irtool.cluster.liveness import curve, liveness, rounded
 from irtool.cluster.memory import Memory, MemoryOptions, memory
 from irtool.cluster.memory_binding import BindingError, bound, demanded
 from irtool.cluster.memory_layers import layer_of_parameter, layer_of_scope
-from irtool.cluster.memory_static import owners
+from irtool.ir.parameter_roles import named_owners
 
 MiB = 1 << 20
 
@@ -69,7 +69,7 @@ def test_parameters_by_cause(samples: Path) -> None:
 
 
 def test_what_optimizers_keep_is_known_by_its_name() -> None:
-    found = owners(
+    found = named_owners(
         ["bias", "moments.bias", "dense.bias", "moments.dense.bias", "alone.weight",
          "cell.up.weight", "cell.adam_m.up.weight", "accu_grads.cell.up.weight", "global_step"]
     )  # fmt: skip

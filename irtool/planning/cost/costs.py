@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 from irtool.cluster.flops import Tensors, flops_of
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS, touched
 from irtool.cluster.machine import Machine
+from irtool.cluster.pricing import DEFAULT_FUSION, Launch, seconds_within
 from irtool.ir.types import BITS
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Judgement
@@ -69,7 +70,8 @@ ASSUMPTIONS = (
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "
     "says hierarchical = true)",
-    "gradients that the same devices sum are fused: their one start is not counted",
+    "gradients of one element type that the same devices sum are fused and start once, and so are "
+    "weights that optimizer parallel gathers and scatters (MindSpore's default fusion ids)",
     "what users of one kind want of one result alike is made once",
 )
 """What the model takes for granted; printed with every answer."""
@@ -80,8 +82,9 @@ class Communication:
     """One collective as one device sees it.
 
     ``size``: bytes of the whole tensor on one rank, the larger of input and output; ``received``:
-    bytes that come from other devices. ``fused``: it is done together with others, so that its
-    start is not counted.
+    bytes that come from other devices. ``fusion``: its fusion id, 0 if it starts alone; of one that
+    does not, ``seconds`` hold a part of the common start. ``dtype``: its element type, where fusion
+    asks for it.
     """
 
     op: str
@@ -90,7 +93,34 @@ class Communication:
     size: int
     received: int
     seconds: float
-    fused: bool = False
+    fusion: int = 0
+    dtype: str | None = None
+
+    @property
+    def launch(self) -> Launch:
+        """What it is to the model of prices."""
+        return Launch(self.op, self.size, self.ranks, self.fusion, self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How what serves a weight is fused.
+
+    Attributes:
+        dtype: the weight's element type.
+        sums: how many gradients may share a bucket with its own.
+        gathers: how many gathered weights may share one with it.
+        number: the fusion id.
+    """
+
+    dtype: str | None = None
+    sums: int = 1
+    gathers: int = 1
+    number: int = DEFAULT_FUSION
+
+
+ALONE = Fusion()
+"""A weight that shares no bucket."""
 
 
 def item_bytes(dtype: str | None) -> int:
@@ -112,15 +142,16 @@ def communication(
     ranks: tuple[int, ...],
     size: int,
     machine: Machine,
-    *,
-    fused: bool = False,
+    fusion: Fusion | None = None,
 ) -> Communication:
-    """A collective with its price."""
+    """A collective with its price; a fused one with the least part of the common start."""
     received = received_bytes(op, size, len(ranks))
-    seconds = machine.seconds(op, size, ranks)
-    if fused:
-        seconds -= machine.seconds(op, 0, ranks)
-    return Communication(op, phase, ranks, size, received, seconds, fused)
+    if fusion is None:
+        return Communication(op, phase, ranks, size, received, machine.seconds(op, size, ranks))
+    members = fusion.gathers if op == "AllGather" else fusion.sums
+    launch = Launch(op, size, ranks, fusion.number, fusion.dtype)
+    seconds = seconds_within(launch, machine, members)
+    return Communication(op, phase, ranks, size, received, seconds, fusion.number, fusion.dtype)
 
 
 def both_ways(
@@ -267,6 +298,7 @@ def gradient_communications(
     mirror: tuple[int, ...] | None,
     gather: tuple[int, ...] | None,
     machine: Machine,
+    fusion: Fusion = ALONE,
 ) -> tuple[list[Communication], list[Communication]]:
     """What a parameter's gradient and, with optimizer parallel, the parameter itself communicate.
 
@@ -275,6 +307,7 @@ def gradient_communications(
         mirror: ranks that sum the gradient; None: nobody does.
         gather: ranks that share the optimizer state; None: it is not shared.
         machine: the machine.
+        fusion: with how many others they may be fused.
 
     Returns:
         The mirror's collectives, and those of optimizer parallel.
@@ -282,11 +315,11 @@ def gradient_communications(
     mirrors: list[Communication] = []
     shared: list[Communication] = []
     if gather is not None and len(gather) > 1:
-        shared.append(communication("AllGather", "forward", gather, size, machine))
-        shared.append(communication("ReduceScatter", "backward", gather, size, machine))
+        shared.append(communication("AllGather", "forward", gather, size, machine, fusion))
+        shared.append(communication("ReduceScatter", "backward", gather, size, machine, fusion))
         size //= len(gather)
     if mirror is not None and len(mirror) > 1:
-        mirrors.append(communication("AllReduce", "backward", mirror, size, machine, fused=True))
+        mirrors.append(communication("AllReduce", "backward", mirror, size, machine, fusion))
     return mirrors, shared
 
 

@@ -18,12 +18,14 @@ class Rates:
 
     ``start`` and ``per_byte`` by lowest bit and number of bits; a byte of the whole tensor.
     ``least_start`` and ``least_per_byte``: if it may be done in parts, one after the other.
+    ``least_grown``: likewise of a gather, by a byte of what it ends with: first parts move less.
     """
 
     start: Floats
     per_byte: Floats
     least_start: Floats
     least_per_byte: Floats
+    least_grown: Floats
 
 
 @lru_cache(maxsize=256)
@@ -34,10 +36,21 @@ def _rates(machine_key: _Same, op: str, count: int) -> Rates:
     for low in range(count):
         for bits in range(1, count - low + 1):
             ranks = range(0, 1 << (low + bits), 1 << low)
-            once = machine.seconds(op, 0, ranks)
-            start[low, bits] = once
-            per_byte[low, bits] = (machine.seconds(op, 1 << 40, ranks) - once) / (1 << 40)
-    return Rates(start, per_byte, _in_parts(start), _in_parts(per_byte))
+            start[low, bits], per_byte[low, bits] = machine.line(op, ranks)
+    return Rates(start, per_byte, _in_parts(start), _in_parts(per_byte), _grown(per_byte))
+
+
+def _grown(prices: Floats) -> Floats:
+    """The least of a gather's price and of its parts', of which the first ones hold less yet."""
+    found = np.array(prices)
+    count = len(prices) - 1
+    for bits in range(2, count + 1):
+        for low in range(count - bits + 1):
+            for part in range(1, bits):
+                inner, outer = found[low, part], found[low + part, bits - part]
+                both = min(inner + outer / 2**part, outer + inner / 2 ** (bits - part))
+                found[low, bits] = min(found[low, bits], both)
+    return found
 
 
 def _in_parts(prices: Floats) -> Floats:
@@ -73,4 +86,5 @@ def rates(machine: Machine, ops: Sequence[str], count: int) -> Rates:
         sum((each.per_byte for each in found), np.zeros(())),
         sum((each.least_start for each in found), np.zeros(())),
         sum((each.least_per_byte for each in found), np.zeros(())),
+        sum((each.least_grown for each in found), np.zeros(())),
     )

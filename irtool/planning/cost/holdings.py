@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from irtool.cluster.memory_static import ACCUMULATED, owners
 from irtool.ir.dump import Dump
+from irtool.ir.parameter_roles import is_accumulated
 from irtool.ir.types import BITS
 from irtool.operators.layout import Shape, TensorLayout, replicas
 from irtool.sharding.check import check
@@ -131,23 +131,21 @@ def holdings(begin: Dump | StageDumps, context: ParallelContext) -> Holdings:
     for stage, report in reports.items():
         ranks = range(stage * size, (stage + 1) * size)
         weights = _weights(report)
-        owner_of = owners(weights)
         gathers = {item.name: item for item in report.parameters}
         for item in report.parameters:
             if item.name not in weights:
                 continue
-            owner = gathers.get(owner_of[item.name], item)
+            owner = gathers.get(item.weight, item)
             boxes = _boxes(item, owner, ranks)
             if boxes is None:
                 unknown[item.name] = item.why or "its slice is not known"
                 continue
             shapes[item.name] = item
             found.setdefault(item.name, {}).update(boxes)
-    owner_of = owners(shapes)
     items = tuple(
         Holding(
             name,
-            owner_of[name],
+            shapes[name].weight,
             tuple(shapes[name].shape),
             _item_bytes(shapes[name]),
             boxes,
@@ -163,7 +161,7 @@ def is_restored(name: str) -> bool:
     They are zero between steps; MindSpore 2.7 leaves them out of checkpoints, and its fault
     tolerance sets them to zero on every rank.
     """
-    return not name.startswith(ACCUMULATED)
+    return not is_accumulated(name)
 
 
 def _weights(report: Report) -> set[str]:

@@ -9,8 +9,11 @@ comes out again, that operator's choice is what decides.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Literal
 
 from irtool.ir.dump import Dump
@@ -18,7 +21,7 @@ from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, TensorLayout
-from irtool.planning.cost.costs import item_bytes
+from irtool.planning.cost.costs import Fusion, item_bytes
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
@@ -78,8 +81,8 @@ class Link:
 class Parameter:
     """A weight: who decides how it lies (``owner``), and who where its gradient is summed.
 
-    ``element``: bytes of one of its elements; ``states``: elements of optimizer states for one of
-    its own, times their bytes. ``users``: every operand that is this weight.
+    ``element``: bytes of one of its elements; ``states``: bytes of optimizer states for one of its
+    own elements. ``users``: every operand that is this weight.
     """
 
     name: str
@@ -87,13 +90,19 @@ class Parameter:
     owner: Ref | None
     mirror: Ref | None
     element: int
-    states: int
+    states: float
     users: tuple[Ref, ...]
 
     @property
     def trained(self) -> bool:
         """Whether it has a gradient."""
         return self.mirror is not None
+
+    @property
+    def dtype(self) -> str | None:
+        """The type of its elements."""
+        type = self.weight.parameter.type
+        return type.dtype if type is not None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +125,17 @@ class Structure:
     differentiates: bool
     losses: frozenset[Node] = frozenset()
     micro_batches: int = 1
+
+    @cached_property
+    def _fusions(self) -> dict[str | None, Fusion]:
+        """By element type how many weights may share a bucket."""
+        sums = Counter(item.dtype for item in self.parameters if item.trained)
+        gathers = Counter(item.dtype for item in self.parameters)
+        return {dtype: Fusion(dtype, sums[dtype], count) for dtype, count in gathers.items()}
+
+    def fusion_of(self, parameter: Parameter) -> Fusion:
+        """With how many others the collectives of a weight may be fused."""
+        return self._fusions[parameter.dtype]
 
     def communicates_back(self, node: Node) -> bool:
         """Whether what an operator sums in the forward pass is communicated in the backward one."""
@@ -273,12 +293,16 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
             if ref is not None:
                 users.setdefault(id(parameter), []).append(ref)
     by_name = {weight.name: weight for weight in found}
-    states: dict[str, int] = {}
+    states: dict[str, float] = {}
     for weight in found:
         if weight.user is None:
-            original = original_of(weight.name, by_name)
-            if original is not None and original.user is not None and weight.base:
-                states[original.name] = states.get(original.name, 0) + _element(weight)
+            original = original_of(weight, by_name)
+            if original is None or original.user is None or weight.role != "state":
+                continue
+            whole, own = prod(original.shape), prod(weight.shape)
+            if whole > 0 and own >= 0:
+                share = _element(weight) * own / whole
+                states[original.name] = states.get(original.name, 0.0) + share
     for weight in found:
         owner = symbols.layout(weight.layout)
         if weight.user is None:
@@ -289,7 +313,7 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
             owner,
             None if weight.mirror_ranks is None else symbols.group(weight.mirror_ranks) or owner,
             _element(weight),
-            states.get(weight.name, 0),
+            states.get(weight.name, 0.0),
             tuple(dict.fromkeys(users.get(id(weight.parameter), ()))),
         )
 

@@ -9,7 +9,9 @@ from irtool.cluster.machine import Machine
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import TensorLayout, replicas
 from irtool.planning.cost.costs import (
+    ALONE,
     Communication,
+    Fusion,
     gradient_communications,
     seconds_of,
     update_seconds,
@@ -80,10 +82,11 @@ def weight_cost(
     found = priced_weight(
         prod(base) * parameter.element,
         prod(held.slice or ()) * parameter.element,
-        prod(held.slice or ()) * parameter.states,
+        int(prod(held.slice or ()) * parameter.states),
         mirror if parameter.trained else None,
         gather,
         machine,
+        structure.fusion_of(parameter),
         trained=parameter.trained,
     )
     return replace(found, micro_batches=structure.micro_batches)
@@ -96,11 +99,12 @@ def priced_weight(
     mirror: tuple[int, ...] | None,
     gather: tuple[int, ...] | None,
     machine: Machine,
+    fusion: Fusion = ALONE,
     *,
     trained: bool,
 ) -> WeightCost:
     """The cost of a weight of which everything is known; sizes in bytes of one device."""
-    mirrors, shared = gradient_communications(base, mirror, gather, machine)
+    mirrors, shared = gradient_communications(base, mirror, gather, machine, fusion)
     if not trained:
         shared = [item for item in shared if item.phase == "forward"]
     return WeightCost(

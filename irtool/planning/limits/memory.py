@@ -24,7 +24,9 @@ from irtool.planning.limits.pack import packed, smallest
 from irtool.planning.limits.proof import proved
 from irtool.planning.limits.ways import Choice, Overhead, Ways, choice_of, plain_ways
 from irtool.planning.search.exact import Floats, solve
+from irtool.planning.search.paid_once import seconds_of_links
 from irtool.planning.search.search import Found, Search
+from irtool.planning.search.shared_starts import Case, model_of_case, seconds_above, unpaid
 from irtool.planning.search.tables import CannotPlan, Model
 
 _PRICES = 40
@@ -325,9 +327,80 @@ def search(model: Model, limit: int | None) -> Found:
     Raises:
         CannotPlan: there are none.
     """
-    own = Search(model)
-    found = Limited(own, plain_ways(model)).cheapest(limit)
-    return Found(found.choices, found.bound, own.rounds)
+    first = _case(model, limit, Case())
+    best, bound, rounds = first.choice, first.bound, first.rounds
+    seconds = _whole(model, best.choices)
+    cases, looked = [first], 1
+    while cases and looked < _MOST_CASES:
+        cases.sort(key=lambda each: each.bound)
+        bound = min(cases[0].bound, seconds)
+        if seconds <= bound * (1 + _CLOSE_CASES):
+            break
+        cut = cases.pop(0)
+        key = unpaid(model, cut.choice.choices, cut.case)
+        if key is None:  # all is paid for: no other choices of the case cost less
+            continue
+        for case in (
+            replace(cut.case, opened=cut.case.opened | {key}),
+            replace(cut.case, closed=cut.case.closed | {key}),
+        ):
+            looked += 1
+            try:
+                found = _case(model, limit, case)
+            except CannotPlan:
+                continue
+            rounds += found.rounds
+            whole = _whole(model, found.choice.choices)
+            if whole < seconds:
+                best, seconds = found.choice, whole
+            cases.append(replace(found, bound=max(found.bound, cut.bound)))
+    bound = min([seconds, *(each.bound for each in cases)])
+    own = model.own
+    if own is not None and _fits(model, own, limit) and _whole(model, own) < seconds:
+        return Found(own, bound, rounds)
+    return Found(best.choices, bound, rounds)
+
+
+def _fits(model: Model, choices: Sequence[int], limit: int | None) -> bool:
+    """Whether weights lie as all their users want them, and a device holds everything."""
+    agree = all(each.agrees(choices) for each in model.shared)
+    return agree and (limit is None or model.memory_of(choices) <= limit)
+
+
+_MOST_CASES = 16
+"""Searches with buckets of fused collectives opened and closed, at most."""
+_CLOSE_CASES = 1e-5
+"""Part of a step that is not worth another search."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """The cheapest choices of a case, and seconds that no others of it are below."""
+
+    case: Case
+    choice: Choice
+    bound: float
+    rounds: int
+
+
+def _case(model: Model, limit: int | None, case: Case) -> _Searched:
+    """Search the plans of a case.
+
+    Raises:
+        CannotPlan: there are none.
+    """
+    own = Search(model_of_case(model, case) if case != Case() else model)
+    if own.model.constant == inf:
+        raise CannotPlan("weights that no choice changes are in a bucket that is closed")
+    choice = Limited(own, plain_ways(own.model)).cheapest(limit)
+    return _Searched(case, choice, choice.bound, own.rounds)
+
+
+def _whole(model: Model, choices: Sequence[int]) -> float:
+    """What choices cost, with all starts."""
+    unary = sum(float(each[at]) for each, at in zip(model.unary, choices, strict=True))
+    between = seconds_of_links(model, choices)
+    return model.constant + unary + between + seconds_above(model, choices)
 
 
 def _seconds(choice: Choice) -> float:

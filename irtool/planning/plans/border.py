@@ -6,7 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from irtool.ir.node import Node
-from irtool.planning.plans.cost_report import CostItem, StepCost
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import StepCost
 
 
 @dataclass(frozen=True, slots=True)

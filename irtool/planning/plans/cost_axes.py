@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from irtool.cluster.axes import Axis, axis_of_ranks, sums_product
 from irtool.planning.cost.costs import Communication
-from irtool.planning.plans.cost_report import CostItem, StepCost
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.cost_shared import cause_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,13 @@ def _axes(
             if each.ranks not in known:
                 known[each.ranks] = axis_of_ranks(each.ranks, sharing, products)
             yield _axis(item, each, known[each.ranks]), each
+    for each in cost.transfers:
+        yield "pipeline", each
 
 
 def _axis(item: CostItem, each: Communication, by_ranks: Axis) -> Axis:
     if item.kind == "weight":
-        return "data" if each.fused else "optimizer"
+        return "data" if cause_of(each) == "gradients" else "optimizer"
     if item.kind == "operator" and sums_product(item.name):
         return "tensor"
     return by_ranks

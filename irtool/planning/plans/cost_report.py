@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from irtool.cluster.machine import Machine
+from irtool.cluster.pricing import Overlap
+from irtool.ir.collectives import collective
 from irtool.ir.display import Shown
-from irtool.ir.node import Node
-from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
 from irtool.planning.cost.costs import (
     BACKWARD_WORK,
@@ -17,6 +17,7 @@ from irtool.planning.cost.costs import (
     Cause,
     Communication,
     chain_communications,
+    communication,
     compute_seconds,
     item_bytes,
     operations_of,
@@ -25,6 +26,8 @@ from irtool.planning.cost.costs import (
 )
 from irtool.planning.cost.structure import FIXED, Parameter, Structure
 from irtool.planning.cost.weights import priced_weight
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_shared import overlaps, with_common_starts
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.planning.search.tables import kept_bytes
@@ -35,36 +38,6 @@ from irtool.sharding.network.report import (
     RedistributionReport,
     Report,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CostItem:
-    """One operator, edge or weight. ``node`` is the operator, or the edge's consumer.
-
-    ``seconds`` by cause; ``communications`` in the order of the step's phases. ``operations``: of
-    the whole step. ``again``: seconds that recomputing it takes, of operators that the network
-    marks for it; no part of ``seconds``.
-    """
-
-    kind: str
-    node: Node | None
-    name: str
-    seconds: Mapping[Cause, float]
-    communications: tuple[Communication, ...]
-    producer: Node | None = None
-    strategy: Strategy | None = None
-    operations: int = 0
-    again: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Seconds of all causes."""
-        return sum(self.seconds.values())
-
-    @property
-    def received(self) -> int:
-        """Bytes that one device receives."""
-        return sum(item.received for item in self.communications)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +55,22 @@ class MemoryCost:
         return self.weights + self.gradients + self.states + self.activations
 
 
+@dataclass(frozen=True, slots=True)
+class KindCost:
+    """Communications of one kind: how many, their seconds, bytes that one device receives."""
+
+    count: int
+    seconds: float
+    received: int
+
+
 @dataclass(frozen=True, eq=False)
 class StepCost(Shown):
     """A step of one device of the stage.
 
     ``unknown``: parts that could not be priced, as texts; then the sums are too small.
+    ``transfers``: what it sends to other stages and receives from them, no part of ``seconds``:
+    what of it is waited for, the pipeline's schedule says.
     """
 
     machine: Machine
@@ -94,6 +78,7 @@ class StepCost(Shown):
     memory: MemoryCost
     unknown: tuple[str, ...]
     differentiates: bool
+    transfers: tuple[Communication, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -120,29 +105,47 @@ class StepCost(Shown):
         return sum(item.again for item in self.items)
 
     @property
+    def overlaps(self) -> tuple[Overlap, Overlap]:
+        """What computing hides of the sums of gradients, and of the gathers of weights."""
+        return overlaps(self.items, self.machine)
+
+    @property
     def hidden_at_best(self) -> float:
-        """Seconds of gradient sums that the arithmetic of the backward pass could hide."""
-        shares = self.shares
-        back = BACKWARD_WORK / (1 + BACKWARD_WORK) if self.differentiates else 0.0
-        return min(shares["gradients"], shares["compute"] * back)
+        """Seconds of communication that computing could hide, fused as it is."""
+        return sum(each.hidden for each in self.overlaps)
+
+    @property
+    def communications(self) -> Iterator[Communication]:
+        """All collectives of the step."""
+        return (each for item in self.items for each in item.communications)
 
     @property
     def by_link(self) -> dict[str, float]:
         """Seconds of communication by the links that it uses."""
         found = {level.name: 0.0 for level in self.machine.levels}
-        for item in self.items:
-            for each in item.communications:
-                found[self.machine.level_of(each.ranks).name] += each.seconds
+        for (_, _, level), each in self.by_kind.items():
+            found[level] += each.seconds
         return found
+
+    @property
+    def by_kind(self) -> dict[tuple[str, str, str], KindCost]:
+        """Communication by collective, phase and links, the dearest first."""
+        found: dict[tuple[str, str, str], KindCost] = {}
+        for each in self.communications:
+            key = (each.op, each.phase, self.machine.level_of(each.ranks).name)
+            old = found.get(key, KindCost(0, 0.0, 0))
+            found[key] = KindCost(
+                old.count + 1, old.seconds + each.seconds, old.received + each.received
+            )
+        return dict(sorted(found.items(), key=lambda pair: -pair[1].seconds))
 
     @property
     def received(self) -> dict[tuple[str, str], int]:
         """Bytes that a device receives, by collective and phase."""
         found: dict[tuple[str, str], int] = {}
-        for item in self.items:
-            for each in item.communications:
-                key = (each.op, each.phase)
-                found[key] = found.get(key, 0) + each.received
+        for each in self.communications:
+            key = (each.op, each.phase)
+            found[key] = found.get(key, 0) + each.received
         return found
 
     def dearest(self, count: int) -> tuple[CostItem, ...]:
@@ -158,7 +161,6 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         report: what ``check`` says.
         machine: what things cost.
     """
-    machine = machine.for_planning()
     unknown: list[str] = []
     items = [
         *_operators(structure, report, machine, unknown),
@@ -173,7 +175,7 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         if item.base is None or item.slice is None:
             unknown.append(f"weight {item.name}: {item.why}")
             continue
-        found, sizes = _weight(item, known, machine)
+        found, sizes = _weight(structure, item, known, machine)
         items.append(found)
         weights, gradients, states = (
             weights + sizes[0], gradients + sizes[1], states + sizes[2],
@@ -186,7 +188,28 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         and has_sizes(item.judgement.raw_outputs)
     )
     memory = MemoryCost(weights, gradients, states, int(kept))
-    return StepCost(machine, tuple(items), memory, tuple(unknown), structure.differentiates)
+    return StepCost(
+        machine,
+        with_common_starts(items, machine),
+        memory,
+        tuple(unknown),
+        structure.differentiates,
+        tuple(_transfers(structure, report, machine)),
+    )
+
+
+def _transfers(structure: Structure, report: Report, machine: Machine) -> Iterator[Communication]:
+    """What a stage sends to others and receives from them, and what the gradients of that do."""
+    rank = report.context.rank
+    opposite = {"Send": "Receive", "Receive": "Send"}
+    for node in structure.dump.nodes(where=lambda node: node.op in opposite):
+        found = collective(node, report.devices)
+        if found is None or found.peer is None or found.bytes is None:
+            continue
+        ends = (min(rank, found.peer), max(rank, found.peer))
+        yield communication(node.op, "forward", ends, found.bytes, machine)
+        if structure.differentiates:
+            yield communication(opposite[node.op], "backward", ends, found.bytes, machine)
 
 
 def without_strategy(report: Report) -> int:
@@ -242,6 +265,7 @@ def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> C
         strategy=item.strategy,
         operations=work * operations_of(call, item.judgement),
         again=again,
+        backward=seconds["compute"] * (work - 1) / work,
     )
 
 
@@ -287,15 +311,16 @@ def _element(item: RedistributionReport) -> int:
 
 
 def _weight(
-    item: ParameterReport, known: Parameter, machine: Machine
+    structure: Structure, item: ParameterReport, known: Parameter, machine: Machine
 ) -> tuple[CostItem, tuple[int, int, int]]:
     cost = priced_weight(
         prod(item.base or ()) * known.element,
         prod(item.slice or ()) * known.element,
-        prod(item.slice or ()) * known.states,
+        int(prod(item.slice or ()) * known.states),
         item.mirror_ranks,
         item.gather_ranks,
         machine,
+        structure.fusion_of(known),
         trained=known.trained,
     )
     seconds: dict[Cause, float] = {"optimizer": cost.update}
@@ -304,5 +329,6 @@ def _weight(
     if cost.shared:
         seconds["optimizer parallel"] = seconds_of(cost.shared)
     communications = (*cost.mirrors, *cost.shared)
-    found = CostItem("weight", item.user, item.name, seconds, communications)
+    users = tuple(dict.fromkeys(ref.node for ref in known.users if ref.node is not None))
+    found = CostItem("weight", item.user, item.name, seconds, communications, users=users)
     return found, (cost.weights, cost.gradients, cost.states)

@@ -26,7 +26,9 @@ from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.cost.structure import FIXED, Parameter, Structure
 from irtool.planning.cost.weights import WeightCost, weight_cost
 from irtool.planning.limits.ways import Choice, Ways
-from irtool.planning.plans.cost_report import CostItem, StepCost
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import StepCost
+from irtool.planning.plans.cost_shared import with_common_starts
 from irtool.planning.search.exact import Floats
 from irtool.planning.search.tables import Model, kept_bytes
 from irtool.sharding.network.care import primitive
@@ -150,7 +152,7 @@ class DecidedWays:
         owned = [item for item in self._owned.get(node, ()) if item.trained]
         again = self.recompute and self._may_run_again(node)
         shown = tuple(
-            (p.owner.side, p.owner.index, p.element, p.states, p.weight.shape)
+            (p.owner.side, p.owner.index, p.dtype, p.states, p.weight.shape)
             for p in owned
             if p.owner is not None
         )
@@ -289,7 +291,8 @@ class DecidedWays:
                 items.append(CostItem("recompute", node, name, {"compute": seconds}, ()))
         decided = self.decided(choice)
         kept = memory.activations - decided.saved + decided.held
-        return replace(cost, items=tuple(items), memory=replace(memory, activations=kept))
+        priced = with_common_starts(items, cost.machine)
+        return replace(cost, items=priced, memory=replace(memory, activations=kept))
 
 
 def _weight_item(item: CostItem, cost: WeightCost) -> CostItem:

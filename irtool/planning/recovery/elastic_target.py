@@ -19,6 +19,7 @@ from irtool.planning.recovery.scale import scaled_plan
 from irtool.planning.search.exact import value_of
 from irtool.planning.search.problem import Problem, planned_context, problem_of
 from irtool.planning.search.search import Found, Search
+from irtool.planning.search.shared_starts import seconds_above
 from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
@@ -145,7 +146,8 @@ class Target:
         for number, stage in self.stages.items():
             own = choices[number]
             model = stage.model
-            seconds = max(seconds, value_of(own, model.unary, model.pairs()) + model.constant)
+            own_seconds = value_of(own, model.unary, model.pairs()) + model.constant
+            seconds = max(seconds, own_seconds + seconds_above(model, own))
             for extra, choice in zip(stage.extras, own, strict=True):
                 for at, values in enumerate((extra.fetched, extra.recompiled, extra.changed)):
                     sums[at] += float(values[choice])

@@ -13,11 +13,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irtool.cluster.memory_static import owners
 from irtool.cluster.ranks import Cluster, RankProgram
 from irtool.ir.items import Parameter
 from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS
+from irtool.ir.parameter_roles import weight_of
 from irtool.ir.types import BITS
 from irtool.planning.cost.holdings import Box, Holding, Holdings, is_restored
 from irtool.planning.recovery.groups import tiles
@@ -50,6 +50,7 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
     sets: dict[str, dict[int, Ranks]] = {}
     shapes: dict[str, Parameter] = {}
     unknown: dict[str, str] = {}
+    owner_of: dict[str, str] = {}
     for rank, one in cluster.ranks.items():
         stage = range(rank // size * size, (rank // size + 1) * size)
         uses, updated, unnamed = _uses(one)
@@ -58,7 +59,7 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
             for item in one.program.dump.parameters
             if item.is_weight and is_restored(item.name)
         }
-        owner_of = owners(listed)
+        owner_of |= weight_of(one.program.dump)
         for name, item in listed.items():
             shapes.setdefault(name, item)
             owner = owner_of[name]
@@ -68,7 +69,6 @@ def seen_holdings(cluster: Cluster, devices: int, stages: int) -> Holdings:
             else:
                 sets.setdefault(name, {})[rank] = found
     items: list[Holding] = []
-    owner_of = owners(sets)
     for name, by_rank in sets.items():
         boxes = None if name in unknown else _boxes(shapes[name], by_rank, size)
         if boxes is None:

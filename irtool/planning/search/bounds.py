@@ -188,8 +188,8 @@ class _Moves:
         """Seconds of moving, and of copies.
 
         Gathers along what is the first dimension on a device need no Split and Concat, and merge
-        where they can.  Where it is not sure that bits are moved together, the start of the cheaper
-        way is counted.
+        where they can.  Where it is not sure that bits are moved together, the cheaper way is
+        counted: one start for each part, and slow links first, while there is little to move.
         """
         mask, count = self.mask, self.first.count
         grows = way != "exchange"
@@ -204,6 +204,7 @@ class _Moves:
         width = count + 1
         starts, least_starts = rates.start.ravel(), rates.least_start.ravel()
         per_byte = (rates.per_byte if grows else rates.least_per_byte).ravel()
+        least_per_byte = (rates.least_grown if grows else rates.least_per_byte).ravel()
         factors = 2.0 ** np.arange(width)
         for turn in range(count + 1):
             if turn < count:
@@ -225,7 +226,8 @@ class _Moves:
                 at = low * width + length
                 grown = size * factors[length] if grows else size
                 start = np.where(sure, starts.take(at), least_starts.take(at))
-                seconds += np.where(ended, start + per_byte.take(at) * grown, 0.0)
+                rate = np.where(sure, per_byte.take(at), least_per_byte.take(at))
+                seconds += np.where(ended, start + rate * grown, 0.0)
                 if grows:
                     size = np.where(ended, grown, size)
                     if way == "gather":

@@ -21,7 +21,7 @@ from irtool.planning.cost.layout_bits import Floats, Ints
 from irtool.planning.search.bounds import Moved
 
 MUCH = 1 << 40
-"""Bytes beside which the start of a collective is nothing."""
+"""Bytes that show what share of them a device receives."""
 
 
 def least_anywhere(
@@ -104,10 +104,9 @@ def _rates(same: _Same, devices: int) -> tuple[float, float, float, int]:
             ranks = range(0, count * stride, stride)
             across = len({rank // unit for rank in ranks}) > 1
             for op in ("AllGather", "ReduceScatter", "AlltoAll"):
-                once = machine.seconds(op, 0, ranks)
-                rate = (machine.seconds(op, MUCH, ranks) - once) / received_bytes(op, MUCH, count)
+                once, per_byte = machine.line(op, ranks)
                 starts.append(once)
-                rates[across].append(rate)
+                rates[across].append(per_byte * MUCH / received_bytes(op, MUCH, count))
     everywhere = [*rates[False], *rates[True]]
     if not everywhere:
         return 0.0, 0.0, 0.0, unit

@@ -14,6 +14,7 @@ from functools import cached_property
 from math import inf, prod
 
 import numpy as np
+import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
 from irtool.ir.node import Node
@@ -25,7 +26,7 @@ from irtool.planning.cost.costs import (
     seconds_of,
 )
 from irtool.planning.cost.structure import Link, Parameter, Ref, Structure
-from irtool.planning.cost.weights import judgement_of_weight, weight_cost
+from irtool.planning.cost.weights import WeightCost, judgement_of_weight, weight_cost
 from irtool.planning.search.alike import alike
 from irtool.planning.search.candidate_layouts import Layouts, NoLayout, layouts_of, least_prices
 from irtool.planning.search.candidates import Candidate, Candidates
@@ -45,6 +46,7 @@ from irtool.planning.search.operator_candidates import (
     OperatorCandidates,
     index_of,
 )
+from irtool.planning.search.shared_starts import Start, WeightStarts, starts_of
 from irtool.planning.search.shared_weights import Numbered, Shared, numbered
 from irtool.sharding.network.analysis import Judged
 
@@ -56,7 +58,9 @@ class Model:
     ``nodes``: the variables; ``memory``: bytes by candidate; ``shared``: operators that must agree
     on a weight's layout; ``constant`` and ``constant_memory``: what no choice changes;
     ``current``: by variable the candidate that the dump has now, if it has one; ``alone``: links
-    of which one variable decides everything, with what they add to its numbers.
+    of which one variable decides everything, with what they add to its numbers. ``starts``: by
+    variable what its weights pay of starts that fused collectives share; ``constant_starts`` and
+    ``constant_part``: what weights that no choice changes take part in, and pay of it.
     """
 
     structure: Structure
@@ -73,6 +77,9 @@ class Model:
     current: tuple[int | None, ...]
     pinned: frozenset[Node]
     alone: tuple[tuple[Link, int, Floats], ...] = ()
+    starts: tuple[tuple[WeightStarts, ...], ...] = ()
+    constant_starts: tuple[Start, ...] = ()
+    constant_part: float = 0.0
 
     def pairs(self) -> list[Table]:
         """All tables over two variables, as they are now."""
@@ -163,16 +170,23 @@ def model_of(
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    return _Builder(structure, machine.for_planning()).build(current, pinned)
+    return _Builder(structure, machine).build(current, pinned)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Column:
+    """By candidate of an operator: seconds, bytes held, and what its weights pay of starts."""
+
+    seconds: Floats
+    held: Floats
+    starts: tuple[WeightStarts, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
 class _Builder:
     structure: Structure
     machine: Machine
-    columns: dict[object, tuple[Floats, Floats]] = field(
-        default_factory=dict[object, tuple[Floats, Floats]]
-    )
+    columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
     layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
@@ -190,7 +204,8 @@ class _Builder:
             for node in nodes
         )
         owned: dict[Node, list[Parameter]] = {}
-        constant, held = 0.0, 0.0
+        constant, held, constant_part = 0.0, 0.0, 0.0
+        constant_starts: list[Start] = []
         for parameter in structure.parameters:
             owner = parameter.owner
             if owner is not None and owner.node in place:
@@ -199,12 +214,17 @@ class _Builder:
             cost = weight_cost(structure, parameter, None, self.machine)
             constant += cost.seconds
             held += cost.stored_bytes
+            own = starts_of(cost, self.machine)
+            constant_starts += own
+            constant_part += sum(start.part for start in own) / cost.micro_batches
         unary: list[Floats] = []
+        starts: list[tuple[WeightStarts, ...]] = []
         memory: list[Floats] = []
         for node, choices in zip(nodes, candidates, strict=True):
-            seconds, held_bytes = self._column(node, choices, owned.get(node, []))
-            unary.append(seconds)
-            memory.append(held_bytes)
+            column = self._column(node, choices, owned.get(node, []))
+            unary.append(column.seconds)
+            memory.append(column.held)
+            starts.append(column.starts)
         links: list[PricedLink] = []
         alone: list[tuple[Link, int, Floats]] = []
         settled: set[object] = set()
@@ -241,16 +261,17 @@ class _Builder:
             ),
             frozenset(pinned),
             tuple(alone),
+            tuple(starts),
+            tuple(constant_starts),
+            constant_part,
         )
 
     # -- one operator --------------------------------------------------------------------------
 
-    def _column(
-        self, node: Node, candidates: Candidates, parameters: list[Parameter]
-    ) -> tuple[Floats, Floats]:
+    def _column(self, node: Node, candidates: Candidates, parameters: list[Parameter]) -> _Column:
         gradient = node in self.structure.with_gradient
         shown = tuple(
-            (p.owner.side, p.owner.index, p.mirror is None, p.element, p.states, p.weight.shape)
+            (p.owner.side, p.owner.index, p.mirror is None, p.dtype, p.states, p.weight.shape)
             for p in parameters
             if p.owner is not None
         )
@@ -259,10 +280,12 @@ class _Builder:
         found = self.columns.get(key)
         if found is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
+            starts: list[WeightStarts] = []
             for parameter in parameters:
-                more, bytes_ = self._weight(parameter, candidates)
-                seconds, held = seconds + more, held + bytes_
-            found = self.columns[key] = (seconds, held)
+                more = self._weight(parameter, candidates)
+                seconds, held = seconds + more.seconds, held + more.held
+                starts += more.starts
+            found = self.columns[key] = _Column(seconds, held, tuple(starts))
         return found
 
     def _own(
@@ -290,7 +313,7 @@ class _Builder:
         table = np.concatenate(rows)
         return np.array(table[:, 0]), np.array(table[:, 1])
 
-    def _weight(self, parameter: Parameter, candidates: Candidates) -> tuple[Floats, Floats]:
+    def _weight(self, parameter: Parameter, candidates: Candidates) -> _Column:
         """What a weight costs under each candidate of the operator that decides how it lies."""
         owner, mirror = parameter.owner, parameter.mirror
         assert owner is not None
@@ -300,20 +323,25 @@ class _Builder:
             # The operator's judgement is not needed: how the weight lies says everything.
             form = candidates.families[0].form
             which, first = layouts.kinds
-            prices: list[tuple[float, float]] = []
+            costs: list[WeightCost] = []
             for at in first:
                 layout = layouts.layout(at)
                 mirror = form.mirror(owner.index, layout)
                 judgement = judgement_of_weight(owner.index, layout, mirror)
-                cost = weight_cost(self.structure, parameter, judgement, self.machine)
-                prices.append((cost.seconds, float(cost.stored_bytes)))
-            table = np.array(prices)[which]
-            return table[:, 0], table[:, 1]
-        found = np.zeros((2, len(candidates)))
-        for at, item in enumerate(candidates.items):
-            cost = weight_cost(self.structure, parameter, item.judgement, self.machine)
-            found[:, at] = cost.seconds, float(cost.stored_bytes)
-        return found[0], found[1]
+                costs.append(weight_cost(self.structure, parameter, judgement, self.machine))
+            return self._weight_column(costs, np.array(which))
+        costs = [
+            weight_cost(self.structure, parameter, item.judgement, self.machine)
+            for item in candidates.items
+        ]
+        return self._weight_column(costs, np.arange(len(costs)))
+
+    def _weight_column(self, costs: Sequence[WeightCost], which: npt.NDArray[np.int64]) -> _Column:
+        """A weight's column from what it costs under each kind of candidate."""
+        table = np.array([(cost.seconds, float(cost.stored_bytes)) for cost in costs])[which]
+        kinds = tuple(starts_of(cost, self.machine) for cost in costs)
+        starts = (WeightStarts(which, kinds),) if any(kinds) else ()
+        return _Column(table[:, 0], table[:, 1], starts)
 
     # -- two operators -------------------------------------------------------------------------
 

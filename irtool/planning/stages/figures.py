@@ -9,7 +9,8 @@ from math import prod
 from irtool.ir.node import Node
 from irtool.planning.cost.costs import BACKWARD_WORK, item_bytes
 from irtool.planning.cost.structure import Structure
-from irtool.planning.plans.cost_report import CostItem, MemoryCost, StepCost
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import MemoryCost, StepCost
 from irtool.planning.plans.plan import Plan
 from irtool.planning.search.tables import kept_bytes
 from irtool.planning.stages.cells import Flow, StageCells
@@ -89,7 +90,7 @@ def cell_figures(
         own = found[cells.place.get(user, 0) if user is not None else 0]
         count = prod(weight.slice)
         whole = count * parameter.element
-        sizes = (whole, whole if parameter.trained else 0, count * parameter.states)
+        sizes = (whole, whole if parameter.trained else 0, int(count * parameter.states))
         sizes = sharded.get(weight.name, sizes)
         own.weights, own.gradients, own.states = (
             own.weights + sizes[0], own.gradients + sizes[1], own.states + sizes[2],

@@ -8,6 +8,7 @@ from typing import Literal
 from irtool.ir.display import Shown
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.ir.parameter_roles import Role
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement, Verdict
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
@@ -132,7 +133,8 @@ class ParameterReport:
 
     ``mirror_ranks`` sum its gradient; with optimizer parallel ``gather_ranks`` gather the weight
     before it is used, and ``scatter_ranks`` reduce and scatter its gradient; ``slice`` is what is
-    stored then, ``base`` what operators see. ``slice`` is None where it is not known.
+    stored then, ``base`` what operators see. ``slice`` is None where it is not known. ``role``:
+    what it is; ``weight``: the weight that it belongs to, its own name for a weight.
     """
 
     name: str
@@ -146,6 +148,8 @@ class ParameterReport:
     scatter_ranks: tuple[int, ...] | None
     user: Node | None
     why: str = ""
+    role: Role = "weight"
+    weight: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.ir.parameter_roles import Role, is_accumulated
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
-
-ACCUMULATED = "accu_grads"
-"""What the name of a parameter holds that sums gradients of micro-batches."""
 
 FACTORED = ("exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_insta_row", "exp_avg_insta_col")
 """States that hold sums over the last dimension, or over the last but one."""
@@ -25,7 +23,8 @@ class Weight:
     ``slice`` is what is stored: with optimizer parallel (``gather_ranks``) a part of ``base``, the
     slice that operators see. ``mirror_ranks``: who sums this parameter's gradient (None: nobody).
     ``scatter_ranks``: over whom the gradient is reduced and scattered. ``user``: the operator that
-    decided the layout. ``why``: why something is not known.
+    decided the layout. ``why``: why something is not known. ``role``: what it is; ``weight``: the
+    weight that it belongs to, its own name for a weight.
     """
 
     name: str
@@ -39,29 +38,27 @@ class Weight:
     scatter_ranks: tuple[int, ...] | None = None
     user: Node | None = None
     why: str = ""
+    role: Role = "weight"
+    weight: str = ""
 
 
-def original_of(name: str, found: Mapping[str, Weight]) -> Weight | None:
-    """The weight that a state's name ends with, at a dot or an underscore; the longest one."""
-    best: Weight | None = None
-    for start, letter in enumerate(name):
-        if letter in "._" and (best := found.get(name[start + 1 :])) is not None:
-            return best
-    return best
+def original_of(weight: Weight, found: Mapping[str, Weight]) -> Weight | None:
+    """The weight that a state is kept for; None for what is kept for none."""
+    return found.get(weight.weight) if weight.weight != weight.name else None
 
 
 def like_original(analysis: Analysis, weight: Weight, found: Mapping[str, Weight]) -> Weight:
     """A state as it lies; any other parameter as it is."""
-    if weight.user is not None and ACCUMULATED not in weight.name:
+    if weight.user is not None and not is_accumulated(weight.name):
         return weight
-    original = original_of(weight.name, found)
+    original = original_of(weight, found)
     if original is None:
         original = _beside(analysis, weight, found)
     if original is None or original.slice is None or original is weight:
         return weight
     if original.shape == weight.shape:
         local = original.slice
-        if ACCUMULATED in weight.name and not analysis.context.accumulation_shard:
+        if is_accumulated(weight.name) and not analysis.context.accumulation_shard:
             local = original.base
         return replace(weight, slice=local, base=original.base, layout=original.layout)
     local = _factored(weight, original)

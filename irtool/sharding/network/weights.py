@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
+from irtool.ir.parameter_roles import parameter_roles
 from irtool.ir.types import BITS
 from irtool.ir.values import SymbolicKey
 from irtool.operators.checks import SERVER, check_group
@@ -149,7 +150,7 @@ def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) ->
     """Whether only operators of other stages use a weight (or that which it is a state of)."""
     if not analysis.foreign:
         return False
-    original = original_of(weight.name, found) or weight
+    original = original_of(weight, found) or weight
     users = _users(analysis, original.parameter)
     if not users and original.user is not None:
         return original.user in analysis.foreign
@@ -158,7 +159,17 @@ def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) ->
 
 def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
     shape = (parameter.type.dimensions if parameter.type else None) or ()
-    plain = Weight(parameter.name, parameter, shape, shape, shape, None)
+    known = parameter_roles(analysis.network.dump).get(parameter.name)
+    plain = Weight(
+        parameter.name,
+        parameter,
+        shape,
+        shape,
+        shape,
+        None,
+        role=known.role if known is not None else "weight",
+        weight=known.weight if known is not None else parameter.name,
+    )
     use = _care_user(analysis, parameter, set())
     if use is None:
         return plain

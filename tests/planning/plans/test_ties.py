@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import irtool
 from irtool.cluster.machine import BUILT_IN, built_in
 from irtool.planning.cost.costs import Cause, Communication
-from irtool.planning.plans.cost_report import CostItem, MemoryCost, StepCost
+from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_report import MemoryCost, StepCost
 from irtool.planning.plans.plan import plan
 from irtool.planning.plans.ties import (
     MARGIN,
@@ -48,7 +49,7 @@ def test_a_plan_ties_if_it_communicates_dearer_and_saves_next_to_nothing() -> No
 @pytest.mark.parametrize("name", BUILT_IN)
 @pytest.mark.parametrize("op", ["AllReduce", "AllGather", "AlltoAll", "Send"])
 def test_slower_links_make_each_collective_longer_by_their_part(name: str, op: str) -> None:
-    machine = built_in(name).for_planning()
+    machine = built_in(name)
     slower = with_slower_links(machine, 0.5)
     for ranks in (RANKS[:2], RANKS, tuple(range(16))):
         for size in (0, 1 << 20):
@@ -102,7 +103,7 @@ def test_a_network_of_convolutions_is_not_exchanged_for_a_hundredth(corpus: Path
     assert found.before is not None
     assert communication_of(found.after) <= communication_of(found.before) * (1 + 1e-9)
     assert found.after.seconds <= found.before.seconds * (1 + 1e-9)
-    assert found.gap == pytest.approx(0, abs=1e-6)
+    assert found.gap == pytest.approx(0, abs=1e-5)
     assert any("not taken" in note for note in found.notes)
     assert found.passed_over is not None
     assert found.passed_over.seconds < found.after.seconds

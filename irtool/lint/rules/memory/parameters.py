@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from irtool.cluster.memory_static import owners
 from irtool.ir.types import BITS
 from irtool.sharding.network.report import ParameterReport, Report
 
@@ -38,7 +37,6 @@ def held_parameters(report: Report) -> Iterator[HeldParameter]:
         for item in report.parameters
         if item.parameter.declaration is not None and item.parameter.declaration.is_weight
     }
-    owner_of = owners(names)
     devices = report.devices // max(1, report.context.stages)
     for item in report.parameters:
         bits = BITS.get((item.parameter.type.dtype if item.parameter.type else None) or "")
@@ -49,4 +47,4 @@ def held_parameters(report: Report) -> Iterator[HeldParameter]:
         whole, part = math.prod(item.shape) * bits // 8, math.prod(item.slice) * bits // 8
         if part:
             replicas = max(1, devices * part // whole)
-            yield HeldParameter(item, whole, part, replicas, owner_of[item.name])
+            yield HeldParameter(item, whole, part, replicas, item.weight)
