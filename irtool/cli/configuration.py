@@ -245,8 +245,7 @@ def load_custom_rules(configuration: Configuration) -> tuple[str, ...]:
         for said in _read(path, text):
             for what in _said(said):
                 if (said.op, what) in added:
-                    *_, last = re.finditer(rf"\b{re.escape(said.op)}\b", text)
-                    line, column = _place(text, last.start())
+                    line, column = _place(text, max(text.rfind(said.op), 0))
                     message = f"{what} for {said.op} already, in {added[said.op, what]}"
                     raise _located(path, text, line, column, message, code="RUL003")
                 added[said.op, what] = path

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from irtool.ir.limits import whole
+
 VARIABLE = "MS_COMM_COMPILER_OPT"
 DEFAULT_CAP = 1000
 LAST_VERSION = (2, 2)
@@ -52,7 +54,7 @@ def read_limit(text: str | None, version: tuple[int, int]) -> Limit:
     found = _INTEGER.match(text)
     if found is None:
         return Limit(False, 0, error=f"invalid_argument: stol cannot read {text!r} as a number")
-    number = int(found[1])
+    number = whole(found[1])
     if not -_LONGEST <= number < _LONGEST:
         return Limit(False, 0, error=f"out_of_range: {text!r} is no 64-bit number")
     if version < (2, 0):

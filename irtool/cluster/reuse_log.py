@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irtool.cluster.reuse import ReuseReport
+from irtool.ir.limits import whole
 
 _CAP = re.compile(r"MAX_COMM_OP_REUSE_NUM: (\d+)")
 _START = re.compile(r"Start reuse (\d+) comm ops for key (.+?)\s*$")
@@ -60,16 +61,16 @@ def read_log(lines: Iterable[str]) -> ReuseLog:
     found = _Found()
     for line in lines:
         if match := _START.search(line):
-            found.groups.append((int(match[1]), match[2]))
+            found.groups.append((whole(match[1]), match[2]))
         elif match := _WARNED.search(line):
             found.warnings.append(match[0].strip())
         for name, pattern in (("cap", _CAP), ("reused", _REUSED), ("labels", _LABELS)):
             if match := pattern.search(line):
-                found.numbers[name] = int(match[1])
+                found.numbers[name] = whole(match[1])
         if match := _STREAMS.search(line):
-            found.numbers["streams"] = int(match[1])
+            found.numbers["streams"] = whole(match[1])
             if match[2]:
-                found.numbers["limit"] = int(match[2])
+                found.numbers["limit"] = whole(match[2])
     get = found.numbers.get
     return ReuseLog(
         get("cap"),

@@ -16,6 +16,7 @@ from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.torch_optimizer import told_by_calls
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
+from irtool.ir.limits import whole
 from irtool.ir.node import Node
 from irtool.ir.types import Shape
 from irtool.ir.values import TensorLiteral, python_value
@@ -189,7 +190,7 @@ def _global_batch(evidence: Evidence, batch: Mapping[str, str]) -> Iterator[tupl
 
 def _whole(context: Mapping[str, object], key: str) -> int | None:
     text = str(context.get(key, ""))
-    return int(text) if text.isdecimal() else None
+    return whole(text) if text.isdecimal() else None
 
 
 # -- tensor dumps --------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ ALWAYS_UNPACKED = 64 << 20
 MAX_UNPACKED_VARIABLE = "IRTOOL_MAX_UNPACKED"
 """Environment variable: to how many bytes a packed file may unpack, whatever its own size."""
 
+MAX_RUN = 1000
+"""Digits of the longest run of digits in a record of a dump; Python takes 4,300 as a number."""
+
 _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -41,3 +44,12 @@ def max_unpacked() -> int | None:
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 15:
         raise ValueError(f"{MAX_UNPACKED_VARIABLE} is no size such as 8G: {text[:40]}")
     return int(digits) * factor
+
+
+def whole(text: str) -> int:
+    """The whole number that a run of digits means; of absurdly many digits one that nothing has.
+
+    >>> whole("12"), whole("9" * 5000) == 10**MAX_DIGITS
+    (12, True)
+    """
+    return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS

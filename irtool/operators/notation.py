@@ -225,9 +225,11 @@ def read_declarations(
         return _Reader(text, source, family or Family()).transform(tree)
     except VisitError as error:
         cause = error.orig_exc
-        if not isinstance(cause, RuleError):
-            raise
+        if not isinstance(cause, RuleError):  # a number of thousands of digits, say
+            raise RuleError(f"{where}{cause}") from None
         raise RuleError(f"{where}{cause}", cause.line, cause.column, cause.hint) from None
+    except RecursionError:
+        raise RuleError(f"{where}nested too deeply") from None
     except LarkError as error:
         raise RuleError(f"{where}{error}") from error
 

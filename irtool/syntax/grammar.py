@@ -14,6 +14,7 @@ from lark import Lark
 from lark.exceptions import LarkError
 from lark.lexer import PatternStr
 
+from irtool.ir.limits import MAX_RUN
 from irtool.syntax.assemble import Assembler
 
 STARTS = [
@@ -31,6 +32,7 @@ MAX_RECORD = 4 << 20
 """Characters of the longest record that is read; the longest seen has 186,104."""
 
 _BRACKETS = re.compile(r"[(\[{)\]}]")
+_LONG_RUN = re.compile(rf"(?<![0-9])[0-9]{{{MAX_RUN + 1}}}")
 _LOCK = threading.Lock()
 
 
@@ -97,9 +99,13 @@ def parse(
 
 
 def check_length(text: str) -> None:
-    """Raises: Unreadable: the record is longer than any that a compiler would print."""
+    """Raises: Unreadable: the record, or a number in it, is longer than a compiler prints."""
+    if len(text) <= MAX_RUN:
+        return
     if len(text) > MAX_RECORD:
         raise Unreadable(f"longer than {MAX_RECORD >> 20} MiB", 0)
+    if found := _LONG_RUN.search(text):
+        raise Unreadable(f"a number of more than {MAX_RUN:,} digits", found.start())
 
 
 def _depth(text: str) -> int:

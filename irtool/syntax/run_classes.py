@@ -25,6 +25,8 @@ from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from irtool.ir.limits import whole
+
 _NEVER = re.compile(r"\s*#\s*(?:\d+ )?In file |Total number of nodes:|\s*# Corresponding ")
 _DEBUG_NAME = re.compile(r"^(\s*%\d+)\((.*?)\)( = )")
 _RANK_LIST = re.compile(r"\b(rank_list|group_rank_ids|group_ranks): (\([\d, ]+\)|\"[\d-]+\")")
@@ -125,13 +127,15 @@ def _analysed(line: str) -> _Line | None:
 
 
 def _distances(found: re.Match[str]) -> str:
-    ranks = [int(rank) for rank in _NUMBER.findall(found[2])]
+    ranks = [whole(rank) for rank in _NUMBER.findall(found[2])]
     return f"{found[1]}: {len(ranks)} {[b - a for a, b in pairwise(ranks)]}"
 
 
 def _width(found: re.Match[str]) -> str:
     begin_text, _, end_text = found[2].partition("), (")
-    begin, end = ([int(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text))
+    begin, end = (
+        [whole(n) for n in re.findall(r"I64\((\d+)\)", t)] for t in (begin_text, end_text)
+    )
     if len(begin) != len(end):
         return found[0]
     return f"{found[1]}<{[b - a for a, b in zip(begin, end, strict=True)]}>, "
@@ -147,7 +151,7 @@ def _without_peers(text: str) -> tuple[str, tuple[int, ...]]:
     peers: list[int] = []
 
     def peer(found: re.Match[str]) -> str:
-        numbers = [int(number) for number in re.findall(r"-?\d+", found[2] or found[4])]
+        numbers = [whole(number) for number in re.findall(r"-?\d+", found[2] or found[4])]
         peers.extend(numbers)
         return f"{found[1] or found[3]}: {len(numbers)}"
 

@@ -347,3 +347,12 @@ def test_real_faults_and_real_noise(
     if step is not None:
         assert found.change_step is not None
         assert abs(found.change_step - step) <= 1
+
+
+@pytest.mark.parametrize(("loss", "is_finite"), [(9e99, True), (1e100, False), (-1e200, False)])
+def test_a_loss_that_no_training_has_counts_as_infinite(loss: float, is_finite: bool) -> None:
+    assert math.isfinite(series([(1, loss)]).values[1]) == is_finite
+
+
+def test_a_loss_that_is_no_number_stays_none() -> None:
+    assert math.isnan(series([(1, "nan")]).values[1])

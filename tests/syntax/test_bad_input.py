@@ -278,3 +278,11 @@ def test_a_size_of_thousands_of_digits_is_a_problem() -> None:
 @pytest.mark.parametrize(("digits", "kind"), [(40, int), (41, float), (5000, float)])
 def test_numbers_of_many_digits_are_no_whole_numbers(digits: int, kind: type) -> None:
     assert type(number("9" * digits)) is kind
+
+
+@pytest.mark.parametrize(("digits", "is_read"), [(1000, True), (1001, False), (5000, False)])
+def test_a_run_of_thousands_of_digits_is_a_problem(digits: int, is_read: bool) -> None:
+    text = sized("(8)").replace("(%para1_x)", f"(I64({'9' * digits}))")
+    read = irtool.loads(text)
+    assert irtool.dumps(read) == text
+    assert [problem.code for problem in read.problems] == ([] if is_read else ["SYN001"])

@@ -279,8 +279,10 @@ def _correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
         return None
     a, b = fmean(left), fmean(right)
     cross = sum((x - a) * (y - b) for x, y in zip(left, right, strict=True))
-    norms = math.sqrt(sum((x - a) ** 2 for x in left) * sum((y - b) ** 2 for y in right))
-    return cross / norms if norms else None
+    # Of numbers near the largest there are, products are infinite, and so nothing is known.
+    norms = math.hypot(*(x - a for x in left)) * math.hypot(*(y - b for y in right))
+    found = cross / norms if norms else math.nan
+    return found if math.isfinite(found) else None
 
 
 def _spikes(

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+_LARGEST = 1e100
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -60,7 +62,8 @@ def series(pairs: Iterable[tuple[int, str | float]]) -> Series:
         if isinstance(value, str):
             quantum = max(quantum, quantum_of(value))
             value = float(value)
-        values[step] = value
+        # No training prints such a number, and its square is none any more.
+        values[step] = math.copysign(math.inf, value) if abs(value) >= _LARGEST else value
     return Series(values, quantum or _bfloat16_quantum(values.values()))
 
 

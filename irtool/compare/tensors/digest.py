@@ -12,11 +12,11 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar, get_args
 
 from irtool.compare.tensors.figures import Figures, File, figures_of_files, state
 from irtool.compare.tensors.measure import LOST
-from irtool.compare.tensors.model import NAN, Columns, NoTensors, Op, TensorRun
+from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, Phase, TensorRun
 from irtool.compare.tensors.schedule import Scheduler, here
 from irtool.syntax.lines import chunks_of
 from irtool.syntax.reading import parse_json
@@ -24,6 +24,7 @@ from irtool.syntax.source import DumpError, read_content
 
 SCHEMA = "irtool.digest/1"
 _LEVEL = 4
+Word = TypeVar("Word", bound=str)
 _START = b'{"schema": "irtool.digest/1"'
 
 
@@ -152,7 +153,10 @@ def read_digest(path: str) -> tuple[list[TensorRun], Mapping[str, Any]]:
         NoTensors: it is damaged.
     """
     try:
-        document: Any = parse_json(read_content(path).data, special=True)
+        content = read_content(path)
+        if content.damage:
+            raise ValueError(content.damage)
+        document: Any = parse_json(content.data, special=True)
         runs = [_read_unit(path, unit) for unit in document["units"]]
     except DumpError as error:
         raise NoTensors(error.message) from None
@@ -168,15 +172,15 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
         for name in ("max", "min", "mean", "norm")
     )
     columns = Columns(
-        labels=list(table["label"]),
-        dtypes=list(table["dtype"]),
-        shapes=[tuple(shape) for shape in table["shape"]],
+        labels=list(map(str, table["label"])),
+        dtypes=list(map(str, table["dtype"])),
+        shapes=[tuple(map(int, shape)) for shape in table["shape"]],
         most=most,
         least=least,
         mean=mean,
         norm=norm,
         broken=[int(count) for count in table["broken"]],
-        hashes=list(table["checksum"]),
+        hashes=[str(text or "") for text in table["checksum"]],
         files=[""] * len(table["label"]),
         resolution=float(unit.get("resolution", 0.0)),
         notes={int(at): str(note) for at, note in unit["notes"].items()},
@@ -185,7 +189,10 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
     )
     lengths = {
         len(column)
-        for column in (columns.labels, columns.dtypes, columns.shapes, columns.norm, columns.broken)
+        for column in (
+            *(columns.labels, columns.dtypes, columns.shapes, columns.hashes, columns.broken),
+            *(columns.most, columns.least, columns.mean, columns.norm),
+        )
     }
     if len(lengths) != 1:
         raise ValueError("columns of different lengths")
@@ -194,11 +201,11 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
             index,
             str(op["name"]),
             str(op["type"]),
-            op["phase"],
+            _one_of(op["phase"], _PHASES),
             [int(at) for at in op["inputs"]],
             [int(at) for at in op["outputs"]],
-            frozenset(op["parameters"]),
-            op["attributes"],
+            frozenset(map(int, op["parameters"])),
+            dict(op["attributes"].items()),
             str(op["owner"]),
             str(op["call"]),
             str(op["source"]),
@@ -207,17 +214,28 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
         for index, op in enumerate(unit["operators"])
     ]
     for op in ops:
-        if any(not 0 <= at < len(columns) for at in op.tensors):
+        if any(not 0 <= at < len(columns) for at in (*op.tensors, *op.parameters)):
             raise ValueError(f"{op.name}: tensors that are not there")
     return TensorRun(
         path,
         "digest",
-        unit["level"],
+        _one_of(unit["level"], _LEVELS),
         str(unit["framework"]),
         columns,
         ops,
         int(unit["rank"]),
-        unit["step"],
-        unit["graph"],
+        None if unit["step"] is None else int(unit["step"]),
+        None if unit["graph"] is None else int(unit["graph"]),
         order_known=bool(unit["order_known"]),
     )
+
+
+_PHASES: tuple[Phase, ...] = get_args(Phase)
+_LEVELS: tuple[Level, ...] = get_args(Level)
+
+
+def _one_of(value: object, known: Sequence[Word]) -> Word:
+    for word in known:
+        if word == value:
+            return word
+    raise ValueError(f"{value!r} is none of {', '.join(map(str, known))}")

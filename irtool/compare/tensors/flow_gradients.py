@@ -10,6 +10,7 @@ from irtool.compare.tensors.flow import Flow, Value
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.semantics import family
 from irtool.ir.graph import GraphParameter
+from irtool.ir.limits import whole
 from irtool.ir.node import Node
 
 _LOADS = 8
@@ -39,7 +40,7 @@ def _updates(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
         if op.phase != "optimizer":
             for at in op.inputs:
                 number = run.columns.labels[at].rpartition(".")[2]
-                name = _parameter(op.node, int(number)) if number.isdecimal() else ""
+                name = _parameter(op.node, whole(number)) if number.isdecimal() else ""
                 value = flow.value(at) if name else None
                 if value is not None and value.maker is None:
                     parameters.setdefault(name, value)

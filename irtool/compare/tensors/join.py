@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.mindspore import sanitised
 from irtool.compare.tensors.model import Op, Shape, TensorRun
 from irtool.ir.dump import Dump
+from irtool.ir.limits import whole
 from irtool.ir.node import Node
 from irtool.ir.types import Abstract
 from irtool.ir.types import Shape as AbstractShape
@@ -189,7 +190,7 @@ def _note_unread(op: Op, node: Node, run: TensorRun) -> None:
     columns = run.columns
     for at in op.outputs:
         way, _, text = columns.labels[at].partition(".")
-        if way == "output" and int(text) not in read:
+        if way == "output" and _place(text) not in read:
             columns.notes.setdefault(at, "dead output")
 
 
@@ -206,7 +207,7 @@ def _agrees(op: Op, node: Node, run: TensorRun) -> tuple[bool, int]:
     checked = 0
     for at in op.tensors:
         way, _, text = columns.labels[at].partition(".")
-        expected = (results if way == "output" else shapes).get(int(text))
+        expected = (results if way == "output" else shapes).get(_place(text))
         if expected is None or -1 in expected:
             continue
         if expected == columns.shapes[at]:
@@ -258,8 +259,8 @@ def _name_inputs(op: Op, node: Node, run: TensorRun) -> None:
     found = set(op.parameters)
     for at in op.inputs:
         way, _, text = run.columns.labels[at].partition(".")
-        place = int(text)
-        if way == "input" and place < len(inputs) and inputs[place]:
+        place = _place(text)
+        if way == "input" and 0 <= place < len(inputs) and inputs[place]:
             found.add(at)
     op.parameters = frozenset(found)
 
@@ -291,6 +292,11 @@ def graph_files(folder: str) -> list[str]:
     return []
 
 
+def _place(text: str) -> int:
+    """Which input or output a label means; -1 where it is no number."""
+    return whole(text) if text.isdecimal() else -1
+
+
 def _number(name: str) -> tuple[int, str]:
     digits = re.findall(r"\d+", name)
-    return (int(digits[-1]) if digits else 0, name)
+    return (whole(digits[-1]) if digits else 0, name)

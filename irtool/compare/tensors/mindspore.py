@@ -23,7 +23,7 @@ from irtool.compare.tensors.model import (
     TensorRun,
 )
 from irtool.compare.tensors.payload import BadPayload, npy_declaration, read_array, stored_type
-from irtool.ir.limits import MAX_DOCUMENT
+from irtool.ir.limits import MAX_DOCUMENT, whole
 from irtool.ir.run import TensorDump
 from irtool.operators.table import operator_called
 from irtool.syntax.lines import text_lines
@@ -38,6 +38,7 @@ FILE_NAME = re.compile(
 """Names of dumped tensors; ``slot`` stands only in documentation, raw files end with the type."""
 
 _UNSAFE = str.maketrans({"/": "_", "\\": "_", ".": "_", " ": "_"})
+_INT64 = float(1 << 63)
 _SIX_DIGITS = 1e-5
 """statistic.csv prints six digits."""
 
@@ -205,7 +206,7 @@ def _row(row: list[str], column: dict[str, int]) -> _Tensor:
             return float(text == "True")
         return float(text) if text else math.nan
 
-    shape = tuple(int(size) for size in re.findall(r"\d+", cell("Shape")))
+    shape = tuple(whole(size) for size in re.findall(r"\d+", cell("Shape")))
     counts = [number(name) for name in ("NaN Count", "Positive Inf Count", "Negative Inf Count")]
     known = [count for count in counts if not math.isnan(count)]
     mean = number("Avg Value", "Mean Value")
@@ -288,7 +289,9 @@ def _scalar(item: _Tensor) -> object:
     most = item.figures[0]
     if math.isnan(most):
         return item.checksum or math.nan
-    return most if is_float(item.dtype) else bool(most) if item.dtype == "Bool" else int(most)
+    if is_float(item.dtype):
+        return most
+    return bool(most) if item.dtype == "Bool" else int(min(max(most, -_INT64), _INT64))
 
 
 def _phase(item: _Tensor) -> Phase:

@@ -20,6 +20,7 @@ from irtool.compare.tensors.payload import (
     safetensors_members,
     stored_type,
 )
+from irtool.ir.limits import whole
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt")
 _MOST_FILES = 1_000_000
@@ -92,4 +93,4 @@ def _declared(file: str) -> tuple[str, tuple[int, ...]]:
 
 def _natural(text: str) -> list[tuple[int, str]]:
     parts = re.split(r"(\d+)", text)
-    return [(int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]
+    return [(whole(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts)]

@@ -13,6 +13,7 @@ from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.payload import BadPayload, Stored, read_stored
 from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.values import number_blocks
+from irtool.ir.limits import whole
 from irtool.ir.node import Node
 
 _STEPS = 30
@@ -32,9 +33,9 @@ def _by_graph(op: Op, run: TensorRun, place: int) -> float:
         return 0.0
     way, _, text = run.columns.labels[place].partition(".")
     inputs = op.node.inputs
-    if way != "input" or not text.isdecimal() or int(text) >= len(inputs):
+    if way != "input" or not text.isdecimal() or whole(text) >= len(inputs):
         return 0.0
-    source: object = inputs[int(text)]
+    source: object = inputs[whole(text)]
     unit = 0.0
     for _ in range(_STEPS):
         if not isinstance(source, Node) or family(source.op) not in ("cast", "view"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from irtool.ir.limits import whole
 from irtool.lint.failure.finding import PythonLine
 
 _PACKAGES = ("site-packages/mindspore/", "dist-packages/mindspore/")
@@ -29,13 +30,13 @@ def mindspore_frame(text: str) -> tuple[PythonLine, bool] | None:
         return None
     path, line, until, rest = found.groups()
     source = rest.strip().strip("/").strip()[:_MOST_SOURCE]
-    return PythonLine(path, int(line), source), until is not None
+    return PythonLine(path, whole(line), source), until is not None
 
 
 def python_frame(text: str) -> PythonLine | None:
     """A line ``File "train.py", line 3, in main`` of a traceback."""
     found = _PYTHON.match(text)
-    return PythonLine(found[1], int(found[2])) if found else None
+    return PythonLine(found[1], whole(found[2])) if found else None
 
 
 def innermost(stack: Sequence[PythonLine]) -> PythonLine | None:

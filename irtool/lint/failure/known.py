@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, cast
 
+from irtool.ir.limits import whole
 from irtool.lint.failure.finding import Severity
 from irtool.lint.failure.record import Level, Record
 from irtool.lint.failure.template import Template, template
@@ -72,7 +73,7 @@ class KnownLine:
 
     def exceeds(self, values: Mapping[str, str]) -> bool:
         """Whether a value is beyond its limit."""
-        return any(int(values.get(name, "0")) > limit for name, limit in self.above.items())
+        return any(whole(values.get(name, "0")) > limit for name, limit in self.above.items())
 
     def match(self, record: Record) -> dict[str, str] | None:
         """Values of the line by name, or None where it is another one."""
