@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, Protocol
 
-MAX_KEPT = 256 << 20
+MAX_KEPT = 128 << 20
 """Bytes that all caches of reading may hold together."""
 
 
