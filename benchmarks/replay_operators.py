@@ -108,6 +108,8 @@ def note(wrong: dict[str, Disagreement], judged: set[str]) -> None:
     for name, item in wrong.items():
         operator = item.record["case"]["operator"]
         kept[name] = f"open\t{operator}\t{item.kind}"
+    known = {identity(record) for record in records()}
+    kept = {name: rest for name, rest in kept.items() if name in known}
     ordered = sorted(kept.items(), key=lambda entry: (entry[1].split("\t")[1:], entry[0]))
     NOTED.write_text("".join(f"{name}\t{rest}\n" for name, rest in ordered), encoding="utf-8")
 

@@ -62,8 +62,8 @@ def main() -> int:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.pack:
-        for journal in sorted(options.out.glob("*.journal")):
-            Store(journal.with_suffix(".xz"), None).write(None)
+        for name in names:
+            pack(name, Store(options.out / f"{name}.jsonl.xz", None))
         return 0
     if options.fresh:
         return compare_fresh(options)
@@ -159,6 +159,16 @@ class Store:
         os.replace(partial, self.path)
         if self.compiler is not None:
             self.journal.unlink(missing_ok=True)
+
+
+def pack(name: str, store: Store) -> None:
+    """Write what there is of a family, without the forms that its catalogue no longer has."""
+    forms = {form.text for form in importlib.import_module(f"catalogue.{name}").FORMS}
+    gone = [key for key, record in store.records.items() if record["case"]["form"] not in forms]
+    for key in gone:
+        del store.records[key]
+    if gone or store.journal.exists():
+        store.write(None)
 
 
 def compare_fresh(options: argparse.Namespace) -> int:

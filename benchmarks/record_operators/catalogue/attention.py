@@ -213,7 +213,7 @@ FORMS = [
         f"@ckmd:{H}",
         "~x:int32",
         breadth="full",
-        sizes={**SIZES, "c": 64, "k": 16, "m": 8, "x": 128},
+        sizes={**SIZES, "c": 64, "k": 16, "m": 8, "x": 1024},
     ),
     form(
         "ApplyRotaryPosEmb",
