@@ -19,7 +19,8 @@ class Record:
     """One compilation: what MindSpore was given, printed and decided.
 
     ``dumps`` are texts by kind (``begin``, ``validate``, …), without source lines and addresses;
-    ``removed``: how many operators with a strategy later passes removed, merged or replaced.
+    ``removed``: how many operators with a strategy later passes removed, merged or replaced;
+    ``operators``: how many operators a search chose for.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Record:
     mapping: dict[str, Any]
     dumps: dict[str, str]
     removed: int = 0
+    operators: int = 0
 
     @property
     def context(self) -> ParallelContext:
@@ -48,6 +50,6 @@ def records(path: Path) -> dict[str, Record]:
         entry = json.loads(line)
         name, accepted, error = entry.pop("name"), entry.pop("accepted"), entry.pop("error")
         log, mapping = tuple(entry.pop("log")), entry.pop("context")
-        removed = entry.pop("removed", 0)
-        found[name] = Record(name, accepted, error, log, mapping, entry, removed)
+        counts = entry.pop("removed", 0), entry.pop("operators", 0)
+        found[name] = Record(name, accepted, error, log, mapping, entry, *counts)
     return found
