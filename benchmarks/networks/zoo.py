@@ -306,7 +306,6 @@ STEPS: list[tuple[float, Callable[..., Any]]] = [
     (0.7, unmeasured("LogSoftmaxExt", -1, None)),
     (0.7, unmeasured("SoftplusExt", 1, 20)),
     (0.5, unmeasured("EluExt")),
-    (0.5, unmeasured("TriangularSolve") if hasattr(gen, "TriangularSolve") else unary("ReLU")),
 ]
 
 
