@@ -36,7 +36,7 @@ from irtool.render.tables import Document
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckFinding, Report
-from irtool.sharding.suggest import legal_instead
+from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
 
@@ -178,7 +178,7 @@ def _view(
         operators=sorted(operators, key=lambda item: item.node.line),
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
         origin=", ".join(sorted(each for each in origins if os.path.isfile(each))),
-        instead=legal_instead(report),
+        instead=proposals(checked.dump, report),
         lists=frozenset(name for name, wanted in lists.items() if wanted),
         limit=asked.limit,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from irtool.operators.call import Strategy
+from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.render.check_counts import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.render.check_tables import (
     collectives_table,
@@ -24,6 +24,7 @@ from irtool.sharding.network.report import (
     RedistributionReport,
     Report,
 )
+from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.syntax.printer import print_value
 
 MOST_FINDINGS = 20
@@ -49,7 +50,7 @@ class CheckView:
         operators: those that ``--where`` chose.
         redistributions: edges to or from those, on which something is inserted.
         origin: where the context was found.
-        instead: strategies that would be legal, by finding.
+        instead: strategies and layouts that would be legal, by finding.
         lists: which lists were asked for: operators, redistributions, parameters.
         limit: most rows; None for the usual number, 0 for all.
         brief: leave out the collectives, since another question was asked.
@@ -60,9 +61,7 @@ class CheckView:
     operators: Sequence[OperatorReport]
     redistributions: Sequence[RedistributionReport]
     origin: str = ""
-    instead: Mapping[CheckFinding, Sequence[Strategy]] = field(
-        default_factory=dict[CheckFinding, Sequence[Strategy]]
-    )
+    instead: Proposals = NO_PROPOSALS
     lists: frozenset[str] = frozenset()
     limit: int | None = None
     brief: bool = False
@@ -85,6 +84,13 @@ def grouped_findings(report: Report) -> list[FindingGroup]:
     return [FindingGroup(items[0], tuple(items[1:])) for items in found.values()]
 
 
+TOGETHER = (
+    "With the first of each instead, the whole network passes this check. The dump does not hold "
+    "the lines with .shard( that set strategies: they stand where the operator is made."
+)
+NOT_TOGETHER = "No combination of these was found that the whole network passes the check with."
+
+
 def check_document(view: CheckView) -> Document:
     """The verdict, findings, a summary, and the lists that were asked for."""
     report = view.report
@@ -96,6 +102,8 @@ def check_document(view: CheckView) -> Document:
     if len(groups) > count:
         rest = plural(len(groups) - count, "more finding")
         document.add(Note(f"… {rest} (--limit 0 shows all)"))
+    if view.instead.together is not None:
+        document.add(Note(TOGETHER if view.instead.together else NOT_TOGETHER))
     rows = collective_rows(report) if report.accepted is not False else []
     if rows and not view.lists and not view.brief:
         document.add(collectives_table(rows, view.limit))
@@ -260,9 +268,30 @@ def source_text(finding: CheckFinding) -> str:
     return f"{location.path}:{location.line}" + (f": {code}" if code else "")
 
 
+def layouts_text(layouts: Sequence[UserLayout]) -> str:
+    """Layouts as one writes them: ``((dp, None), (tp, None)) over (2, 4)``."""
+    matrix = layouts[0].device_matrix if layouts else ()
+    names = layouts[0].alias_name if layouts else ()
+    last = len(matrix) - 1
+
+    def entry_text(entry: MapEntry) -> str:
+        if isinstance(entry, tuple):
+            return f"({', '.join(map(entry_text, entry))})"
+        if entry == WHOLE:
+            return "None"
+        place = last - entry
+        return names[place] if place < len(names) else f"axis {place}"
+
+    rows = [f"({', '.join(map(entry_text, layout.tensor_map))})" for layout in layouts]
+    return f"({', '.join(rows)}) over {tuple_text(matrix)}"
+
+
 def _instead(view: CheckView, finding: CheckFinding) -> list[str]:
     found: list[str] = []
-    strategies = view.instead.get(finding, ())
+    strategies = view.instead.strategies.get(finding, ())
+    layouts = view.instead.layouts.get(finding, ())
+    if layouts:
+        found.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
     if strategies:
         without = finding.node is not None and finding.node.out_strategy is not None
         end = ", without out_strategy" if without else ""

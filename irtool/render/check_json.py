@@ -80,7 +80,18 @@ def finding_object(view: CheckView, item: CheckFinding) -> dict[str, object]:
         "scope": node.scope if node is not None else None,
         "source": f"{location.path}:{location.line}" if location is not None else None,
         "check": item.check,
-        "instead": view.instead.get(item, ()),
+        "instead": view.instead.strategies.get(item, ()),
+        "instead_layouts": [
+            [
+                {
+                    "device_matrix": layout.device_matrix,
+                    "tensor_map": layout.tensor_map,
+                    "alias_name": layout.alias_name,
+                }
+                for layout in layouts
+            ]
+            for layouts in view.instead.layouts.get(item, ())
+        ],
     }
 
 

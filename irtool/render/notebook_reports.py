@@ -27,13 +27,20 @@ def check(report: Report) -> Document:
     """A report of ``check``."""
     from irtool.render.check import CheckView, check_document
     from irtool.render.check_counts import moves
-    from irtool.sharding.suggest import legal_instead
+    from irtool.sharding.suggest import Proposals, layouts_instead, legal_instead
 
     first = next(iter(report.operators), None)
     graph = first.node.graph if first is not None else None
     path = graph.dump.path if graph is not None and graph.dump is not None else "check"
     edges = [edge for edge in report.redistributions if moves(edge)]
-    view = CheckView(path, report, report.operators, edges, instead=legal_instead(report))
+    alone = Proposals(legal_instead(report), layouts_instead(report))
+    view = CheckView(
+        path,
+        report,
+        report.operators,
+        edges,
+        instead=alone,
+    )
     return check_document(view)
 
 

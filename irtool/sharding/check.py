@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from irtool.ir.dump import Dump
@@ -45,15 +45,19 @@ from irtool.sharding.network.report import (
     Severity,
 )
 from irtool.sharding.network.reshape import judge_reshapes
+from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
 
 
-def check(dump: Dump, context: ParallelContext) -> Report:
+def check(
+    dump: Dump, context: ParallelContext, instead: Mapping[Node, Wanted] | None = None
+) -> Report:
     """Check the strategies of a whole network, and predict what follows from them.
 
     Args:
         dump: a dump taken before MindSpore's parallel pass (``step_parallel_begin``).
         context: devices and options, as given to ``set_auto_parallel_context``.
+        instead: strategies or layouts to judge in the place of those in the dump, by node.
 
     Returns:
         Whether MindSpore accepts the network, why not, and what becomes of operators, edges,
@@ -71,7 +75,7 @@ def check(dump: Dump, context: ParallelContext) -> Report:
         return Report(None, context, findings)
     for problem in context.refusals():
         analysis.refuse("context", problem, CONTEXT_CHECK, None)
-    judge_operators(analysis)
+    judge_operators(analysis, instead or {})
     propagate_layouts(analysis)
     judge_reshapes(analysis)
     check_users(analysis)

@@ -2,28 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
 from math import log2, prod
-from typing import cast
+from typing import TypeAlias, TypeVar, cast
 
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
 from irtool.operators.call import OperatorCall, Strategy
-from irtool.operators.layout import Shape
+from irtool.operators.layout import WHOLE, Shape, UserLayout
+from irtool.sharding.check import check
 from irtool.sharding.judge import judge
 from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
+from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
+
+Layouts: TypeAlias = tuple[UserLayout, ...]
+"""One layout a tensor input."""
+_Option = TypeVar("_Option")
 
 _MOST_TRIED = 400
 _MOST_FOUND = 3
 _MOST_ASKED = 50
+_MOST_CHECKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What would be legal in the place of what is refused.
+
+    Attributes:
+        strategies: for findings about strategies the nearest legal ones.
+        layouts: for findings about layouts, likewise: one layout a tensor input.
+        together: whether the network is accepted with the first of each; None where nothing was
+            proposed. The first ones are such that it is, wherever a bounded search found any.
+    """
+
+    strategies: Mapping[CheckFinding, tuple[Strategy, ...]]
+    layouts: Mapping[CheckFinding, tuple[Layouts, ...]]
+    together: bool | None = None
+
+
+NO_PROPOSALS = Proposals({}, {})
+
+
+def proposals(dump: Dump, report: Report) -> Proposals:
+    """The nearest legal strategies and layouts, those first that the whole network accepts.
+
+    Args:
+        dump: the dump that was checked.
+        report: what ``check`` says of it.
+    """
+    strategies, layouts = legal_instead(report), layouts_instead(report)
+    options: dict[Node, list[Wanted]] = {}
+    for finding, rows in strategies.items():
+        if finding.node is not None and rows:
+            options[finding.node] = [Wanted(row) for row in rows]
+    for finding, given in layouts.items():
+        if finding.node is not None and given:
+            options[finding.node] = [Wanted(in_layout=one) for one in given]
+    if not options:
+        return Proposals(strategies, layouts)
+    chosen = _accepted_together(dump, report, options)
+    if chosen is None:
+        return Proposals(strategies, layouts, False)
+    first = {node: options[node][place] for node, place in chosen.items()}
+    return Proposals(
+        {
+            finding: _first(rows, first[finding.node].strategy) if finding.node in first else rows
+            for finding, rows in strategies.items()
+        },
+        {
+            finding: _first(given, first[finding.node].in_layout)
+            if finding.node in first
+            else given
+            for finding, given in layouts.items()
+        },
+        True,
+    )
+
+
+def _first(options: tuple[_Option, ...], chosen: _Option | None) -> tuple[_Option, ...]:
+    """The options with one of them in front."""
+    if chosen is None:
+        return options
+    return (chosen, *(option for option in options if option != chosen))
+
+
+def _accepted_together(
+    dump: Dump, report: Report, options: Mapping[Node, Sequence[Wanted]]
+) -> dict[Node, int] | None:
+    """Which option of each node to take so that the network is accepted; None: none was found.
+
+    Starts with the nearest ones and moves on where the check still refuses: the operator itself,
+    or the first of those whose next option has not been tried.
+    """
+    chosen = dict.fromkeys(options, 0)
+    for _ in range(_MOST_CHECKS):
+        instead = {node: options[node][place] for node, place in chosen.items()}
+        tried = check(dump, report.context, instead)
+        errors = [finding for finding in tried.findings if finding.severity == "error"]
+        if not errors:
+            return chosen
+        movable = [node for node in chosen if chosen[node] + 1 < len(options[node])]
+        if not movable:
+            return None
+        refused = {finding.node for finding in errors}
+        chosen[next((node for node in movable if node in refused), movable[0])] += 1
+    return None
 
 
 def legal_instead(report: Report) -> dict[CheckFinding, tuple[Strategy, ...]]:
-    """For illegal strategies the nearest legal ones, found by trying."""
+    """For illegal strategies the nearest legal ones of each operator alone, found by trying."""
     found: dict[CheckFinding, tuple[Strategy, ...]] = {}
     known: dict[object, tuple[Strategy, ...]] = {}
-    for finding in report.findings:
-        operator = report.operator(finding.node) if finding.node is not None else None
-        if operator is None or operator.verdict != "illegal" or not _by_strategy(operator):
+    for finding, operator in _illegal(report):
+        if not _by_strategy(operator):
             continue
         shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
         key = (operator.op, operator.strategy, operator.out_strategy, shapes, finding.code)
@@ -31,6 +125,71 @@ def legal_instead(report: Report) -> dict[CheckFinding, tuple[Strategy, ...]]:
             known[key] = tuple(_nearest(report, operator))
         found[finding] = known.get(key, ())
     return found
+
+
+def layouts_instead(report: Report) -> dict[CheckFinding, tuple[Layouts, ...]]:
+    """For illegal layouts the nearest legal ones of each operator alone, found by trying."""
+    found: dict[CheckFinding, tuple[Layouts, ...]] = {}
+    for finding, operator in _illegal(report):
+        given = _layouts_of(operator)
+        if given and len(found) < _MOST_ASKED:
+            found[finding] = tuple(_nearest_layouts(report, operator, given))
+    return found
+
+
+def _illegal(report: Report) -> Iterator[tuple[CheckFinding, OperatorReport]]:
+    for finding in report.findings:
+        operator = report.operator(finding.node) if finding.node is not None else None
+        if operator is not None and operator.verdict == "illegal":
+            yield finding, operator
+
+
+def _layouts_of(operator: OperatorReport) -> Layouts:
+    """The user's input layouts; none where they can't be read."""
+    try:
+        return wanted(operator.node).in_layout or ()
+    except StrategyFormatError:
+        return ()
+
+
+def _nearest_layouts(report: Report, operator: OperatorReport, given: Layouts) -> Iterator[Layouts]:
+    """Layouts over the same devices with one entry of a tensor map changed, or two."""
+    call = operator.call.call
+    context = report.context.for_operators(dynamic=call.is_dynamic)
+    places = [(i, j) for i, layout in enumerate(given) for j in range(len(layout.tensor_map))]
+    count = 0
+    changes = (*combinations(places, 1), *combinations(places, 2))
+    tried = (made for change in changes for made in _remapped(given, change))
+    for layouts in islice(tried, _MOST_TRIED):
+        if judge(call, None, context, in_layout=layouts).verdict == "legal":
+            yield layouts
+            count += 1
+            if count == _MOST_FOUND:
+                return
+
+
+def _remapped(given: Layouts, change: Sequence[tuple[int, int]]) -> Iterator[Layouts]:
+    """The layouts with other axes, or none, at some places of their tensor maps."""
+    axes = [range(WHOLE, len(given[i].device_matrix)) for i, _ in change]
+    for values in product(*axes):
+        made = list(given)
+        for (i, j), value in zip(change, values, strict=True):
+            entries = list(made[i].tensor_map)
+            entries[j] = value
+            made[i] = replace(made[i], tensor_map=tuple(entries))
+        if tuple(made) != given and all(map(_is_map, made)):
+            yield tuple(made)
+
+
+def _is_map(layout: UserLayout) -> bool:
+    """Whether no axis of the device matrix stands twice in a tensor map."""
+    used = [
+        axis
+        for entry in layout.tensor_map
+        for axis in (entry if isinstance(entry, tuple) else (entry,))
+        if axis != WHOLE
+    ]
+    return len(used) == len(set(used))
 
 
 def _by_strategy(operator: OperatorReport) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from irtool.ir.node import Node
@@ -29,8 +30,14 @@ NO_COLLECTIVES = "step_parallel_utils.cc:ExceptionIfHasCommunicationOp"
 FORMAT = "step_parallel_utils.cc:ExtractStrategy"
 
 
-def judge_operators(analysis: Analysis) -> None:
-    """Judge all operators but Reshape, whose layouts come from its neighbours."""
+def judge_operators(analysis: Analysis, instead: Mapping[Node, Wanted] | None = None) -> None:
+    """Judge all operators but Reshape, whose layouts come from its neighbours.
+
+    Args:
+        analysis: the network; gets the judgements.
+        instead: what to judge in the place of what the dump asks for, by node.
+    """
+    proposed = instead or {}
     network = analysis.network
     for node in where(analysis.order, lambda node: node in network.forward):
         if primitive(node) in COLLECTIVES:
@@ -39,15 +46,15 @@ def judge_operators(analysis: Analysis) -> None:
     for node in where(analysis.order, lambda node: has_strategy(network, node)):
         if primitive(node) == "Reshape":
             continue
-        judged = _judged(analysis, node)
+        judged = _judged(analysis, node, proposed.get(node))
         analysis.judged[node] = judged
         _report(analysis, judged)
 
 
-def _judged(analysis: Analysis, node: Node) -> Judged:
+def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
     call = call_of(analysis.network, node)
     try:
-        asked = wanted(node, overridden=analysis.context.overrides)
+        asked = proposed or wanted(node, overridden=analysis.context.overrides)
     except StrategyFormatError as error:
         finding = Finding("format", str(error), FORMAT)
         return Judged(node, call, Wanted(), Judgement("illegal", (), (finding,)))

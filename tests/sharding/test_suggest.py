@@ -1,0 +1,123 @@
+"""What is proposed in the place of what is refused: the nearest that is legal, all together."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import Report
+from irtool.sharding.network.strategies import Wanted
+from irtool.sharding.suggest import Proposals, proposals
+
+ASKED = Path(__file__).parent / "network" / "asked.json.xz"
+SHARED_WEIGHT = """\
+# IR entry: @main
+# Total subgraphs: 1
+
+# Total params: 3
+# Params:
+%para1_x: <Tensor[Float32], (16, 32)> : [16, 32]
+%para2_y: <Tensor[Float32], (16, 32)> : [16, 32]
+%para3_w: <Ref[Tensor[Float32]], (32, 32), ref_key=w>  :  has_default
+
+subgraph @main() {
+  %0(a) = MatMul(%para1_x, %para3_w) {instance name: a} primitive_attrs: \
+{transpose_a: Bool(0), transpose_b: Bool(0), in_strategy: ((2, 4), (2, 1))}
+      : (<Tensor[Float32], (16, 32)>, <Ref[Tensor[Float32]], (32, 32), ref_key=w>) -> \
+(<Tensor[Float32], (16, 32)>)
+  %1(b) = MatMul(%para2_y, %para3_w) {instance name: b} primitive_attrs: \
+{transpose_a: Bool(0), transpose_b: Bool(0), in_strategy: ((1, 2), (2, 4))}
+      : (<Tensor[Float32], (16, 32)>, <Ref[Tensor[Float32]], (32, 32), ref_key=w>) -> \
+(<Tensor[Float32], (16, 32)>)
+  %2(c) = Add(%0, %1) {instance name: c}
+      : (<Tensor[Float32], (16, 32)>, <Tensor[Float32], (16, 32)>) -> \
+(<Tensor[Float32], (16, 32)>)
+  Return(%2)
+      : (<Tensor[Float32], (16, 32)>)
+}
+"""
+
+
+def checked(dump: Dump, context: Mapping[str, object]) -> tuple[Report, Proposals]:
+    report = check(dump, ParallelContext.from_mapping(context))
+    return report, proposals(dump, report)
+
+
+def first_ones(found: Proposals) -> dict[Node, Wanted]:
+    """The first proposal of each finding, as something to check."""
+    instead: dict[Node, Wanted] = {}
+    for finding, rows in found.strategies.items():
+        if finding.node is not None and rows:
+            instead[finding.node] = Wanted(rows[0])
+    for finding, layouts in found.layouts.items():
+        if finding.node is not None and layouts:
+            instead[finding.node] = Wanted(in_layout=layouts[0])
+    return instead
+
+
+def test_the_first_proposals_pass_the_check_of_the_whole_network(samples: Path) -> None:
+    folder = samples / "mlp_rejected"
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    dump = irtool.load(next(folder.glob("step_parallel_begin*")))
+    report, found = checked(dump, case["context"])
+    assert report.accepted is False
+    assert found.together is True
+    assert check(dump, report.context, first_ones(found)).accepted is True
+
+
+def test_proposals_agree_on_a_weight_that_operators_share() -> None:
+    dump = irtool.loads(SHARED_WEIGHT)
+    context = {"device_num": 8, "full_batch": True}
+    report, found = checked(dump, context)
+    refused = {finding.node for finding in report.findings if finding.severity == "error"}
+    assert refused
+    assert found.together is True
+    assert check(dump, report.context, first_ones(found)).accepted is True
+
+
+@pytest.mark.parametrize("name", ["tr_multi_bad", "ring_BSH_flash_sp"])
+def test_a_network_without_a_layout_to_propose_proposes_none(name: str) -> None:
+    records = json.loads(lzma.decompress(ASKED.read_bytes()))
+    record = next(item for item in records if item["name"] == name)
+    _, found = checked(irtool.loads(record["begin"]), record["context"])
+    for layouts in found.layouts.values():
+        assert all(layouts)
+
+
+def test_an_accepted_network_gets_no_proposals(samples: Path) -> None:
+    folder = samples / "mlp_semi_auto"
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    dump = irtool.load(next(folder.glob("step_parallel_begin*")))
+    _, found = checked(dump, case["context"])
+    assert (found.strategies, found.layouts, found.together) == ({}, {}, None)
+
+
+LAYOUT = """{'device_matrix': (2, 4), 'tensor_map': (%s), 'interleaved_parallel': false, \
+'alias_name': (dp, tp)}"""
+
+
+def test_a_layout_is_proposed_for_a_layout() -> None:
+    """Softmax along an axis that lies along the devices: the axis is taken off them."""
+    layout = LAYOUT % "1, 0"
+    dump = irtool.loads(
+        "# IR entry: @main\n# Total subgraphs: 1\n\n# Total params: 1\n# Params:\n"
+        "%para1_x: <Tensor[Float32], (16, 32)> : [16, 32]\n\nsubgraph @main() {\n"
+        "  %0(a) = Softmax(%para1_x) {instance name: a} primitive_attrs: {axis: (I64(-1)), "
+        f"in_layout: ({layout})}}\n"
+        "      : (<Tensor[Float32], (16, 32)>) -> (<Tensor[Float32], (16, 32)>)\n"
+        "  Return(%0)\n      : (<Tensor[Float32], (16, 32)>)\n}\n"
+    )
+    report, found = checked(dump, {"device_num": 8, "full_batch": True})
+    assert report.accepted is False
+    ((nearest, *_),) = found.layouts.values()
+    assert [tuple(layout.tensor_map) for layout in nearest] == [(1, -1)]
+    assert check(dump, report.context, first_ones(found)).accepted is True
