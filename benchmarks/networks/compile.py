@@ -9,8 +9,8 @@ was stopped goes on where it was. Each folder ``OUT/SEED_I_KIND`` gets ``case.js
 MindSpore's own error lines, the parallel context, what was drawn) and the dumps before and after
 the parallel pass: the form that ``benchmarks/check_corpus.py`` reads.
 
-One process imports MindSpore; every network is compiled in a fork of it. Leave the files beside this
-one alone while it runs: MindSpore reads the sources of cells when it compiles them.
+One process imports MindSpore; every network is compiled in a fork of it. Leave the files beside
+this one alone while it runs: MindSpore reads the sources of cells when it compiles them.
 """
 
 from __future__ import annotations
