@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from irtool.cli.main import main
 from irtool.operators import guard
 from irtool.operators.functions import FUNCTIONS
 from irtool.operators.table import rule_of
@@ -46,3 +50,23 @@ def test_memory_is_no_matter_of_an_operator(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(guard, "strict", False)
     with pytest.raises(MemoryError):
         guard.could_not_judge("Add", MemoryError())
+
+
+def test_the_rest_of_a_network_is_judged_and_the_line_named(
+    stumbling: None,
+    monkeypatch: pytest.MonkeyPatch,
+    samples: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(guard, "strict", False)
+    begin = samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir"
+    assert main(["check", str(begin), "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["accepted"] is None
+    unknown = [one for one in told["findings"] if "could not be judged" in one["message"]]
+    assert {one["op"] for one in unknown} == {"BiasAdd"}
+    lines = begin.read_text().split("\n")
+    assert all("PrimFunc_BiasAdd(" in lines[one["line"] - 1] for one in unknown)
+    verdicts = {one["op"]: one["verdict"] for one in told["operators"]}
+    assert verdicts["MatMul"] == "legal"
+    assert verdicts["BiasAdd"] == "unknown"

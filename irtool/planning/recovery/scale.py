@@ -111,6 +111,8 @@ def _candidates(strategy: Strategy, old: int, new: int) -> Iterator[Strategy]:
     places = [axis for row in strategy for axis in range(len(row))]
     seen: set[tuple[int, ...]] = set()
     for numbers in islice(_numbers(flat, places, old, new), _MOST_LOOKED_AT):
+        if min(numbers, default=1) < 1:
+            break  # nobody can cut into no pieces, whatever the number of devices
         rows = _rows(numbers, strategy)
         if numbers not in seen and all(new % prod(row) == 0 for row in rows):
             seen.add(numbers)
