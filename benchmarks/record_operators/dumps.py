@@ -49,7 +49,7 @@ def layouts(end: str, operator: str) -> dict[str, Any]:
         for line in end.splitlines()
         if "device_matrix: " in line
         and (match := _STATEMENT.match(line))
-        and match[3] != "_VirtualDataset"
+        and match[3] not in ("_VirtualDataset", "_VirtualOutput")
     ]
     nodes.sort(key=lambda node: node[0] != operator)
     if not nodes:
