@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import irtool
+from irtool.cluster.fuse import launch_of
 from irtool.cluster.machine import Machine, built_in, default_machine, machine_from
+from irtool.cluster.pricing import Launch, step_seconds
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.planning.cost.costs import received_bytes
@@ -40,10 +42,11 @@ class Traffic:
     of which a dump does not say the ranks or the size.
     """
 
+    machine: Machine
     received: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     count: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     between: int = 0
-    seconds: float = 0.0
+    launches: list[Launch] = field(default_factory=list[Launch])
     unknown: int = 0
 
     @property
@@ -55,28 +58,20 @@ class Traffic:
         """Bytes of a class of collectives, forward and backward."""
         return sum(size for key, size in self.received.items() if key[0] == op)
 
-    def add(
-        self,
-        op: str,
-        phase: str,
-        size: int,
-        ranks: tuple[int, ...],
-        machine: Machine,
-        *,
-        fused: bool = False,
-    ) -> None:
-        """One more collective; ``size``: bytes of the whole tensor on one rank.
-
-        ``fused``: the backend does it together with others of its group, so no start is counted.
-        """
-        received = received_bytes(op, size, len(ranks))
-        self.received[op, phase] += received
-        self.count[op, phase] += 1
-        node = machine.node_devices
-        if node is not None and len({rank // node for rank in ranks}) > 1:
+    def add(self, phase: str, launch: Launch) -> None:
+        """One more collective."""
+        received = received_bytes(launch.op, launch.size, len(launch.ranks))
+        self.received[launch.op, phase] += received
+        self.count[launch.op, phase] += 1
+        self.launches.append(launch)
+        node = self.machine.node_devices
+        if node is not None and len({rank // node for rank in launch.ranks}) > 1:
             self.between += received
-        self.seconds += machine.seconds(op, size, ranks)
-        self.seconds -= machine.seconds(op, 0, ranks) if fused else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all, fused ones together."""
+        return sum(step_seconds(self.launches, self.machine))
 
 
 def arguments_of_cases(doc: str | None, cases: Iterable[str]) -> argparse.ArgumentParser:
@@ -114,16 +109,16 @@ def context_for(devices: int, alltoall: bool = False) -> ParallelContext:
 def predicted(begin: Dump, context: ParallelContext, machine: Machine) -> Traffic:
     """What the cost model says of a begin dump's strategies."""
     cost = step_cost(structure_of(begin, context), check(begin, context), machine)
-    found = Traffic(unknown=len(cost.unknown))
+    found = Traffic(machine, unknown=len(cost.unknown))
     for item in cost.items:
         for each in item.communications:
-            found.add(each.op, each.phase, each.size, each.ranks, machine, fused=each.fused)
+            found.add(each.phase, each.launch)
     return found
 
 
 def compiled(validate: Dump, machine: Machine) -> Traffic:
     """What a validate dump holds."""
-    found = Traffic()
+    found = Traffic(machine)
     for node in validate.nodes():
         item = collective(node)
         if item is None or item.is_virtual:
@@ -132,8 +127,7 @@ def compiled(validate: Dump, machine: Machine) -> Traffic:
             found.unknown += 1
             continue
         phase = "backward" if item.is_gradient else "forward"
-        fused = item.origin == "mirror" and (item.fusion or 0) > 0
-        found.add(item.op, phase, item.bytes, item.ranks, machine, fused=fused)
+        found.add(phase, launch_of(item, item.ranks))
     return found
 
 
