@@ -305,6 +305,14 @@ def _needs(task: Task, stage: int, count: int, chunks: int) -> tuple[Kind, int, 
 # -- formulas ----------------------------------------------------------------------------------
 
 
+def in_turn(schedule: Schedule) -> tuple[TimedTask, ...]:
+    """The tasks of one stage one after another, where nobody knows how long they take.
+
+    A backward pass takes twice as long as a forward pass.
+    """
+    return play([schedule], [StageTimes(1.0, 2.0)]).stages[0]
+
+
 def ideal_bubble(stages: int, micro: int, chunks: int = 1) -> float:
     """Idle time over working time with equal stages: ``(p - 1) / (v m)``.
 

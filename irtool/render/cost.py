@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irtool.cluster.schedule import ideal_bubble, share_of_wall
 from irtool.ir.node import Node
 from irtool.planning.cost.costs import ASSUMPTIONS, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
@@ -175,7 +176,7 @@ def _hidden_text(cost: StepCost, communicated: float) -> str:
 def pipeline_text(stages: int) -> str:
     """The bubble of the usual schedules, by micro-batches."""
     shares = ", ".join(
-        f"{100 * (stages - 1) / (count + stages - 1):.0f} % with {count}"
+        f"{100 * share_of_wall(ideal_bubble(stages, count)):.0f} % with {count}"
         for count in (stages, 4 * stages)
     )
     return f"1 of {stages} stages; idle at least {shares} micro-batches (irtool pipeline says more)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irtool.cluster.pipeline import Pipeline
-from irtool.cluster.schedule import Schedule, StageTimes, TimedTask, play
+from irtool.cluster.schedule import TimedTask, in_turn
 from irtool.render.page.charts import Lane, Span, timeline
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, PictureSection, Section, Tone
@@ -30,14 +30,9 @@ def _lanes_without_times(pipeline: Pipeline) -> list[Lane]:
     lanes: list[Lane] = []
     for stage in pipeline.stages:
         if stage.schedule is not None:
-            tasks = _in_turn(stage.schedule)
+            tasks = in_turn(stage.schedule)
             lanes.append(Lane(f"stage {stage.index}", [_span(task) for task in tasks]))
     return lanes
-
-
-def _in_turn(schedule: Schedule) -> tuple[TimedTask, ...]:
-    alone = play([schedule], [StageTimes(1.0, 2.0)])
-    return alone.stages[0]
 
 
 def _span(task: TimedTask) -> Span:
