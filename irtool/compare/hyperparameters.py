@@ -138,8 +138,9 @@ def _values(evidence: Evidence) -> Values:
         for name, value, where in _of_tensors(evidence.tensors):
             say(name, value, where)
     if evidence.dump is not None:
+        seen_in_tensors = frozenset(found)
         for name, value, where in _of_graph(evidence.dump):
-            if name not in found or where.startswith("@"):
+            if name not in seen_in_tensors or where.startswith("@"):
                 say(name, value, where.lstrip("@"))
     if evidence.losses is not None:
         for key, series in evidence.losses.others.items():
