@@ -96,7 +96,10 @@ def _tell_runs(paths: list[str], options: RunOptions) -> int:
 
         options.output.show(runs_document(found, case, options.limit))
     options.output.close()
-    return 1 if found.is_suspicious else 0
+    # Tensors that can't be read (cut off, or shorter than when they were listed) are something
+    # to see, however equal the others are.
+    unread = any(side.complaints for side in sides)
+    return 1 if found.is_suspicious or unread else 0
 
 
 def _side(path: str, options: RunOptions) -> RunSide:

@@ -174,6 +174,8 @@ def _kind(name: str, parent: str) -> FileKind | None:
 def _is_settings(path: str) -> bool:
     """Whether a ``dump.json`` says what to dump, and is no dump of msprobe."""
     try:
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as stream:
             return _SETTINGS in stream.read(_HEAD)
     except OSError:

@@ -61,7 +61,7 @@ def test_a_rank_without_its_dump_leaves_the_others(
             (step / f"rank{rank}").rename(tmp_path / side / "step0" / f"rank{rank}")
     (tmp_path / "b/step0/rank1/dump.json").write_text("{")
     status, found, told = compared(tmp_path, capsys)
-    assert status == 0
+    assert status == 1
     assert [unit["unit"] for unit in found["tensors"]] == ["rank 0, step 0"]
     assert "b/step0/rank1" in told
 

@@ -210,3 +210,15 @@ def test_whole_numbers_that_double_precision_cannot_tell_apart_differ() -> None:
 def test_complex_numbers_differ_in_their_imaginary_part() -> None:
     left = np.array([1 + 1j], np.complex64)
     assert measure_arrays(left, np.conj(left)).error == pytest.approx(2**0.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("name", ["x.npy", "x.pt", "x.npz", "x.safetensors"])
+def test_a_pipe_is_no_payload_and_no_hang(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    member = f"{payload.MEMBER}a" if name.endswith(("npz", "safetensors")) else ""
+    with pytest.raises(BadPayload, match="no plain file"):
+        read_array(f"{tmp_path / name}{member}")
+    if name.endswith("npy"):
+        with pytest.raises(BadPayload, match="no plain file"):
+            payload.npy_declaration(str(tmp_path / name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import stat
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.model import Shape
 from irtool.compare.tensors.torch_file import NotATensor, read_torch
-from irtool.compare.tensors.window import BadPayload, Window
+from irtool.compare.tensors.window import BadPayload, Window, open_plain
 from irtool.ir.limits import MAX_UNPACKED_VARIABLE, max_unpacked
 from irtool.syntax.reading import parse_json
 
@@ -296,7 +297,7 @@ def npy_declaration(file: str) -> tuple[str, Shape, int]:
         BadPayload: it is none.
     """
     try:
-        handle = os.open(file, os.O_RDONLY)
+        handle = open_plain(file)
         try:
             size = os.fstat(handle).st_size
             head = os.read(handle, 256)
@@ -405,6 +406,8 @@ def _safetensors_header(file: str, size: int, time: int) -> tuple[dict[str, dict
 def _stamp(file: str) -> tuple[int, int]:
     """Size and time of a file: another file has others."""
     status = os.stat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise BadPayload("is no plain file")
     return status.st_size, status.st_mtime_ns
 
 

@@ -7,7 +7,9 @@ or is missing, and a missing part is an error like any other.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +23,20 @@ class BadPayload(ValueError):
     def __init__(self, reason: str, file: str = "") -> None:
         super().__init__(reason)
         self.file = file
+
+
+def open_plain(path: str) -> int:
+    """Open a plain file for reading, and nothing that may never give a byte.
+
+    Raises:
+        OSError: there is none, it can't be read, or it is a folder, a pipe or a device.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no plain file", path)
+    return handle
 
 
 class _Open:
@@ -80,7 +96,7 @@ class Window:
         Raises:
             OSError: there is none, or it is no plain file.
         """
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        handle = open_plain(path)
         file = _Open(handle, path)
         size = os.fstat(handle).st_size
         if size < _AT_ONCE:
