@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from irtool.cluster.launch_order import LAUNCHES_NOTHING
+from irtool.cluster.launch_order import launches_nothing
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType
@@ -51,7 +51,7 @@ _MOST_OPERATIONS = 1e100
 
 def flops_of(op: str, tensors: Tensors) -> int | None:
     """Operations of an operator on tensors of given shapes (slices, say); None if unknown."""
-    if op in LAUNCHES_NOTHING:
+    if launches_nothing(op):
         return 0
     entry = operator_of(op)
     if entry.flops is None:

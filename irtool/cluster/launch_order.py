@@ -33,15 +33,21 @@ from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.values import Attributes
 from irtool.ir.whole import CallSite, Whole, WholeNode, WholeSource
+from irtool.operators.table import operator_of
 
 OrderMethod: TypeAlias = Literal["bfs", "dfs"]
 
-LAUNCHES_NOTHING = frozenset(
+_ORDERS_ONLY = frozenset(
     ("Load", "Depend", "UpdateState", "MakeTuple", "TupleGetItem", "MakeList", "ListGetItem",
-     "Return", "Partial", "StopGradient", "call", "J", "Switch", "SwitchLayer", "ImageSummary",
-     "ScalarSummary", "TensorSummary", "HistogramSummary")
+     "Return", "Partial", "StopGradient", "call", "J", "Switch", "SwitchLayer")
 )  # fmt: skip
-"""Operators that no backend launches: they only order and regroup values."""
+"""Operators that only order and regroup values."""
+
+
+def launches_nothing(op: str) -> bool:
+    """Whether no backend launches an operator: it only orders values, or writes a summary."""
+    return op in _ORDERS_ONLY or operator_of(op).is_("summary")
+
 
 _FUSED = ("AllReduce", "AllGather", "ReduceScatter")
 _SYNCHRONISED_NORM = "sync_bn_group"
@@ -71,7 +77,7 @@ def launches(source: Dump | Whole, method: OrderMethod = "bfs") -> tuple[WholeNo
     parts = _parts(whole)
     ordered = {name: build(nodes) for name, nodes in parts.items()}
     found = next(iter(ordered.values())) if len(parts) == 1 else _in_place(whole, ordered)
-    return tuple(item for item in found if item.op not in LAUNCHES_NOTHING)
+    return tuple(item for item in found if not launches_nothing(item.op))
 
 
 _Part: TypeAlias = tuple[object, str]
@@ -156,7 +162,7 @@ def _breadth_first(nodes: list[WholeNode]) -> list[WholeNode]:
 
 def _links(nodes: list[WholeNode]) -> _Links:
     inputs = _numbered_inputs(nodes)
-    launches_one = [item.op not in LAUNCHES_NOTHING for item in nodes]
+    launches_one = [not launches_nothing(item.op) for item in nodes]
     trivial = [False] * len(nodes)
     in_order = all(one < place for place, found in enumerate(inputs) for one in found)
     for place in range(len(nodes)) if in_order else _depth_first_places(inputs):

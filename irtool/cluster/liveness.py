@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irtool.cluster.launch_order import LAUNCHES_NOTHING, OrderMethod, launches
+from irtool.cluster.launch_order import OrderMethod, launches, launches_nothing
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
@@ -95,7 +95,7 @@ def liveness(
         launched = launches(whole, order)
     else:
         nodes = whole.nodes if isinstance(order, str) else order
-        launched = tuple(item for item in nodes if item.op not in LAUNCHES_NOTHING)
+        launched = tuple(item for item in nodes if not launches_nothing(item.op))
     follower = _Follower(launched, rounding, views)
     follower.follow(whole)
     incomplete = ""
@@ -209,7 +209,7 @@ class _Follower:
             return tuple(self._operand(one) for one in inputs)
         if op in ("TupleGetItem", "ListGetItem") and len(inputs) > 1:
             return _element(self._operand(inputs[0]), inputs[1])
-        if op in LAUNCHES_NOTHING:
+        if launches_nothing(op):
             return _NOTHING
         if _is_in_place(item.node):
             return self._operand(inputs[0]) if inputs else _NOTHING

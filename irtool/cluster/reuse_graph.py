@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from irtool.cluster.fuse import fusion
-from irtool.cluster.launch_order import LAUNCHES_NOTHING
+from irtool.cluster.launch_order import launches_nothing
 from irtool.cluster.ranks import RankProgram, Step
 from irtool.cluster.reuse_streams import (
     GROUP_BUFFER_BYTES,
@@ -292,6 +292,6 @@ def control_labels(one: RankProgram) -> int:
 def _compute_in_micros(one: RankProgram) -> int:
     nodes = one.program.dump.nodes()
     return sum(
-        node.micro is not None and node.op not in LAUNCHES_NOTHING and node.op not in COMMUNICATION
+        node.micro is not None and not launches_nothing(node.op) and node.op not in COMMUNICATION
         for node in nodes
     )

@@ -29,6 +29,8 @@ class Operator:
         unwritten: outputs that kernels of some devices leave as they find the memory.
         weights: inputs that are parameters of the network.
         search: how the double recursive search treats it; None: it does not know it.
+        propagates: what MindSpore's sharding propagation tries of it, if not all that is legal: a
+            word of ``irtool.planning.propagation.choices``.
         traits: words of ``facts.TRAITS``.
         declared: a user says so, nobody has measured it.
     """
@@ -46,6 +48,7 @@ class Operator:
     unwritten: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     search: Search | None = None
+    propagates: str = ""
     traits: frozenset[str] = frozenset()
     declared: bool = False
 

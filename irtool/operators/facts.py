@@ -40,8 +40,11 @@ TRAITS: Mapping[str, str] = {
     "tuples": "takes tuples of tensors beside other operands",
     "nests": "its strategy may be nested as its operands are; what is missing means whole",
     "nested": "its strategy is always nested as its operands are",
+    "glances": "looks at a tensor without wanting it in a layout",
+    "silent": "nothing is redistributed behind it",
+    "hands_on": "gives its first input on as it is",
+    "summary": "writes something down, and launches nothing",
     "shape_taker": "takes a shape, or numbers of elements, that follow the slices it works on",
-    "batch_only": "a search offers it the split of the batch over all devices and nothing else",
     "helper": "MindSpore puts it around another operator to make up for its being sliced",
     "step": "one of the local steps that redistributions are made of",
     # computing

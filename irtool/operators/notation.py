@@ -424,6 +424,9 @@ class _Reader(Transformer[Token, Any]):
     def search(self, items: list[Token | None]) -> dict[str, Any]:
         return {"search": Search(*(str(item) if item else "" for item in items))}
 
+    def propagates(self, items: list[Token]) -> dict[str, Any]:
+        return {"propagates": str(items[0])}
+
     def traits(self, items: list[Token]) -> dict[str, Any]:
         return {"traits": frozenset(_known(item, TRAITS, "no trait") for item in items)}
 

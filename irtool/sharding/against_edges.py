@@ -10,16 +10,22 @@ from irtool.ir.collectives import collective, is_collective
 from irtool.ir.node import Node
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
+from irtool.operators.table import operator_of
 from irtool.sharding.against_model import Difference, Unmatched
 from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.redistribution import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
 from irtool.sharding.why_walk import Surroundings, is_near_part, is_part, is_redistribution
 
 Step = tuple[object, ...]
 """What is compared of one inserted operator: its name, and what decides its work."""
 
 _TIES = ("TupleGetItem", "MakeTuple")
-_THROUGH = ("_VirtualDiv", "Cast", "Depend", "Load", "InsertGradientOf", "DumpGradient")
+_THROUGH = ("_VirtualDiv", "Cast", "Depend", "Load")
 _LAST_STEPS = 10_000
+
+
+def _is_seen_through(op: str) -> bool:
+    return op in _THROUGH or operator_of(op).is_("hands_on")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +140,8 @@ def _places(
 
 
 def _tail(actual: list[Step], wanted: list[Step]) -> tuple[list[Step], list[Step]]:
-    actual = [step for step in actual if step[0] != "Reshape"]
-    wanted = [step for step in wanted if step[0] != "Reshape"]
+    actual = [step for step in actual if step[0] != RESHAPE]
+    wanted = [step for step in wanted if step[0] != RESHAPE]
     return (actual[-len(wanted) :] if wanted else []), wanted
 
 
@@ -148,10 +154,10 @@ def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
     for _ in range(_LAST_STEPS):
         if not isinstance(source, WholeNode):
             break
-        merged = not reshapes and source.op == "Reshape" and source.node.strategy is None
+        merged = not reshapes and source.op == RESHAPE and source.node.strategy is None
         if is_redistribution(source.node) or merged:
             found.append(source)
-        elif source.op in _THROUGH and source.node.strategy is None:
+        elif _is_seen_through(source.op) and source.node.strategy is None:
             pass
         elif not found or source.op not in _TIES or not _ties_inserted(source):
             break
@@ -164,14 +170,14 @@ def _ties_inserted(place: WholeNode) -> bool:
     inner: object = place
     while isinstance(inner, WholeNode) and inner.op in _TIES:
         inner = inner.inputs[0] if inner.inputs else None
-    return isinstance(inner, WholeNode) and is_redistribution(inner.node) and inner.op == "Split"
+    return isinstance(inner, WholeNode) and is_redistribution(inner.node) and inner.op == SPLIT
 
 
 def _comes_through_form(place: WholeNode, source: object) -> bool:
     """Whether an operator that was replaced takes its input from the nodes that replaced it."""
     while isinstance(source, WholeNode) and source.op in _TIES:
         source = source.inputs[0] if source.inputs else None
-    if not isinstance(source, WholeNode) or source.op in _THROUGH:
+    if not isinstance(source, WholeNode) or _is_seen_through(source.op):
         return False
     if is_part(source.node) and (source.node.strategy is None or is_collective(source.node)):
         return True
@@ -184,9 +190,9 @@ def _shown(node: Node, report: Report) -> Step:
         return "AllGather", sent.ranks
     if node.op == "AlltoAll" and sent is not None:
         return "AlltoAll", node.attribute("split_dim"), node.attribute("concat_dim"), sent.ranks
-    if node.op in ("StridedSlice", "Split"):
+    if node.op in (STRIDED_SLICE, SPLIT):
         return node.op, _constant(node, 1), _constant(node, 2)
-    if node.op in ("Concat", "Reshape"):
+    if node.op in (CONCAT, RESHAPE):
         return node.op, _constant(node, 1)
     return (node.op,)
 
@@ -225,14 +231,14 @@ def _expected(item: RedistributionReport) -> Iterator[Step]:
     for step in item.operators or ():
         if step.op == "AllGather":
             yield "AllGather", step.ranks
-        elif step.op == "StridedSlice":
-            yield "StridedSlice", step.begin, step.end
-        elif step.op == "Split":
-            yield "Split", step.axis, step.count
-        elif step.op == "Concat":
-            yield "Concat", step.axis
-        elif step.op == "Reshape":
-            yield "Reshape", step.output_shape
+        elif step.op == STRIDED_SLICE:
+            yield STRIDED_SLICE, step.begin, step.end
+        elif step.op == SPLIT:
+            yield SPLIT, step.axis, step.count
+        elif step.op == CONCAT:
+            yield CONCAT, step.axis
+        elif step.op == RESHAPE:
+            yield RESHAPE, step.output_shape
         elif step.op == "AlltoAll":
             yield "AlltoAll", step.axis, step.concat_axis, step.ranks
         elif step.op != "TupleGetItem":
@@ -242,13 +248,13 @@ def _expected(item: RedistributionReport) -> Iterator[Step]:
 def same_chain(actual: list[Step], wanted: list[Step], reshapes: bool) -> bool:
     """Whether two chains do the same; a Reshape keeps a -1 that the user wrote."""
     if not reshapes:
-        actual = [step for step in actual if step[0] != "Reshape"]
-        wanted = [step for step in wanted if step[0] != "Reshape"]
+        actual = [step for step in actual if step[0] != RESHAPE]
+        wanted = [step for step in wanted if step[0] != RESHAPE]
     return len(actual) == len(wanted) and all(map(_fits, actual, wanted))
 
 
 def _fits(actual: Step, wanted: Step) -> bool:
-    if actual[0] != "Reshape" or wanted[0] != "Reshape":
+    if actual[0] != RESHAPE or wanted[0] != RESHAPE:
         return actual == wanted
     if not isinstance(actual[1], tuple) or not isinstance(wanted[1], tuple):
         return not isinstance(actual[1], tuple)  # a computed shape

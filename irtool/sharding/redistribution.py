@@ -45,6 +45,9 @@ Level = Literal["abstract", "operators", "nodes"]
 # Primes that divide no real size: what they divide is unknown.
 _STAND_INS = (1000003, 1000033, 1000037, 1000039, 1000081, 1000099, 1000117, 1000121)
 
+RESHAPE, SPLIT, CONCAT, STRIDED_SLICE = "Reshape", "Split", "Concat", "StridedSlice"
+"""The local operators that redistributions are made of."""
+
 _UNKNOWN_RESHAPE = "a Reshape of unknown sizes is not predicted"
 
 
@@ -98,11 +101,7 @@ class RedistributionStep:
     @property
     def begin(self) -> Shape | None:
         """Where a StridedSlice begins; None for other operators."""
-        if (
-            self.axis is None
-            or self.index is None
-            or self.op not in ("StridedSlice", "SplitByAxis")
-        ):
+        if self.axis is None or self.index is None or self.op not in (STRIDED_SLICE, "SplitByAxis"):
             return None
         offset = self.index * self.output_shape[self.axis]
         return tuple(offset if at == self.axis else 0 for at in range(len(self.output_shape)))
@@ -300,12 +299,12 @@ def _steps(
     shapes = shapes_along(shape, moves)
     for move, before, after in zip(moves, shapes, shapes[1:], strict=False):
         if isinstance(move, Reshape):
-            yield RedistributionStep("Reshape", before, after)
+            yield RedistributionStep(RESHAPE, before, after)
         elif isinstance(move, Slice) and dynamic and level != "abstract":
-            yield RedistributionStep("Split", before, after, move.axis, None, move.count)
+            yield RedistributionStep(SPLIT, before, after, move.axis, None, move.count)
             yield RedistributionStep("TupleGetItem", after, after, index=move.index)
         elif isinstance(move, Slice):
-            op = "SplitByAxis" if level == "abstract" else "StridedSlice"
+            op = "SplitByAxis" if level == "abstract" else STRIDED_SLICE
             yield RedistributionStep(op, before, after, move.axis, None, move.count, move.index)
         elif isinstance(move, AllToAll):
             op = "PermuteByAxis" if level == "abstract" else "AlltoAll"
@@ -331,9 +330,9 @@ def _gather_operators(
     yield RedistributionStep("AllGather", before, joined, 0, None, count, None, move.ranks)
     if move.axis == 0:
         return
-    yield RedistributionStep("Split", joined, before, 0, None, count)
+    yield RedistributionStep(SPLIT, joined, before, 0, None, count)
     if level == "nodes":
         for index in range(count):
             yield RedistributionStep("TupleGetItem", before, before, index=index)
         yield RedistributionStep("MakeTuple", before, before, count=count)
-    yield RedistributionStep("Concat", before, after, move.axis, None, count)
+    yield RedistributionStep(CONCAT, before, after, move.axis, None, count)

@@ -23,10 +23,14 @@ _PART = re.compile(r"(grad_?)?(forward_op)?\d{6,}")
 _MARKS = (VIRTUAL - {"AShardIdentity"}) | {"_MicroStepAllGather", "_MiniStepAllGather"}
 _PASSING = frozenset((
     "Load", "Depend", "TupleGetItem", "MakeTuple", "MakeList", "ListGetItem", "StopGradient",
-    "InsertGradientOf", "DumpGradient", "make_tuple", "make_list",
+    "make_tuple", "make_list",
 ))  # fmt: skip
 _NEVER = PLUMBING.union(COMMUNICATION)
 _LAST_STEPS = 10_000
+
+
+def _passes(op: str) -> bool:
+    return op in _PASSING or operator_of(op).is_("hands_on")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +167,7 @@ def is_redistribution(node: Node) -> bool:
 
 def hands_on(node: Node) -> bool:
     """Whether a node only hands its first operand on, for one who looks for operators."""
-    if node.op in _PASSING or is_inserted(node):
+    if _passes(node.op) or is_inserted(node):
         return True
     # A cast that type inference made has no strategy of its own.
     return node.op == "Cast" and node.strategy is None and node.user_strategy is None
@@ -263,13 +267,13 @@ def form_of(item: WholeNode) -> list[WholeNode]:
         for near in (*place.producers, *place.users):
             if near.index in found or near.op in ("Load", "Depend"):
                 continue
-            if near.op not in _PASSING and not is_near_part(near.node, item.node):
+            if not _passes(near.op) and not is_near_part(near.node, item.node):
                 continue
             if near.node.is_backward != item.node.is_backward:
                 continue
             found[near.index] = near
             todo.append(near)
-    return [found[index] for index in sorted(found) if found[index].op not in _PASSING]
+    return [found[index] for index in sorted(found) if not _passes(found[index].op)]
 
 
 def is_near_part(node: Node, part: Node) -> bool:

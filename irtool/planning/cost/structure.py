@@ -27,7 +27,7 @@ from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
-from irtool.sharding.network.edges import SILENT, SKIP, Edge, EdgeFinder
+from irtool.sharding.network.edges import SKIP, Edge, EdgeFinder, is_silent
 from irtool.sharding.network.gradients import nodes_with_gradient
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
@@ -248,7 +248,7 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator
         yield Link(Edge(node, 0, node, 0), source, target, item_bytes(dtype), node in marked, True)
     finder = EdgeFinder(analysis)
     for port in analysis.order:
-        if not isinstance(port, Node) or primitive(port) in SILENT or port not in analysis.judged:
+        if not isinstance(port, Node) or is_silent(primitive(port)) or port not in analysis.judged:
             continue
         for edge in finder.edges(port):
             if edge.consumer in analysis.foreign:

@@ -12,6 +12,7 @@ from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import asking
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, Shape, TensorLayout, identity_map
+from irtool.operators.table import operator_of
 from irtool.planning.cost.costs import item_bytes
 from irtool.planning.propagation.network import Vertex
 from irtool.planning.propagation.prices import practical
@@ -19,14 +20,6 @@ from irtool.planning.recursive.kinds import NotSearchable, fitting
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis
-
-PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
-BATCH_ONLY = frozenset(
-    {"SparseSoftmaxCrossEntropyWithLogits", "CheckValid", "SolveTriangular", "LstsqV2"}
-)
-"""Operators that are offered nothing but the split of the batch over all devices."""
-WHOLE_FILTERS = {"Conv2D": 0, "Conv3D": 0, "Conv2DTranspose": 1, "Conv2DBackpropInput": 1}
-"""Convolutions, with the dimension of their filters that is never split: what comes out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +109,10 @@ class Choices:
             return self._offered(fitting(call))
 
     def _offered(self, call: OperatorCall) -> tuple[Choice, ...]:
-        if call.op in BATCH_ONLY or call.attributes.get("strategy_gen_mode") == "data_parallel":
+        tried = operator_of(call.op).propagates
+        if tried == "batch" or call.attributes.get("strategy_gen_mode") == "data_parallel":
             strategies: list[Strategy] = []
-        elif call.op in PRODUCTS:
+        elif tried == "product":
             strategies = list(_of_product(call, self.context.stage_size))
         else:
             items = candidates_of(call, self.context).items
@@ -167,16 +161,19 @@ def holds(layouts: Sequence[TensorLayout], at: int, wanted: TensorLayout) -> boo
 
 def _is_offered(call: OperatorCall, rows: Strategy) -> bool:
     """Whether MindSpore tries a strategy at all: of some operators not every legal one."""
-    if call.op == "Outer":
-        return rows[0] == rows[1]
-    if call.op in WHOLE_FILTERS:
-        return rows[1][WHOLE_FILTERS[call.op]] == 1
-    if call.op == "Tile":
-        times = call.inputs[1].value if len(call.inputs) > 1 else None
-        numbers = cast("tuple[object, ...]", times) if isinstance(times, tuple) else ()
-        # Only copies are spread, not what is copied.
-        return all(split == 1 or at != 1 for split, at in zip(rows[0], numbers, strict=False))
-    return True
+    match operator_of(call.op).propagates:
+        case "alike":
+            return rows[0] == rows[1]
+        case "whole_outputs":  # of filters the dimension that comes out
+            return rows[1][0] == 1
+        case "whole_second":
+            return rows[1][1] == 1
+        case "copies":  # only copies are spread, not what is copied
+            times = call.inputs[1].value if len(call.inputs) > 1 else None
+            numbers = cast("tuple[object, ...]", times) if isinstance(times, tuple) else ()
+            return all(split == 1 or at != 1 for split, at in zip(rows[0], numbers, strict=False))
+        case _:
+            return True
 
 
 def plain_layout(shape: Shape, splits: Shape, devices: int) -> TensorLayout:

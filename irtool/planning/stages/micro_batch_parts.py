@@ -24,11 +24,9 @@ from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import outer_parameter
 from irtool.sharding.network.graphs import Network
 
+_HANDS_ON = ("Load", "Depend", "Cast", "StopGradient")
 DATASET = frozenset({"_VirtualDataset", "GetNext"})
 """Operators that bring the batch into the network."""
-_HANDS_ON = frozenset(
-    {"Load", "Depend", "Cast", "StopGradient", "InsertGradientOf", "DumpGradient"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ class Follower:
             return None if result is None else self.operand(result)
         if not any(is_cut(part) for part in parts):
             return None
-        if name in _HANDS_ON or node.is_return:
+        if name in _HANDS_ON or operator_of(name).is_("hands_on") or node.is_return:
             return parts[0] if parts else None
         if name in TIES:
             return tuple(parts)

@@ -11,6 +11,7 @@ from irtool.ir.node import Node
 from irtool.operators import checks
 from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along
+from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import result_layout
@@ -23,16 +24,21 @@ from irtool.sharding.redistribution import (
     infer,
 )
 
-NO_EDGE = frozenset({"UpdateState", "Switch", "Shape", "TensorShape", "DType"})
-"""Operators that look at a tensor without wanting it in a layout."""
+_NO_EDGE = ("UpdateState", "Switch")
+"""Look at a tensor without wanting it in a layout, as what glances."""
 
-SILENT = frozenset({"Send", "MakeTuple", "MakeList", "TensorToScalar", "DType", "DtypeToEnum"})
-"""Operators behind which nothing is redistributed."""
+_SILENT = ("Send", "MakeTuple", "MakeList")
+"""Nothing is redistributed behind them."""
 
 SKIP = "skip_redistribution"
 """Attribute of a Reshape that is not to redistribute."""
 
 PARTS = "one side computes in parts that don't lie beside each other: what joins them is not known"
+
+
+def is_silent(op: str) -> bool:
+    """Whether nothing is redistributed behind an operator."""
+    return op in _SILENT or operator_of(op).is_("silent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ class EdgeFinder:
                 continue
             if (name == "Depend" and use.position != 0) or node in network.callee:
                 continue
-            if name in NO_EDGE:
+            if name in _NO_EDGE or operator_of(name).is_("glances"):
                 continue
             if node in self.analysis.judged:
                 self._add(walk, producer, use, output, tuple_index)
@@ -226,7 +232,7 @@ def redistribute(analysis: Analysis) -> list[Redistribution]:
     found = [_reshape(analysis, node) for node in analysis.judged if primitive(node) == "Reshape"]
     finder = EdgeFinder(analysis)
     for port in analysis.order:
-        if not isinstance(port, Node) or primitive(port) in SILENT:
+        if not isinstance(port, Node) or is_silent(primitive(port)):
             continue
         if port in analysis.judged:
             found.extend(_on_edge(analysis, edge) for edge in finder.edges(port))

@@ -11,7 +11,15 @@ from dataclasses import replace
 from math import gcd, prod
 
 from irtool.operators.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
-from irtool.sharding.redistribution import RedistributionError, RedistributionStep, infer
+from irtool.sharding.redistribution import (
+    CONCAT,
+    RESHAPE,
+    SPLIT,
+    STRIDED_SLICE,
+    RedistributionError,
+    RedistributionStep,
+    infer,
+)
 
 STAND_IN = 1000003
 """A prime that divides no real size: what it divides is unknown."""
@@ -62,8 +70,8 @@ def _forgotten(steps: tuple[RedistributionStep, ...]) -> Iterator[Redistribution
             tuple(DYNAMIC if size % STAND_IN == 0 else size for size in shape)
             for shape in (step.input_shape, step.output_shape)
         )
-        if step.op == "StridedSlice":
-            yield RedistributionStep("Split", before, after, step.axis, None, step.count)
+        if step.op == STRIDED_SLICE:
+            yield RedistributionStep(SPLIT, before, after, step.axis, None, step.count)
             yield RedistributionStep("TupleGetItem", after, after, index=step.index)
         else:
             yield replace(step, input_shape=before, output_shape=after)
@@ -90,7 +98,7 @@ def gather_and_slice(
             continue
         steps += _gathered(shape, dimension, source.tensor_shape, ranks)
         shape = _with(shape, dimension, source.tensor_shape[dimension])
-    steps.append(RedistributionStep("Reshape", shape, target.tensor_shape))
+    steps.append(RedistributionStep(RESHAPE, shape, target.tensor_shape))
     shape = target.tensor_shape
     place = coordinates(target.device_matrix, devices.index(rank))
     for dimension, entry in enumerate(target.tensor_map):
@@ -101,7 +109,7 @@ def gather_and_slice(
         for axis in axes_of(target.device_matrix, entry):
             index = index * target.device_matrix[axis] + place[axis]
         local = _with(shape, dimension, target.slice_shape[dimension])
-        steps.append(RedistributionStep("Split", shape, local, dimension, None, count))
+        steps.append(RedistributionStep(SPLIT, shape, local, dimension, None, count))
         steps.append(RedistributionStep("TupleGetItem", local, local, index=index))
         shape = local
     return tuple(steps)
@@ -131,6 +139,6 @@ def _gathered(
     steps = [RedistributionStep("AllGather", shape, joined, 0, None, count, None, ranks)]
     if dimension:
         after = _with(shape, dimension, whole[dimension])
-        steps.append(RedistributionStep("Split", joined, shape, 0, None, count))
-        steps.append(RedistributionStep("Concat", shape, after, dimension, None, count))
+        steps.append(RedistributionStep(SPLIT, joined, shape, 0, None, count))
+        steps.append(RedistributionStep(CONCAT, shape, after, dimension, None, count))
     return steps
