@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.ir.group_names import group_name
-from irtool.operators import checks
+from irtool.operators import checks, measured
 from irtool.operators.axes import REPEATS_LEFT
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.case import Case
@@ -72,6 +72,7 @@ def judge(
                 raise Refused("layout-unsupported", message, NO_LAYOUT)
             return _without_rule(call, context)
         check_inputs(rule, call)
+        _check_measured(call, strategy, in_layout, out_layout, out_strategy)
         case = Case(rule, call, used, context, out_strategy=out_strategy)
         if in_layout is not None:
             case = _with_layouts(case, in_layout, out_layout)
@@ -97,6 +98,26 @@ def unknown(reason: str, strategy: Strategy, context: Context) -> Judgement:
     """The judgement where a rule does not know, or nobody could ask it."""
     finding = Finding("unknown", reason, "")
     return Judgement("unknown", strategy, (finding,), devices=context.devices)
+
+
+def _check_measured(
+    call: OperatorCall, strategy: object, layouts: object, outputs: object, out_strategy: object
+) -> None:
+    """Where what nobody measured is to be unknown, say so of a form that nobody measured."""
+    if not measured.ENFORCED:
+        return
+    kinds: tuple[tuple[measured.Kind, object], ...] = (
+        ("out_layout", outputs),
+        ("out_strategy", out_strategy),
+        ("layout", layouts),
+        ("tuple", strategy),
+    )
+    asked: measured.Kind = "none"
+    for kind, given in reversed(kinds):
+        asked = asked if given is None else kind
+    reason = measured.why_not_measured(call, asked)
+    if reason:
+        raise Unsure(reason)
 
 
 def _as_written(

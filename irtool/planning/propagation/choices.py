@@ -21,6 +21,9 @@ from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis
 
+TRIED = ("batch", "product", "alike", "whole_outputs", "whole_second", "copies")
+"""What entries of the table may say that the propagation tries of an operator (``propagates``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

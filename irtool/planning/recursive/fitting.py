@@ -38,7 +38,7 @@ def fitted(operator: Operator, row: Shape, devices: Devices) -> Strategy:
     """The operator's strategy; an empty row gives empty ones."""
     if not row:
         return tuple(() for _ in operator.inputs)
-    return _WAYS.get(operator.search.fits, _general)(operator, row, devices)
+    return WAYS.get(operator.search.fits, _general)(operator, row, devices)
 
 
 def whole(operator: Operator) -> Strategy:
@@ -306,7 +306,7 @@ def _mask_axes(operator: Operator, name: str, shape: Shape) -> str:
     return "." * len(shape)
 
 
-_WAYS: dict[str, Callable[[Operator, Shape, Devices], Strategy]] = {
+WAYS: dict[str, Callable[[Operator, Shape, Devices], Strategy]] = {
     "attention": _attention,
     "batched_product": _batched_product,
     "bias": _bias,

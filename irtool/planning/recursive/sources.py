@@ -49,10 +49,10 @@ def row_from_producer(
     strategy = strategies.get(producer, ())
     if not strategy:
         return ()
-    row = _RESULTS.get(source.search.gives, _first_row)(source, strategy)
+    row = RESULTS.get(source.search.gives, _first_row)(source, strategy)
     if not row:
         return row
-    return _AFTER.get(source.search.gives, _same)(source, row)
+    return AFTER.get(source.search.gives, _same)(source, row)
 
 
 def row_from_user(
@@ -130,7 +130,7 @@ def _one_hot(source: Operator, strategy: Strategy) -> Shape:
     return ()
 
 
-_RESULTS: dict[str, Callable[[Operator, Strategy], Shape]] = {
+RESULTS: dict[str, Callable[[Operator, Strategy], Shape]] = {
     "largest_row": _largest_row,
     "accumulated": _accumulated,
     "reshaped": _reshaped,
@@ -177,7 +177,7 @@ def _flattened(source: Operator, row: Shape) -> Shape:
     return (*row[:first], product, *row[last + 1 :])
 
 
-_AFTER: dict[str, Callable[[Operator, Shape], Shape]] = {
+AFTER: dict[str, Callable[[Operator, Shape], Shape]] = {
     "reduced": _reduced,
     "without_axis": _without_axis,
     "squeezed": _squeezed,

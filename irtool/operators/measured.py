@@ -1,0 +1,110 @@
+"""What was measured of each operator with the real compiler, and what was not.
+
+Measured means: an operator, a kind of strategy, which inputs are there, tensor or constant, sizes
+known or not, and the branch of each flag; sizes and ranks of one branch count as one.
+``measured.tsv`` lists it, made of the records of ``benchmarks/record_operators`` by
+``benchmarks/measured_forms.py``.
+
+``ENFORCED`` says whether the answer for what nobody measured is "unknown" (``judge`` asks).  It is
+off as long as the records lack operators and flags that networks use every day: then nearly every
+network would be unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Literal, TypeAlias
+
+from irtool.operators.call import Operand, OperatorCall
+from irtool.operators.layout import DYNAMIC
+from irtool.operators.notation import Attribute
+from irtool.operators.table import operator_of
+
+Kind: TypeAlias = Literal["none", "tuple", "layout", "out_strategy", "out_layout"]
+"""What is given: nothing (MindSpore makes a strategy), a tuple, layouts; and for outputs."""
+
+ENFORCED = False
+"""Whether what nobody measured is answered by "unknown"."""
+
+FILE = "measured.tsv"
+_CHOICE = re.compile(r"(mode|layout|format|reduction)\Z")
+"""Names of numbers that choose a branch; other numbers are sizes and axes."""
+
+
+def form_of(call: OperatorCall) -> str:
+    """What decides the branch that a call takes: its inputs, then its flags.
+
+    ``t`` is a tensor, ``d`` one of unknown sizes, ``c`` a constant, ``-`` an input that was left
+    out, ``(t)`` a tuple of tensors; inputs that the entry names stand as flags, or not at all.
+    """
+    entry = operator_of(call.op)
+    named = {one.position for one in entry.attributes if one.position is not None}
+    inputs = [_letter(one) for at, one in enumerate(call.inputs) if at not in named]
+    while inputs and inputs[-1] in "-c":
+        inputs.pop()  # later versions have more of them
+    flags = [text for one in entry.attributes if (text := _flag(call, one))]
+    return " ".join([*inputs, *flags])
+
+
+def _letter(operand: Operand) -> str:
+    if operand.items:
+        return f"({_letter(operand.items[0])})"
+    if operand.shape is not None:
+        return "d" if DYNAMIC in operand.shape else "t"
+    return "-" if operand.value is None else "c"
+
+
+def _flag(call: OperatorCall, attribute: Attribute) -> str:
+    """``name=value`` of what chooses a branch; nothing of sizes, axes and what is not known."""
+    place = attribute.position
+    operand = call.inputs[place] if place is not None and place < len(call.inputs) else None
+    if operand is not None and operand.shape is not None:
+        return f"{attribute.name}=tensor"
+    value = call.attributes.get(attribute.name, attribute.default)
+    if operand is not None and operand.is_constant:
+        value = operand.value
+    chooses = isinstance(value, bool | str) or value is None or _CHOICE.search(attribute.name)
+    return f"{attribute.name}={value}" if chooses else ""
+
+
+def why_not_measured(call: OperatorCall, kind: Kind) -> str:
+    """Why nobody knows what MindSpore makes of such a call; empty where it was measured.
+
+    What a user declares of an operator of their own counts as declared: it is not held against the
+    records.
+    """
+    if operator_of(call.op).declared:
+        return ""
+    known = _measured().get(call.op.removeprefix("_"), {})
+    if not known:
+        return f"{call.op} was never measured"
+    forms = known.get(kind, frozenset())
+    if not forms:
+        return f"{call.op} was never measured with {_WORDS[kind]}"
+    form = form_of(call)
+    if form not in forms:
+        return f"{call.op} was measured with {_WORDS[kind]}, but not as ({form})"
+    return ""
+
+
+_WORDS: Mapping[Kind, str] = {
+    "none": "no strategy",
+    "tuple": "a strategy",
+    "layout": "layouts",
+    "out_strategy": "an output strategy",
+    "out_layout": "output layouts",
+}
+
+
+@lru_cache(maxsize=1)
+def _measured() -> Mapping[str, Mapping[str, frozenset[str]]]:
+    """By operator and kind of strategy, the forms that were measured."""
+    text = (resources.files("irtool.operators") / FILE).read_text(encoding="utf-8")
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for line in text.splitlines():
+        op, kind, forms = line.split("\t")
+        found.setdefault(op, {})[kind] = frozenset(forms.split(" | "))
+    return found
