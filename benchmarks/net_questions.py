@@ -19,6 +19,8 @@ NO_ANSWER: dict[str, str] = {"lsp": "it talks with an editor until that ends"}
 """Commands that are not asked, and why."""
 DRAWN_BY_GRAPHVIZ = {("viz", "svg"), ("viz", "png"), ("viz", "pdf")}
 """Formats whose answer depends on the graphviz of the machine: never part of the kept answers."""
+SEARCHING = {"plan", "recover"}
+"""Commands that compute long: with options they are asked once, for the whole answer."""
 SLOW = "samples/pipeline_64_micro"
 """Asked with a revision to compare with only: its answers take seconds."""
 PEOPLE = 4
@@ -188,7 +190,7 @@ SINGLE: tuple[tuple[str, str], ...] = (
     ("explain", "nothing-like-this"),
     ("check", "samples/not_there.ir"),
 )  # fmt: skip
-"""Questions with options, each asked in the whole-answer format and in that for people."""
+"""Questions with options, each asked for the whole answer, and mostly in the format for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,8 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
         kinds = choices[command]
         data = "json" if "json" in kinds else "dot"
         more = ["markdown"] if "markdown" in kinds else []
-        for kind in dict.fromkeys((data, kinds[0], *more)):
+        people = [] if command in SEARCHING else [kinds[0]]
+        for kind in dict.fromkeys((data, *people, *more)):
             if (command, kind) not in DRAWN_BY_GRAPHVIZ:
                 yield Question("options", command, tuple(line.split()), kind)
     for name, left, right in PAIRS:
