@@ -202,7 +202,10 @@ def _columns(value: Any) -> dict[str, list[str]]:
     stack: list[tuple[str, Any]] = [("", value)]
     while stack:
         path, item = stack.pop()
-        if isinstance(item, dict) and item:
+        if _is_value_with_origin(item):
+            plain = {key: _number(inner) for key, inner in item.items()}
+            columns.setdefault(path, []).append(json.dumps(plain))
+        elif isinstance(item, dict) and item:
             names = [(f"{path}.{_key(key)}" if path else _key(key), at) for key, at in item.items()]
             stack.extend(reversed(names))
         elif isinstance(item, list) and item:
@@ -224,6 +227,13 @@ def _key(key: str) -> str:
     return "*" if _NAMED.search(key) else key
 
 
+def _is_value_with_origin(item: Any) -> bool:
+    """Whether this is a value of the context with where it is from: one value, not several."""
+    if not isinstance(item, dict) or "origin" not in item:
+        return False
+    return not any(isinstance(inner, dict | list) and inner for inner in item.values())
+
+
 def _number(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
@@ -240,7 +250,7 @@ def _digest(values: Iterable[str]) -> str:
 
 # -- how answers are kept ------------------------------------------------------------------------
 
-WIDEST = 160
+WIDEST = 110
 """Characters of a value or of a column that are kept as they are."""
 MOST_LINES = 60
 """Lines of a text that are kept as they are."""

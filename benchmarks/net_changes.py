@@ -65,7 +65,12 @@ def _differences(old: Sections | None, new: Sections | None) -> Iterator[_Differ
         return
     before, after = old["exit"][0], new["exit"][0]
     if before != after:
-        yield "exit status", f"{_shape(before)} → {_shape(after)}", before, after, 1
+        yield "exit status", f"{_status(before)} → {_status(after)}", before, after, 1
+    if before != after and _is_empty(old) != _is_empty(new):
+        # Where there was only an error there is an answer now, or the reverse: all of it differs.
+        kind = "answer where there was none" if _is_empty(old) else "no answer where there was one"
+        yield kind, "", _some(old.get(ERRORS, ())), _some(new.get(ERRORS, ())), 1
+        return
     for name in dict.fromkeys((*old, *new)):
         if name == "exit":
             continue
@@ -81,6 +86,14 @@ def _differences(old: Sections | None, new: Sections | None) -> Iterator[_Differ
             yield "key removed", name, _some(left), "", len(left)
         else:
             yield _of_column(name, left, right)
+
+
+def _is_empty(sections: Sections) -> bool:
+    return not set(sections) - {"exit", ERRORS}
+
+
+def _status(text: str) -> str:
+    return text if len(text) == 1 else _shape(text)
 
 
 def _of_column(name: str, left: Sequence[str], right: Sequence[str]) -> _Difference:
@@ -128,6 +141,8 @@ def _shape(line: str) -> str:
 
 
 def _some(values: Sequence[str]) -> str:
+    if not values:
+        return ""
     return values[0] if len(values) == 1 else f"{values[0]} … ({len(values)})"
 
 
