@@ -24,6 +24,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,6 +89,18 @@ def kept_now(questions: Sequence[Question]) -> dict[Path, str]:
     for question, answer in answers(questions):
         files.setdefault(file_of(question), []).append((question, answer))
     return {path: net_answers.kept_text(found) for path, found in files.items()}
+
+
+def kept_by(jobs: int, questions: Sequence[Question]) -> dict[Path, str]:
+    """What would be kept of these questions, asked in several processes."""
+    if jobs < 2:
+        return kept_now(questions)
+    files: dict[Path, str] = {}
+    groups = sorted(net_questions.by_material(questions).values(), key=len, reverse=True)
+    with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+        for found in pool.map(kept_now, groups):
+            files.update(found)
+    return files
 
 
 def kept_before(path: Path) -> str:
@@ -237,6 +250,8 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help=only)
     most = "classes told of one command and format (12; 0: all)"
     parser.add_argument("--most", type=int, default=12, metavar="N", help=most)
+    jobs = "processes that ask, unless --against (as many as there are processors)"
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help=jobs)
     parser.add_argument("--into", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.record and arguments.against:
@@ -256,7 +271,7 @@ def main() -> int:
     if arguments.against:
         changes = compare_revision(arguments, asked)
     else:
-        files = kept_now(asked)
+        files = kept_by(arguments.jobs, asked)
         changes = compare_kept(files, whole)
     for line in net_changes.told(changes, arguments.most):
         print(line)
