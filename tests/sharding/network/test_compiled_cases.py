@@ -7,13 +7,17 @@ pass, the one after all passes, and what its log says.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import irtool
+from irtool.ir.dump import Dump
 from irtool.sharding.against import compare
 from irtool.sharding.check import check
-from tests.records import records
+from irtool.sharding.network.report import OperatorReport
+from tests.records import Record, records
 from tests.sharding.network.test_corpus import LOG
 
 HERE = Path(__file__).parent
@@ -33,6 +37,58 @@ def test_what_was_compiled_is_what_is_predicted(name: str) -> None:
     assert found.agrees
     legal = sum(item.verdict == "legal" for item in report.operators)
     assert found.matched == legal - record.removed
+
+
+STRATEGY = re.compile(r"in_strategy: (\((?:\([\d, ]*\)(?:, )?)+\))")
+
+
+def with_whole(record: Record, operator: OperatorReport) -> Dump | None:
+    """The begin dump with one operator that is not split at all; None where it is not already."""
+    lines = record.dumps["begin"].split("\n")
+    place = operator.node.line - 1
+    match = STRATEGY.search(lines[place])
+    if match is None:
+        return None
+    whole = re.sub(r"\d+", "1", match[0])
+    lines[place] = lines[place].replace(match[0], whole)
+    changed = irtool.loads("\n".join(lines), "step_parallel_begin_0018.ir")
+    return changed if whole != match[0] else None
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_another_strategy_than_was_compiled_is_noticed(name: str) -> None:
+    """With one operator whole that was split, the operator itself is named."""
+    record = COMPILED[name]
+    for operator in check(record.dump("begin"), record.context).operators:
+        begin = with_whole(record, operator)
+        if operator.op == "_VirtualDataset" or begin is None:
+            continue
+        report = check(begin, record.context)
+        if not report.accepted:
+            continue
+        found = compare(report, begin, record.dump("validate"))
+        assert not found.agrees
+        named = {(item.kind, item.begin.id) for item in found.differences if item.begin is not None}
+        lone = {item.begin.id for item in found.unmatched if item.begin is not None}
+        here = operator.node.id
+        assert {("strategy", here), ("slice", here)} & named or here in lone
+        return
+    pytest.skip("no operator of it is split, or could be otherwise")
+
+
+@pytest.mark.parametrize("name", list(COMPILED)[::4])
+def test_an_optimizer_that_was_not_shared_is_noticed(name: str) -> None:
+    """Nothing is gathered in the dump of what is predicted to be gathered."""
+    record = COMPILED[name]
+    begin = record.dump("begin")
+    context = replace(record.context, parallel_optimizer=True, threshold=0)
+    report = check(begin, context)
+    shared = {item.name for item in report.parameters if item.gather_ranks}
+    found = compare(report, begin, record.dump("validate"))
+    told = {item.parameter for item in found.differences}
+    if not record.context.parallel_optimizer:
+        assert shared <= told
+        assert found.agrees == (not shared)
 
 
 @pytest.mark.parametrize("name", REFUSED)
