@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
@@ -14,6 +15,7 @@ from irtool.cluster.context.evidence import (
     Evidence,
     evidence_beside,
     evidence_of,
+    pass_of,
     sibling,
 )
 from irtool.cluster.context.model import RunContext
@@ -219,5 +221,10 @@ def evidence_for(file: InputFile, known: Mapping[str, Dump], otherwise: Pass = "
             return evidence_beside(file.path, None, known, otherwise)
         for compilation in run.compilations:
             if any(each.path == file.path for each in compilation.passes):
-                return evidence_of(run, compilation, known)
+                found = evidence_of(run, compilation, known)
+                if file.path in found.paths.values():
+                    return found
+                # Its name is none that MindSpore gives; it is what the command reads all the same.
+                paths = {**found.paths, pass_of(file.path, otherwise): file.path}
+                return replace(found, paths=paths)
     return evidence_beside(file.path, None, known, otherwise)

@@ -230,7 +230,7 @@ def _plan(
         output.close()
         return 1 if dump.problems else 0
     output.close()
-    if dump.problems or known.contradictions:
+    if dump.problems:
         return 1
     if staged is not None:
         return 1 if staged.is_better else 0

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import cast
 
+from irtool.cluster.context.shown import listed_world
 from irtool.cluster.launch_order import call_waits, launches
 from irtool.ir.collectives import Collective, collective, is_collective
 from irtool.ir.dump import Dump
@@ -278,17 +278,11 @@ def _cluster(
 
 @lru_cache(maxsize=1024)
 def _listed_world(shared: Program) -> int:
-    """How many ranks the Sends and Receives in the group of all devices list; 0 for none.
-
-    Some list everybody and some their two ends only.
-    """
-    for step in shared.steps:
-        node = step.collective.node
-        if node.op in POINT_TO_POINT and _is_world(step.collective.group):
-            found = node.attribute("group_rank_ids")
-            if isinstance(found, tuple | list) and len(cast("Sequence[object]", found)) > 2:
-                return len(cast("Sequence[object]", found))
-    return 0
+    """How many ranks the steps in the group of all devices list; 0 for none."""
+    transfers = (step.collective.node for step in shared.steps)
+    return max(
+        (listed_world(node) or 0 for node in transfers if node.op in POINT_TO_POINT), default=0
+    )
 
 
 def _is_world(group: str | None) -> bool:

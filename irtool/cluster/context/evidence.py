@@ -35,6 +35,7 @@ class Evidence:
         dumps: those that were read already, by path: whole ones.
         others: the dumps of other ranks' same compilation, by rank.
         ranks: all ranks that left a folder in the run; none where no run folder was given.
+        taken_rank: the rank that the dumps of a run folder without folders of ranks count for.
     """
 
     paths: Mapping[Pass, str] = field(default_factory=dict[Pass, str])
@@ -42,6 +43,7 @@ class Evidence:
     dumps: Mapping[str, Dump] = field(default_factory=dict[str, Dump])
     others: Mapping[int, Mapping[Pass, str]] = field(default_factory=dict[int, Mapping[Pass, str]])
     ranks: tuple[int, ...] = ()
+    taken_rank: int | None = None
 
     @cached_property
     def begin(self) -> Shown | None:
@@ -117,9 +119,9 @@ def evidence_of(
     }
     ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
     named = _names_ranks(picked)
-    return Evidence(
-        _paths(picked), picked.rank if named else None, dumps or {}, others, ranks if named else ()
-    )
+    if not named:
+        return Evidence(_paths(picked), None, dumps or {}, others, taken_rank=picked.rank)
+    return Evidence(_paths(picked), picked.rank, dumps or {}, others, ranks)
 
 
 def evidence_beside(

@@ -159,10 +159,14 @@ class _Finder:
             seen = Entry(1, Origin("dump", stages.path, "nothing is sent to another stage"))
         elif stages is not None and count and stages.size and count % stages.size == 0:
             what = f"each sends to ranks {stages.size} away"
-            seen = Entry(count // stages.size, Origin("dump", stages.path, what))
+            origin = Origin("dump", stages.path, what)
+            if stages.taken_rank is not None:
+                what = f"the dump taken for one of rank {stages.taken_rank}"
+                origin = Origin("assumed", stages.path, what)
+            seen = Entry(count // stages.size, origin)
         self.settle("pipeline_stages", said, seen)
         if "pipeline_stages" not in self.entries and stages is None:
-            self.assume("pipeline_stages", 1, decides=False)
+            self.assume("pipeline_stages", 1, decides=True)
         said = self.said("global_rank", self._read["rank"])
         rank = said or seen_rank(self.evidence)
         if rank is None:

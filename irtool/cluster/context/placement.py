@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import Entry, Origin
@@ -15,11 +15,15 @@ TRANSFERS = " and ".join(POINT_TO_POINT)
 
 @dataclass(frozen=True, slots=True)
 class SeenStages:
-    """Pipeline stages: ``size`` devices each, None where transfers do not show it."""
+    """Pipeline stages: ``size`` devices each, None where transfers do not show it.
+
+    ``taken_rank`` is the rank that the dump was taken for, None where it is known.
+    """
 
     has_pipeline: bool
     size: int | None
     path: str
+    taken_rank: int | None = None
 
 
 def seen_devices(evidence: Evidence, *, thorough: bool) -> Entry | None:
@@ -124,6 +128,10 @@ def seen_stages(evidence: Evidence) -> SeenStages | None:
     sized = next((shown for shown in read if shown.stage_size is not None), None)
     if sized is not None:
         return SeenStages(True, sized.stage_size, sized.path)
+    rank = evidence.taken_rank
+    if piped.rank is None and rank is not None:
+        # One peer alone shows a distance only from somewhere.
+        return SeenStages(True, replace(piped, rank=rank).stage_size, piped.path, rank)
     return SeenStages(True, None, piped.path)
 
 

@@ -74,7 +74,7 @@ class Shown:
         exact = self.dump.groups.devices
         if exact.is_exact:
             return exact.world, "its group of all devices"
-        counts = (_listed_world(item.node) for item in self.communications)
+        counts = (listed_world(item.node) for item in self.communications)
         found = max((count for count in counts if count), default=0)
         return (found, "a group of all devices") if found else None
 
@@ -258,7 +258,7 @@ class Shown:
         return any(node.strategy is not None for node in datasets)
 
 
-def _listed_world(node: Node) -> int | None:
+def listed_world(node: Node) -> int | None:
     """The size of the group of all devices, where a statement in it says how many they are."""
     attributes = node.primitive_attributes or Attributes(())
     group = text_attribute(attributes, "group") or ""
