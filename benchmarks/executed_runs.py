@@ -2,7 +2,7 @@
 
     python benchmarks/executed_runs.py [RUNS] [--list]
 
-RUNS is a folder of run folders, or `runs.tar.xz` of the corpus unpacked: each holds `rank_N/ir/` and
+RUNS is a folder of run folders, or `runs.tar.xz` of the corpus unpacked: each holds `rank_N/ir` and
 MindSpore's own tensor dump in `rank_N/Net/`. Nothing else is given: devices, stages, dataset and
 optimizer parallel are found in the dumps and the folder. Compared are the slices of every weight
 and optimizer state of every rank with the shapes of the npy files, first without, then with the

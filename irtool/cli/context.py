@@ -228,9 +228,16 @@ def given_by(
 
 
 def find(
-    given: Given, evidence: Evidence, machine: Machine | None = None, *, as_run: bool = False
+    given: Given,
+    evidence: Evidence,
+    machine: Machine | None = None,
+    *,
+    as_run: bool = False,
+    quiet: bool = False,
 ) -> RunContext:
-    """The context of a run, as :func:`find_context` finds it; what contradicts goes to stderr.
+    """The context of a run, as :func:`find_context` finds it.
+
+    What contradicts goes to stderr, unless ``quiet``: then the caller tells it.
 
     Raises:
         Failure: a value makes no sense.
@@ -239,7 +246,7 @@ def find(
         found = find_context(given, evidence, machine, as_run=as_run)
     except ContextError as error:
         raise _bad_value(error, given.values) from None
-    for contradiction in found.contradictions:
+    for contradiction in () if quiet else found.contradictions:
         report("", "warning", CONTRADICTION, contradiction.message)
     return found
 

@@ -158,7 +158,7 @@ def with_context(
         else:
             given = given_by(arguments, configuration, first, unit.rank, unit.run)
             evidence = _evidence(unit)
-        found = find(given, evidence, machine)
+        found = find(given, evidence, machine, quiet=True)
     except Failure as failure:
         return replace(unit, why_no_context=_reason(failure))
     shown = {

@@ -81,6 +81,7 @@ def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
     try:
         for each in units:
             parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
+            parts += [item.message for item in each.known.contradictions] if each.known else ()
             for file in each.files:
                 if file.path == STDIN:
                     return None
@@ -203,7 +204,10 @@ def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> Co
 
 
 def _surroundings(unit: Unit, plan: Plan) -> Surroundings:
-    return Surroundings(unit.rank, unit.parallel, unit.context, plan.machine, unit.why_no_context)
+    contradictions = unit.known.contradictions if unit.known is not None else ()
+    return Surroundings(
+        unit.rank, unit.parallel, unit.context, plan.machine, unit.why_no_context, contradictions
+    )
 
 
 def _same(dump: Dump) -> Dump:

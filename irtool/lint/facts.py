@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from irtool.cluster.context.model import Contradiction
 from irtool.cluster.machine import Machine
 from irtool.ir.collectives import Collective, collectives
 from irtool.ir.dump import Dump
@@ -33,6 +34,7 @@ class Surroundings:
             is not here has MindSpore's default, or nobody told.
         machine: devices, links and rates, None where nobody says which machine it is.
         why_no_context: why ``parallel`` is None, if it is more than that nobody said it.
+        contradictions: where what was given differs from what the dumps show.
     """
 
     rank: int | None = None
@@ -40,6 +42,7 @@ class Surroundings:
     context: Mapping[str, object] | None = None
     machine: Machine | None = None
     why_no_context: str = ""
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 class CompilationFacts:

@@ -79,11 +79,15 @@ class Evidence:
                     break
 
     def _of_same_network(self, kind: Pass) -> Shown | None:
-        """A later dump, unless it has no weight of the begin dump: then it is of something else."""
+        """A later dump, unless most of its weights are none of the begin dump's.
+
+        Then it is of another network. A stage has fewer of them, never others.
+        """
         later, begin = self._read(kind), self.begin
         if later is None or begin is None or not later.weights or not begin.weights:
             return later
-        return later if later.weights.keys() & begin.weights.keys() else None
+        same = later.weights.keys() & begin.weights.keys()
+        return later if 2 * len(same) > len(later.weights) else None
 
     def _read(self, kind: Pass) -> Shown | None:
         path = self.paths.get(kind)

@@ -61,9 +61,7 @@ class SeenOptimizer:
 
     def surely_excluded(self) -> tuple[str, ...]:
         """Those that any threshold would have cut that has the smallest of the others cut."""
-        if self.smallest is None:
-            return ()
-        return tuple(sorted(n for n, size in self.whole.items() if size >= self.smallest))
+        return () if self.threshold is None else self.excluded(self.threshold.high)
 
 
 def seen_optimizer(evidence: Evidence, stage_size: int | None) -> SeenOptimizer | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from irtool.cli.main import main
 from irtool.lint.facts import CompilationFacts
 from tests.lint.cases import compilation, dump_of, lint, messages, rule
 
@@ -65,3 +67,16 @@ def test_options_of_optimizer_parallel_while_it_is_off() -> None:
     on = facts(text, parallel_optimizer_config=config, enable_parallel_optimizer=True)
     assert not lint(rule("ENV003"), on).findings
     assert not lint(rule("ENV003"), facts(text)).findings
+
+
+@pytest.mark.parametrize(("value", "count"), [(False, 1), (True, 0)])
+def test_a_context_that_the_dumps_contradict(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: bool, count: int
+) -> None:
+    given = tmp_path / "context.json"
+    given.write_text(json.dumps({"enable_parallel_optimizer": value}))
+    arguments = ("--context", str(given), "--select", "ENV004", "--format", "json", "--no-cache")
+    assert main(["lint", str(samples / "optimizer_excluded"), *arguments]) == count
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["code"] for each in found] == ["ENV004"] * count
+    assert all("enable_parallel_optimizer: " in each["message"] for each in found)
