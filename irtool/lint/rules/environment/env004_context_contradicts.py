@@ -16,8 +16,8 @@ class ContextContradicts(DumpRule):
     severity = "warning"
     summary = "The context that was given says something else than the dumps show"
     explanation = """
-        Options, `irtool.toml` and `case.json` say how a network was compiled; the dumps show much of
-        it themselves: devices in a group of all of them, the split of the dataset in
+        Options, `irtool.toml` and `case.json` say how a network was compiled; the dumps show much
+        of it themselves: devices in a group of all of them, the split of the dataset in
         `_VirtualDataset`, optimizer parallel in weights that are gathered from slices. Where the
         two differ, the context is that of another run, or the run was not started as it was meant.
         """
