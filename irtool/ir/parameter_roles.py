@@ -307,6 +307,7 @@ class _Roles:
     by_name: dict[str, Parameter] = field(init=False)
     named: dict[str, str] = field(init=False)
     with_states: set[str] = field(init=False)
+    updated: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self.by_name = {item.name: item for item in self.dump.parameters}
@@ -317,6 +318,7 @@ class _Roles:
         """Every parameter, in the dump's order."""
         valued = [item.name for item in self.dump.parameters if item.is_weight]
         weights = {name for name in valued if self._is_weight(name)}
+        self.updated = weights & self.seen.updated_from.keys()
         kept_for = self._kept_for(valued, weights)
         found: dict[str, ParameterRole] = {}
         for name, item in self.by_name.items():
@@ -373,8 +375,8 @@ class _Roles:
         written = name in self.seen.updated_from
         if len(weights) == 1:
             (weight,) = weights
-            # A step or a rate, where all else of the network is not updated here.
-            alone = _is_single(item) and owner != weight and not _is_single(self.by_name[weight])
+            # A step or a rate of all weights, where no other of them is updated here.
+            alone = _is_single(item) and owner != weight and len(self.updated) < 2
             if name in self.seen.sums:
                 return ParameterRole("accumulated gradient", weight)
             if (written or owner == weight) and not alone:
