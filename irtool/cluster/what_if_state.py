@@ -13,8 +13,7 @@ from irtool.cluster.pricing import DEFAULT_FUSION
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
 from irtool.ir.node import Node
-from irtool.ir.operators import OPTIMIZERS
-from irtool.ir.parameter_roles import ACCUMULATED
+from irtool.ir.operators import ACCUMULATED, OPTIMIZERS
 from irtool.operators.table import operator_of
 
 STATE_SWITCHES = frozenset(

@@ -80,6 +80,9 @@ VIRTUAL = frozenset(
 )  # fmt: skip
 """Marks for the parallel passes, gone in ``validate``."""
 
+ACCUMULATED = "accu_grads."
+"""What MindSpore puts before a weight's name for the sum of its gradients over micro-batches."""
+
 OPTIMIZERS = re.compile(
     r"(Apply(?!RotaryPosEmb)[A-Z]|Sparse(Apply|.*Adagrad|.*Ftrl)|Fused(Sparse|Adam|Cast|Weight|Mul)"
     r"|Lamb|Lars|LARS|Adam|AdamW|SGD|Muon)(?!Grad)"

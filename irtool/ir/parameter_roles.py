@@ -19,16 +19,13 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, GraphParameter
 from irtool.ir.items import Parameter
 from irtool.ir.node import Node
-from irtool.ir.operators import COMMUNICATION, OPTIMIZERS, PLUMBING
+from irtool.ir.operators import ACCUMULATED, COMMUNICATION, OPTIMIZERS, PLUMBING
 from irtool.ir.phases import Phase, phases
 from irtool.ir.whole_model import Whole, WholeNode, WholeSource
 
 Role: TypeAlias = Literal["input", "weight", "state", "accumulated gradient", "other"]
 ROLES: tuple[Role, ...] = ("input", "weight", "state", "accumulated gradient", "other")
 """``other``: what is kept from step to step for no single weight: steps, rates, scales, caches."""
-
-ACCUMULATED = "accu_grads."
-"""What MindSpore puts before a weight's name for the sum of its gradients over micro-batches."""
 
 _ASSIGNING = ("Assign", "AssignAdd", "AssignSub", "InplaceCopy")
 _ADDS = ("AssignAdd",)

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import ClosureTarget, Node
-from irtool.ir.operators import OPTIMIZERS, PLUMBING
+from irtool.ir.operators import ACCUMULATED, OPTIMIZERS, PLUMBING
 from irtool.ir.values import NodeReference, ParameterReference
 
 Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "other"]
@@ -94,7 +94,7 @@ def _reads_sums(node: Node) -> bool:
     return (
         isinstance(first, ParameterReference)
         and first.label is not None
-        and first.label.startswith("accu_grads.")
+        and first.label.startswith(ACCUMULATED)
     )
 
 

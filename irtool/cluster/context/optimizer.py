@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.shown import Gather, Shown
 from irtool.ir.items import Parameter
+from irtool.ir.operators import ACCUMULATED
 from irtool.ir.types import BITS
 
 KILOBYTE = 1024
@@ -156,7 +157,7 @@ def _threshold(smallest: int, whole: dict[str, int]) -> Threshold:
 def _accumulated(later: Shown, gathers: dict[str, Gather]) -> bool | None:
     """Whether gradients are accumulated in slices as small as those of the weights."""
     for name in gathers:
-        own, sums = _dimensions(later, name), _dimensions(later, f"accu_grads.{name}")
+        own, sums = _dimensions(later, name), _dimensions(later, f"{ACCUMULATED}{name}")
         if own and sums:
             return own == sums
     return None

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from irtool.ir.node import Node
+from irtool.ir.operators import ACCUMULATED
 
 DEEPEST = 40
 """Scopes inside one another that are told apart; no network is as deep, but a file may be."""
@@ -36,7 +37,7 @@ def _parts(scope: str) -> tuple[str, ...]:
 def parameter_place(name: str) -> tuple[str, ...]:
     """``blocks.3.q.weight`` stands at ``blocks.3 / q``, and so does the sum of its gradients."""
     parts: list[str] = []
-    for part in name.removeprefix("accu_grads.").split(".")[:-1]:
+    for part in name.removeprefix(ACCUMULATED).split(".")[:-1]:
         if part.isdecimal() and parts:
             parts[-1] = f"{parts[-1]}.{part}"
         else:

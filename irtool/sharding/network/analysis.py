@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Source
 from irtool.ir.node import Node
+from irtool.ir.parameter_roles import is_accumulated
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import TensorLayout, UserLayout
 from irtool.sharding.network.calls import NodeCall
@@ -142,7 +143,7 @@ def accumulation_step(network: Network, context: ParallelContext) -> int:
     """Over how many micro-batches gradients are summed: as given, else what the dump shows."""
     if context.accumulation_step:
         return context.accumulation_step
-    if any(item.name.startswith("accu_grads") for item in network.dump.parameters):
+    if any(is_accumulated(item.name) for item in network.dump.parameters):
         return 2
     return 1
 
