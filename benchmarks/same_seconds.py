@@ -61,7 +61,7 @@ def context_in(folder: Path, devices: int, text: str) -> ParallelContext:
 def rows_of(folder: Path, context: ParallelContext, machine: Machine) -> Iterator[Row]:
     """What both sides say of one compilation."""
     begin, validate = (
-        irtool.load(sorted(folder.rglob(f"*{kind}_[0-9]*.ir*"))[-1])
+        irtool.load(max(folder.rglob(f"*{kind}_[0-9]*.ir*")))
         for kind in ("step_parallel_begin", "validate")
     )
     cost = step_cost(structure_of(begin, context), check(begin, context), machine)
