@@ -87,7 +87,8 @@ class Sink(io.RawIOBase):
         return len(data)
 
     def flush(self) -> None:
-        if not self.closed:
+        # Nobody flushes what is closed but Python itself, when it takes the sink away.
+        if not (self.closed or self._stream.closed):
             with told(self._place):
                 self._stream.flush()
 

@@ -119,6 +119,8 @@ def test_an_end_from_outside_takes_away_what_was_begun(dump: Path, number: int) 
         [sys.executable, "-m", "irtool", "parse", dump, pipe, "-f", "ndjson", "-o", out],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Where the tests run in the background the signal is ignored, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with open(pipe, "wb"):  # held open, nothing written: irtool waits for more
         deadline = time.monotonic() + 60

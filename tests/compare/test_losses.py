@@ -127,6 +127,13 @@ def test_tables(separator: str) -> None:
     assert found.others["learning_rate"].values == {1: 0.1, 2: 0.1}
 
 
+def test_a_table_with_a_field_that_never_ends_is_none(tmp_path: Path) -> None:
+    table = tmp_path / "loss.csv"
+    table.write_text("step,loss\n1," + "9" * 200_000 + "\n")
+    with pytest.raises(NoLoss, match="no table: field larger than"):
+        read_loss(str(table))
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"accuracy": [1]}', '{"loss": ["x"]}', "7"])
 def test_json_without_a_loss(text: str) -> None:
     with pytest.raises(NoLoss):

@@ -51,5 +51,5 @@ def test_without_pyarrow_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
-    with pytest.raises(ArrowMissingError, match=r"pip install irtool\[arrow\]"):
+    with pytest.raises(ArrowMissingError, match=r"pip install 'irtool\[arrow\]'"):
         dump.to_arrow()

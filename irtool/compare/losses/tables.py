@@ -67,14 +67,18 @@ def read_csv(text: str, path: str) -> LossRun:
     """A table with a header; the column of the loss is known by its name.
 
     Raises:
-        NoLoss: no column is called loss.
+        NoLoss: no column is called loss, or this can be no table: a field that never ends, or, for
+            Python 3.10, a zero byte.
     """
     try:
         dialect = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
     except csv.Error:
         dialect = csv.excel
-    rows = csv.DictReader(text.splitlines(), dialect=dialect)
-    return _rows([dict(row) for row in rows], path, "csv")
+    try:
+        rows = [dict(row) for row in csv.DictReader(text.splitlines(), dialect=dialect)]
+    except csv.Error as error:
+        raise NoLoss(f"no table: {error}") from None
+    return _rows(rows, path, "csv")
 
 
 def _columns(table: Mapping[str, object], path: str) -> LossRun:
