@@ -7,16 +7,21 @@ pass, the one after all passes, and what its log says.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import irtool
+from irtool.ir.collectives import is_collective
 from irtool.ir.dump import Dump
 from irtool.sharding.against import compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import OperatorReport
+from irtool.sharding.why import explain_in
+from irtool.sharding.why_cause import Cause
+from irtool.sharding.why_walk import surroundings
 from tests.records import Record, records
 from tests.sharding.network.test_corpus import LOG
 
@@ -83,6 +88,74 @@ def test_another_strategy_than_was_compiled_is_noticed(name: str) -> None:
         assert {("strategy", here), ("slice", here)} & named or here in lone
         return
     pytest.fail("no operator of it could be whole")
+
+
+ORIGINS = {
+    "redistribution": {"redistribution", "dataset"},
+    "forward": {"forward reduction"},
+    "mirror": {"mirror"},
+}
+"""What MindSpore calls the nodes that it inserts, and what that makes them."""
+
+
+def causes(record: Record) -> list[tuple[str, Cause]]:
+    """The collectives of a compiled network by the names MindSpore gave them, with their causes."""
+    later = record.dump("validate")
+    around = surroundings(later, record.dump("begin"))
+    return [
+        (node.instance_name or "", explain_in(around, node))
+        for node in later.nodes(where=is_collective)
+    ]
+
+
+def test_why_a_collective_is_there_is_what_its_name_says() -> None:
+    seen: Counter[str] = Counter()
+    for record in COMPILED.values():
+        for name, cause in causes(record):
+            assert cause.kind != "unknown"
+            word = next((word for word in ORIGINS if word in name), None)
+            if word is not None:
+                assert cause.kind in ORIGINS[word], (record.name, name)
+                assert cause.is_gradient == name.startswith("grad")
+                assert cause.op == cause.node.op
+                seen[word] += 1
+    assert seen.keys() == ORIGINS.keys()
+    assert seen["redistribution"] > 30
+
+
+FORWARD = re.compile(r"= (?:AllReduce|AllGather|ReduceScatter)\(.*instance name: (?:forward|redis)")
+
+
+def with_other(line: str, what: str) -> str:
+    """The line of a collective with another reduction, or another group of as many ranks."""
+    if what == "reduction":
+        return line.replace('op: "sum"', 'op: "max"')
+    match = re.search(r"rank_list: \(([\d, ]+)\)", line)
+    ranks = [int(word) for word in match[1].split(", ")] if match else []
+    others = [rank for rank in range(8) if rank not in ranks][: len(ranks)]
+    if match is None or len(others) < max(2, len(ranks)):
+        return line
+    line = re.sub(r'group: "[^"]+"', 'group: "another"', line)
+    return line.replace(match[0], f"rank_list: ({', '.join(map(str, others))})")
+
+
+@pytest.mark.parametrize("what", ["reduction", "group"])
+def test_another_collective_than_was_predicted_is_noticed(what: str) -> None:
+    """Every collective of the forward pass in turn, wherever its edge can be compared."""
+    tried = 0
+    for record in COMPILED.values():
+        lines = record.dumps["validate"].split("\n")
+        for place, line in enumerate(lines):
+            other = with_other(line, what) if FORWARD.search(line) else line
+            if other == line:
+                continue
+            text = "\n".join([*lines[:place], other, *lines[place + 1 :]])
+            begin = record.dump("begin")
+            report = check(begin, record.context)
+            found = compare(report, begin, irtool.loads(text, "20_validate_0080.ir"))
+            assert found.differences or found.unmatched, record.name
+            tried += 1
+    assert tried > 8
 
 
 @pytest.mark.parametrize("name", list(COMPILED)[::4])
