@@ -11,6 +11,7 @@ from typing import Any, cast
 from irtool.compare.losses.log_lines import read_log
 from irtool.compare.losses.series import LossRun, NoLoss, Series
 from irtool.compare.losses.tables import read_csv, read_json, read_json_lines
+from irtool.syntax.reading import note_input
 from irtool.syntax.source import read_content
 
 Reader = Callable[[str, str], LossRun]
@@ -59,8 +60,12 @@ def _read_events(path: str) -> LossRun:
         module: Any = import_module("tensorboard.backend.event_processing.event_accumulator")
     except ImportError:
         raise NoLoss("event files need TensorBoard: pip install 'irtool[tensorboard]'") from None
-    events: Any = module.EventAccumulator(path, size_guidance={"scalars": 0, "tensors": 0})
-    events.Reload()
+    note_input(path)
+    try:
+        events: Any = module.EventAccumulator(path, size_guidance={"scalars": 0, "tensors": 0})
+        events.Reload()
+    except Exception as error:  # TensorBoard does not say what it raises for a damaged file
+        raise NoLoss(f"TensorBoard cannot read it: {error}") from None
     scalars = {
         str(tag): {int(each.step): float(each.value) for each in events.Scalars(tag)}
         for tag in events.Tags().get("scalars", ())
