@@ -117,7 +117,11 @@ def _answer(question: Question, status: str, output: bytes, said: str) -> Answer
 
 def _plain(text: str) -> str:
     """Text without what differs from run to run: paths, versions, times."""
-    text = text.replace(os.getcwd(), "HERE").replace(f"irtool {irtool.__version__}", "irtool X")
+    here = os.getcwd()
+    # Titles name the folder that a run is in: what the checkout is called is no part of an answer.
+    for place, name in ((here, "HERE"), (f"{os.path.basename(here)}/samples", "HERE/samples")):
+        text = text.replace(place, name)
+    text = text.replace(f"irtool {irtool.__version__}", "irtool X")
     return _TOOK.sub("TIME", text)
 
 

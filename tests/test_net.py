@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,17 @@ def test_answers_to_some_questions_are_kept_beside_the_others() -> None:
 def test_what_differs_from_run_to_run_is_left_out(prepared: None) -> None:
     question = Question("mlp", "plan", (net_questions.BEGIN,), "json")
     assert net_answers.ask(question).sections["seconds"] == ("TIME",)
+
+
+def test_what_the_checkout_is_called_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = Question("run", "viz", ("samples/pipeline_2_stages", "--whole"), "dot")
+    found = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        shutil.copytree(ROOT / "samples/pipeline_2_stages", tmp_path / name / question.words[0])
+        monkeypatch.chdir(tmp_path / name)
+        found.append(net_answers.ask(question))
+    assert found[0] == found[1]
+    assert found[0].status == "0"
