@@ -76,5 +76,5 @@ FORMS = [
     *dynamic("UnsortedSegmentSum", "ab", "a:int32", 16),
     *dynamic("AddN", ["ab", "~ab"]),
     *dynamic("GeluExt", "ab"),
-    *dynamic("Conv2D", "abcd", "ebkk", out_channel=32, kernel_size=3, pad_mode=Text("same")),
+    *dynamic("Conv2D", "abcd", "ebkk", out_channel=80, kernel_size=3, pad_mode=Text("same")),
 ]
