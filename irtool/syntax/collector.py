@@ -19,7 +19,7 @@ class CollectorPause:
     _COLLECT_EVERY = 1 << 20
     """Characters at least."""
     _SHARE = 10
-    """Times as long as the last collection took."""
+    """Times as long as the last collection took, in time of the processor."""
     _LARGE = 1 << 20
     read = 0
     seconds = 0.0
@@ -30,17 +30,17 @@ class CollectorPause:
     def over(cls, size: int) -> Generator[None]:
         enabled = gc.isenabled()
         gc.disable()
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             yield
         finally:
             if enabled:
                 cls.read += size
-                cls.seconds += time.perf_counter() - start
+                cls.seconds += time.process_time() - start
                 if cls.read >= cls._COLLECT_EVERY and cls.seconds >= cls._SHARE * cls.last:
-                    start = time.perf_counter()
+                    start = time.process_time()
                     gc.collect()
-                    cls.last = time.perf_counter() - start
+                    cls.last = time.process_time() - start
                     cls.read, cls.seconds = 0, 0.0
                 elif size < cls._LARGE or gc.get_freeze_count():
                     gc.collect(0)

@@ -7,6 +7,7 @@ import random
 import re
 import string
 import tracemalloc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import irtool
 from irtool.render.dump_json import node_object
 from irtool.syntax.budget import READING, Budget
+from irtool.syntax.collector import CollectorPause
 from irtool.syntax.records import Records
 
 
@@ -84,3 +86,20 @@ def test_many_different_dumps_fill_no_more_memory(
     finally:
         tracemalloc.stop()
     assert held < 4 << 20
+
+
+def test_what_is_read_and_dropped_is_collected_before_long(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (samples / "custom_rules" / "step_parallel_begin_0001.ir").read_text()
+    monkeypatch.setattr(CollectorPause, "_COLLECT_EVERY", 10 * len(text))
+    monkeypatch.setattr(CollectorPause, "last", 0.0)
+    seen: list[int] = []
+    dropped: list[weakref.ref[object]] = []
+    for _ in range(40):
+        dump = irtool.loads(text)
+        dropped.append(weakref.ref(dump.graphs[0].nodes[0].graph))
+        del dump
+        monkeypatch.setattr(CollectorPause, "last", 0.0)
+        seen.append(sum(each() is not None for each in dropped))
+    assert max(seen) <= 12
