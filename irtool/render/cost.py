@@ -293,6 +293,7 @@ def cost_object(view: CostView) -> dict[str, object]:
             "after": None,
             "lower_bound": None,
             "unit": "seconds a step",
+            "hidden": {"before": cost.hidden_at_best if cost.seconds else None, "after": None},
         },
         "shares": dict(cost.shares),
         "links": cost.by_link,

@@ -307,6 +307,10 @@ def plan_object(view: PlanView) -> dict[str, object]:
             "lower_bound": plan.lower_bound,
             "passed_over": plan.passed_over.seconds if plan.passed_over is not None else None,
             "unit": "seconds a step",
+            "hidden": {
+                "before": plan.before.hidden_at_best if plan.before else None,
+                "after": plan.after.hidden_at_best,
+            },
         },
         "shares": {
             "before": dict(plan.before.shares) if plan.before else None,
