@@ -25,9 +25,10 @@ def seen_dataset(evidence: Evidence, stage_size: int | None) -> Entry | None:
         if shown is not None and shown.dataset is not None:
             what = f"the strategy of {_operator(shown)}"
             return Entry(named(shown.dataset, stage_size), Origin("dump", shown.path, what))
+    operands = None if evidence.begin is None else evidence.begin.dataset_operands
     for shown in evidence.later:
         rows = _ratios(shown)
-        if rows is not None:
+        if rows is not None and _is_dataset(rows, operands):
             what = "shapes of the network's inputs"
             return Entry(named(rows, stage_size), Origin("dump", shown.path, what))
     return None
@@ -51,6 +52,13 @@ def _ratios(shown: Shown) -> Strategy | None:
             return None
         rows.append(tuple(size // part for part, size in zip(own, whole, strict=True)))
     return tuple(rows) or None
+
+
+def _is_dataset(rows: Strategy, operands: int | None) -> bool:
+    """Whether inputs are the dataset alone: the first gradient of a loss may be an input, too."""
+    if operands is not None:
+        return operands == len(rows)
+    return len({row[:1] for row in rows if row}) <= 1
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:

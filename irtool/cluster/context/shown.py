@@ -149,6 +149,12 @@ class Shown:
         return None
 
     @property
+    def dataset_operands(self) -> int | None:
+        """Tensors that the dataset's operator takes; None where there is no one such operator."""
+        nodes = list(self.dump.nodes(op="_VirtualDataset"))
+        return len(nodes[0].operands) if len(nodes) == 1 else None
+
+    @property
     def has_dataset(self) -> bool:
         """Whether an operator stands for the dataset."""
         return any(True for _ in self.dump.nodes(where=lambda node: node.op in DATASETS))

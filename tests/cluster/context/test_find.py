@@ -79,6 +79,19 @@ def test_inputs_tell_the_split_where_no_dataset_operator_is_left(semi_auto: Path
     assert entry.origin.path.endswith("20_validate_0080.ir")
 
 
+def test_an_input_that_is_no_dataset_says_nothing_of_the_split(semi_auto: Path) -> None:
+    """The first gradient of a loss may be an input, cut as the loss lies."""
+    (semi_auto / "step_parallel_end_0019.ir").unlink()
+    for name in ("step_parallel_begin_0018.ir", "20_validate_0080.ir"):
+        path = semi_auto / name
+        text = path.read_text()
+        line = re.search(r"^%para2_inputs1.*\n", text, re.MULTILINE)
+        assert line is not None
+        more = line[0].replace("para2_inputs1", "para99_sens").replace("(64, 16)", "(8, 16)")
+        path.write_text(text.replace(line[0], line[0] + more))
+    assert origins(of_run(semi_auto))["dataset_strategy"] == "assumed"
+
+
 def test_a_begin_dump_alone_leaves_it_to_mindspores_default(semi_auto: Path) -> None:
     for name in ("step_parallel_end_0019.ir", "20_validate_0080.ir"):
         (semi_auto / name).unlink()
