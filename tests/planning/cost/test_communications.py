@@ -10,6 +10,7 @@ from irtool.cluster.machine import Level, Machine, built_in
 from irtool.operators.call import OperatorCall, tensor
 from irtool.operators.judgement import Collective, Judgement
 from irtool.planning.cost.costs import (
+    Fusion,
     communication,
     gradient_communications,
     operator_communications,
@@ -91,8 +92,10 @@ def test_a_collective_receives_and_takes_what_its_ring_does(op: str, count: int,
     # In a full mesh all links of a rank carry at once, and each walk is one step.
     in_mesh = 3.0 + sum(0.5 + received / (count - 1) / 100.0 for _, received in walked)
     assert communication(op, "forward", ranks, size, MESH).seconds == pytest.approx(in_mesh)
-    without_start = communication(op, "forward", ranks, size, RING, fused=True).seconds
-    assert without_start == pytest.approx(sum(received / 100.0 for _, received in walked))
+    # Of what may share a start with others, the seconds are between those without and with one.
+    shared = communication(op, "forward", ranks, size, RING, Fusion(sums=4, gathers=4)).seconds
+    assert sum(received / 100.0 for _, received in walked) <= shared * (1 + 1e-9)
+    assert shared <= seconds * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("op", ["Send", "Receive", "NeighborExchangeV2"])
@@ -145,6 +148,6 @@ def test_a_shared_optimizer_gathers_weights_and_sums_its_share_of_gradients(
     )
     is_summed = mirror is not None and len(mirror) > 1
     size = 512 if is_shared else 1024
-    assert [(item.op, item.size, item.fused) for item in mirrors] == (
-        [("AllReduce", size, True)] if is_summed else []
+    assert [(item.op, item.size) for item in mirrors] == (
+        [("AllReduce", size)] if is_summed else []
     )
