@@ -63,9 +63,7 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what it returns is the exit status, also where a test runs the app."""
         # Files are written by few commands, and what writes them need not be imported for --help.
-        from irtool.cli.where import of_query
         from irtool.cli.writing import PipeClosed, discard_all
-        from irtool.syntax.query import QueryError
         from irtool.syntax.reading import noted_inputs
 
         try:
@@ -77,9 +75,8 @@ class LazyGroup(TyperGroup):
         except Failure as failure:
             report_failure(failure)
             status = 2
-        except QueryError as error:
-            # While nodes were looked at: one that can't be read is told by whoever reads it.
-            report_failure(of_query("query", error))
+        except ValueError as error:
+            report_failure(_of_query(error))
             status = 2
         except OSError as error:
             report_failure(_of_system(error))
@@ -129,6 +126,17 @@ class ReaderGone(Exception):
 
 
 _NO_MEMORY = Failure("not enough memory", hint="--jobs 1 takes less", code="CLI004")
+
+
+def _of_query(error: ValueError) -> Failure:
+    """A query that failed while nodes were looked at, if that is what happened."""
+    if "irtool.syntax.query" in sys.modules:  # which few commands need
+        from irtool.cli.where import of_query
+        from irtool.syntax.query import QueryError
+
+        if isinstance(error, QueryError):
+            return of_query("query", error)
+    raise error
 
 
 def _of_system(error: OSError) -> Failure:

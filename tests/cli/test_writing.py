@@ -17,6 +17,7 @@ from irtool.cli.main import main
 from irtool.cli.report import Failure
 from irtool.cli.rules import GENERATED
 from irtool.cli.writing import NewFile, write_file
+from irtool.syntax import patterns
 
 posix = pytest.mark.skipif(os.name != "posix", reason="no such files here")
 full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
@@ -305,3 +306,13 @@ def test_a_named_pipe_that_nobody_reads_is_no_hang(
     os.mkfifo(tmp_path / "pipe")
     assert main(["parse", str(dump), "-o", str(tmp_path / "pipe")]) == 2
     assert "nobody reads" in capsys.readouterr().err
+
+
+def test_a_query_that_takes_too_long_is_one_error(
+    dump: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(patterns, "MAX_TOTAL", 0.0)
+    assert main(["parse", str(dump), "--where", 'op =~ "(a+)+$"']) == 2
+    said = capsys.readouterr()
+    assert "error[QRY001]: this regular expression takes too long" in said.err
+    assert said.out == ""
