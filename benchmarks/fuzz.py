@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -232,8 +231,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where findings and counts go")
     parser.add_argument("--replay", type=Path, help="run kept cases instead")
     options = parser.parse_args()
-    if hasattr(os, "nice"):
-        os.nice(5)
     return (
         1 if options.replay and replay(options.replay) else 0 if options.replay else fuzz(options)
     )
