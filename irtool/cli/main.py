@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -33,6 +34,17 @@ class Terminated(BaseException):
     """Somebody ended this process politely: what was begun is taken away."""
 
 
+@cache
+def _command_of(name: str) -> Any:
+    """A command as typer runs it, made once: a program may ask many questions."""
+    target = import_module(COMMANDS[name].module).command
+    if not isinstance(target, typer.Typer):
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name=name, help=target.__doc__)(target)
+        target = single
+    return typer.main.get_command(target)
+
+
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when it is asked for, so that --help is quick."""
 
@@ -40,15 +52,7 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        target = import_module(entry.module).command
-        if not isinstance(target, typer.Typer):
-            single = typer.Typer(add_completion=False, rich_markup_mode=None)
-            single.command(name=cmd_name, help=target.__doc__)(target)
-            target = single
-        return typer.main.get_command(target)
+        return _command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
