@@ -155,6 +155,8 @@ class _Finder:
     def is_left_alone(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.If):
             return "TYPE_CHECKING" in self.text(node.test)
+        if isinstance(node, ast.AnnAssign):
+            return "TypeAlias" in self.text(node.annotation)
         if isinstance(node, ast.Assign):
             return not _names(node.targets).isdisjoint({"__all__", "__slots__"})
         return isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom)
@@ -218,6 +220,8 @@ class _Finder:
 
     def expression(self, node: ast.expr, parent: ast.AST) -> Iterator[Mutant]:
         if isinstance(node, ast.JoinedStr):  # positions inside it are not those of the file
+            return
+        if isinstance(node, ast.Subscript) and self.text(node.value).endswith("Literal"):
             return
         yield from self.changed(node, parent)
         if isinstance(node, ast.Call) and _called(node) in ("cast", "TypeVar", "isinstance"):
@@ -307,7 +311,9 @@ class _Finder:
             if name == "sorted" and not any(word.arg == "reverse" for word in node.keywords):
                 words = "".join(f", {self.keyword(word)}" for word in node.keywords)
                 yield self.replace("order", node, f"sorted({values}{words}, reverse=True)")
-            if name in ("reversed", "sorted", "abs", "set", "frozenset", "sum"):
+            # A set of written entries is asked for membership, which a list answers alike.
+            is_written = isinstance(node.args[0], ast.Tuple | ast.List | ast.Set)
+            if name in ("reversed", "sorted", "abs", "set", "frozenset", "sum") and not is_written:
                 kept = {"abs": "", "sum": "max"}.get(name, "list")
                 yield self.replace("left out", node, f"{kept}{values}")
         for word in node.keywords:
