@@ -29,6 +29,7 @@ from network import source
 
 TIME_LIMIT = 90.0
 """Seconds of one case on a loaded machine."""
+OUT_OF_TIME = "time limit"
 CASES_A_PROCESS = 16
 _HEAD = re.compile(r"^\[(?:ERROR|CRITICAL)\] \w+\([^)]*\):\S+ \[([^:\]]*):\d+\] (\w+)\] ?(.*)$")
 
@@ -113,7 +114,7 @@ def _answers(reading: int, child: int, left: list[dict[str, Any]]) -> Iterator[d
                 yield json.loads(line)
     _, status = os.waitpid(child, 0)
     if killed:
-        return "time limit"
+        return OUT_OF_TIME
     return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {status >> 8}"
 
 
