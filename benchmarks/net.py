@@ -3,7 +3,7 @@
     python benchmarks/net.py                         # against the kept answers (tests/net)
     python benchmarks/net.py --against main          # against another revision, run beside this one
     python benchmarks/net.py --against main --all    # every command x format x sample (minutes)
-    python benchmarks/net.py --against main --folder ../shared/corpus/parallel_runs
+    python benchmarks/net.py --against main --folder ../shared/corpus/planning
     python benchmarks/net.py --record                # say what changed, and keep the answers of now
 
 Each question is asked in this process. Answers are compared without what may differ from run to

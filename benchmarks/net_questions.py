@@ -270,10 +270,17 @@ def _kind(path: Path) -> str:
 
 
 def all_questions(root: Path, folders: Sequence[str]) -> list[Question]:
-    """Every command in every format of every material below folders, whether it fits or not."""
+    """Every command in every format of every material below folders, whether it fits or not.
+
+    Raises:
+        SystemExit: a folder holds no dumps.
+    """
     asked: list[Question] = []
     choices = formats()
-    for material in (item for folder in folders for item in materials(root, folder)):
+    known = {folder: materials(root, folder) for folder in folders}
+    for folder in (folder for folder, listed in known.items() if not listed):
+        raise SystemExit(f"there are no dumps in {folder}")
+    for material in (item for listed in known.values() for item in listed):
         for command, variants in PLAIN.items():
             for options in variants:
                 words = (material.path, *options)
