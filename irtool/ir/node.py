@@ -260,12 +260,12 @@ class Node:
     @property
     def unique_id(self) -> str | None:
         """Identity that differentiation gave this forward node."""
-        return cast("str | None", _value(self.primal_attributes, "unique_id"))
+        return _identity(_value(self.primal_attributes, "unique_id"))
 
     @property
     def forward_unique_id(self) -> str | None:
         """Of a gradient node: the ``unique_id`` of the forward node that it belongs to."""
-        return cast("str | None", _value(self.primal_attributes, "forward_unique_id"))
+        return _identity(_value(self.primal_attributes, "forward_unique_id"))
 
     @property
     def is_recomputed(self) -> bool:
@@ -345,6 +345,13 @@ def nested_references(value: Value) -> Iterator[Reference]:
             yield from nested_references(item)
         for _, item in getattr(value, "entries", ()) or ():
             yield from nested_references(item)
+
+
+def _identity(value: object) -> str | None:
+    """An identity that an attribute holds: a text, or a number as one."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _value(block: Attributes | None, key: str) -> object:
