@@ -16,6 +16,7 @@ REPEATED = "operator_info.cc:InferRepeatedCalcInfo"
 OUT_STRATEGY = "operator_info.cc:CheckOutputStrategy"
 TENSOR_LAYOUT = "tensor_layout.cc:TensorShapeDimensionIsDividedBySplitDeviceDimension"
 LAYOUT_RANK = "tensor_layout.cc:InitFromExtendVector"
+LAYOUT_DIVISOR = "dynamic_shape.cc:CheckLayoutAndDivisor"
 GROUP = "device_manager.cc:CheckDeviceList"
 SERVER = 8
 """Devices in one server of first-generation Ascend 910."""
@@ -85,6 +86,23 @@ def check_layout(layout: TensorLayout, what: str) -> None:
     if problem is not None:
         fits = len(layout.tensor_map) == len(layout.tensor_shape)
         raise Refused("layout", f"{what}: {problem}", TENSOR_LAYOUT if fits else LAYOUT_RANK)
+
+
+def check_unknown_sizes(layout: TensorLayout, divisors: Shape, what: str) -> None:
+    """What is known to divide a size that is not known must divide by its split.
+
+    Args:
+        layout: a tensor's layout.
+        divisors: by dimension the size, or what is known to divide it (1: nothing).
+        what: ``input 0``, ``output 1``.
+    """
+    for dimension, (divisor, split) in enumerate(zip(divisors, layout.splits, strict=True)):
+        if layout.tensor_shape[dimension] == DYNAMIC and divisor % split:
+            message = (
+                f"{what}: dimension {dimension} has no known size, of which {divisor} is known to "
+                f"divide it: it can not be split by {split}"
+            )
+            raise Refused("layout", message, LAYOUT_DIVISOR)
 
 
 def applies_device_rule(context: Context) -> bool:

@@ -197,6 +197,7 @@ def _extracted(
         if isinstance(layout, UserLayout):
             layout = layout.full_layout(operand.shape or ())
         checks.check_layout(layout, f"{what} {index}")
+        checks.check_unknown_sizes(layout, operand.divisible_shape, f"{what} {index}")
         found.append(layout)
     return tuple(found)
 
