@@ -7,6 +7,7 @@ column of a table, and one that holds the lines of a text.
 
 from __future__ import annotations
 
+import base64
 import csv
 import hashlib
 import html
@@ -16,6 +17,7 @@ import os
 import re
 import signal
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +36,9 @@ ERRORS = "stderr"
 """The section of what was said beside the answer."""
 MARKUP = {"html", "svg", "junit"}
 DIGITS = 9
-"""Of a number: the rest is rounding, which machines do differently."""
+"""Of a number: the rest is rounding, which machines and versions of Python do differently."""
+SMALLEST = 1e-15
+"""Less than this is what rounding leaves of nothing: no time that is told is so short."""
 
 _TIMED = {"plan", "recover"}
 """Commands that say how long they took: under the key ``seconds`` of the answer."""
@@ -171,21 +175,31 @@ def _markup(output: bytes) -> Sections:
     code: list[str] = []
     for number, (tag, attributes, content) in enumerate(_SCRIPT.findall(text)):
         try:
-            columns = (
-                _columns(json.loads(content)) if tag == "script" and "json" in attributes else None
-            )
-        except ValueError:
-            columns = None
-        if columns is None:
+            columns = _columns(_data(attributes, content)) if tag == "script" else {}
+        except (ValueError, zlib.error):
+            columns = {}
+        parts.extend((f"data {number}: {name}", values) for name, values in columns.items())
+        if not columns:
             code.append(content)
-        else:
-            parts.extend((f"data {number}: {name}", values) for name, values in columns.items())
     bare = _SCRIPT.sub("", text)
     shown = [html.unescape(piece).strip() for piece in _TAG.split(bare)]
     parts.append((LINES, [_plain(piece) for piece in shown if piece]))
     parts.append(("scripts and styles", [_digest(code)]))
     parts.append(("tags", [_digest(_plain(tag) for tag in _TAG.findall(bare))]))
     return parts
+
+
+def _data(attributes: str, content: str) -> Any:
+    """The data inside a page, plain or packed.
+
+    Raises:
+        ValueError, zlib.error: it is a script.
+    """
+    if "octet-stream" in attributes:
+        content = zlib.decompress(base64.b64decode(content), -zlib.MAX_WBITS).decode()
+    elif "json" not in attributes:
+        raise ValueError
+    return json.loads(content)
 
 
 _READERS: dict[str, Callable[[bytes], Sections]] = {
@@ -239,7 +253,9 @@ def _is_value_with_origin(item: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if abs(value) >= SMALLEST else 0.0
 
 
 def _leaf(value: Any) -> str:
