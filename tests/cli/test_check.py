@@ -366,3 +366,11 @@ def test_why_and_against_fail_clearly(irtool: Run, arguments: list[str], message
     ran = irtool("check", *arguments)
     assert (ran.status, ran.output) == (2, "")
     assert message in ran.errors
+
+
+def test_what_would_be_cut_is_not_read_off_a_dump_that_cuts_nothing(irtool: Run) -> None:
+    """The later dumps beside it were compiled without optimizer parallel: they exclude nothing."""
+    found = checked(irtool, ACCEPTED, "--enable-parallel-optimizer")
+    gathered = {item["name"]: item["gather_ranks"] for item in found["parameters"]}
+    assert gathered["mid.weight"] == [0, 4]
+    assert "parallel_optimizer_excluded" not in found["context"]

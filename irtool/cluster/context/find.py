@@ -299,7 +299,8 @@ class _Finder:
             self.assume(key, False, decides=found is None and self._trains)
             return
         self.values[key] = used.value
-        if used.value and found is not None:
+        if used.value and found is not None and found.gathers:
+            # Of a dump that cuts no weight, settings and exceptions can't be read off.
             self._settings(found)
 
     @property
