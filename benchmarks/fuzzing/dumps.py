@@ -14,11 +14,11 @@ Dump = str
 Mutation = Callable[[Random, Dump], Dump]
 
 _STRATEGY = re.compile(r"(?<=in_strategy: )\(\(.*?\)\)(?=[,}])|(?<=out_strategy: )\(\(.*?\)\)")
-_ROW = re.compile(r"\((?:\d+(?:, )?)+\)")
+_ROW = re.compile(r"\(\d+(?:, \d+)*(?:, )?\)")
 _STATEMENT = re.compile(r"^ {2}%\d+\(.*?$(?:\n {6}.*$)*", re.MULTILINE)
 _CALL = re.compile(r"= (?P<op>[\w:.-]+|%\d+|@\w+)\((?P<operands>[^\n]*?)\)(?= |$)", re.MULTILINE)
 _TYPE = re.compile(r"<(?:Ref\[)?Tensor\[[^<>\n]*?\), ?\([\d, -]*\)[^<>\n]*>|<Tensor\[[^<>\n]*>")
-_SHAPE = re.compile(r"(?<=, )\((?:-?\d+(?:, )?)*\)(?=[>,])")
+_SHAPE = re.compile(r"(?<=, )\((?:-?\d+(?:, -?\d+)*(?:, )?)?\)(?=[>,])")
 _DTYPE = re.compile(r"(?<=\[)(?:Float|Int|UInt|BFloat|Bool|Complex)\d*(?=\])")
 _BLOCK = re.compile(
     r"(?P<kind>primitive_attrs|cnode_attrs|cnode_primal_attrs): \{(?P<inside>[^\n]*?)\}(?= |$)",
