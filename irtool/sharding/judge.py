@@ -49,6 +49,10 @@ NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 """Where MindSpore notices that an operator takes no layouts, unless its entry says where."""
 
 
+DECLARED_BY_USER = "self_define_shard"
+"""The function of operators whose layouts MindSpore takes as they are, of unknown sizes, too."""
+
+
 def judge(
     call: OperatorCall,
     strategy: Strategy | None,
@@ -168,6 +172,9 @@ def _with_layouts(
     if not case.rule.layout:
         check = case.rule.layout_check or NO_LAYOUT
         raise Refused("layout-unsupported", f"{op} does not take layouts", check)
+    if case.rule.function != DECLARED_BY_USER:
+        for index, (layout, operand) in enumerate(zip(layouts, case.tensors, strict=True)):
+            checks.check_unknown_sizes(layout, operand.divisible_shape, f"input {index}")
     strategy = tuple(layout.splits for layout in layouts)
     return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)
 
@@ -197,7 +204,6 @@ def _extracted(
         if isinstance(layout, UserLayout):
             layout = layout.full_layout(operand.shape or ())
         checks.check_layout(layout, f"{what} {index}")
-        checks.check_unknown_sizes(layout, operand.divisible_shape, f"{what} {index}")
         found.append(layout)
     return tuple(found)
 
