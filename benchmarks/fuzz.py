@@ -1,112 +1,48 @@
 """Mutated dumps, contexts, payloads, logs, rules and settings through every command.
 
     python benchmarks/fuzz.py --seconds 600 --seed 7
+    python benchmarks/fuzz.py --report /tmp/irtool-fuzz-7 /tmp/irtool-fuzz-8
     python benchmarks/fuzz.py --replay tests/fuzz/findings
 
-Cases are made by number, so a seed and a number make the same case again.  Each one runs in a
-process with a limit of time and memory; what crashes, hangs, takes too much, ends with a wrong
+Cases are made by number, so a seed and a number make the same case again.  They run in a process
+with a limit of time and memory a case; what crashes, hangs, takes too much, ends with a wrong
 status, writes what its format doesn't allow, or answers differently in another process, is a
 finding.  Findings are made small and kept in the folder of the run, one of each kind.  A run goes
-on where it was stopped; counts are by commit, command and mutator.
+on where it was stopped, and several seeds may share a folder; counts are by revision, command and
+mutator.  Exit status 1: there are findings of this revision.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import csv
 import re
 import subprocess
 import sys
 import time
-from collections import Counter
-from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.fuzzing.case import READ, Case, kept_cases, read_case  # noqa: E402
-from benchmarks.fuzzing.make import make  # noqa: E402
-from benchmarks.fuzzing.material import LARGE  # noqa: E402
+from benchmarks.fuzzing.case import Case, kept_cases, read_case  # noqa: E402
+from benchmarks.fuzzing.make import make, mutators  # noqa: E402
 from benchmarks.fuzzing.minimise import minimised  # noqa: E402
 from benchmarks.fuzzing.pool import Worker  # noqa: E402
+from benchmarks.fuzzing.tally import State, Tally, matrix, merged, report  # noqa: E402
 from benchmarks.fuzzing.trial import Outcome  # noqa: E402
 
 _AGAIN = 0.02
 """The share of cases that run again in a process with other hashes."""
+_BATCH = 400
+"""Cases that are asked for at once."""
 _SAVE_EVERY = 20.0
 
 
-@dataclass(slots=True)
-class Counts:
-    """What one commit was tried with."""
-
-    reads: int = 0
-    reads_large: int = 0
-    analyses: int = 0
-    analyses_large: int = 0
-    again: int = 0
-    seconds: float = 0.0
-    findings: Counter[str] = field(default_factory=Counter[str])
-    guarded: Counter[str] = field(default_factory=Counter[str])
-    met: Counter[str] = field(default_factory=Counter[str])
-    statuses: Counter[str] = field(default_factory=Counter[str])
-
-    def add(self, told: dict[str, object], outcome: Outcome) -> None:
-        """Count one case."""
-        is_large = int(str(told.get("size", 0))) >= LARGE
-        if told.get("command") == READ:
-            self.reads += 1
-            self.reads_large += is_large
-        else:
-            self.analyses += 1
-            self.analyses_large += is_large
-        self.seconds += outcome.seconds
-        self.met[f"{told.get('command')} | {told.get('format')} | {told.get('mutator')}"] += 1
-        self.statuses[f"{told.get('command')} | {outcome.status}"] += 1
-        self.guarded.update(outcome.guarded)
-        if outcome.kind != "clean":
-            self.findings[outcome.signature] += 1
-
-
-@dataclass(slots=True)
-class State:
-    """Where a run stands: the next case, and counts by commit."""
-
-    seed: int
-    number: int = 0
-    commits: dict[str, Counts] = field(default_factory=dict[str, Counts])
-
-    @classmethod
-    def read(cls, path: Path, seed: int) -> State:
-        """The state of an earlier run with the same seed, or a fresh one."""
-        if not path.is_file():
-            return cls(seed)
-        told = json.loads(path.read_text())
-        commits = {
-            commit: Counts(
-                **{
-                    key: Counter(value) if isinstance(value, dict) else value
-                    for key, value in counts.items()
-                }
-            )
-            for commit, counts in told["commits"].items()
-        }
-        return cls(seed, told["number"], commits)
-
-    def write(self, path: Path) -> None:
-        commits = {
-            commit: {name: getattr(counts, name) for name in Counts.__slots__}
-            for commit, counts in self.commits.items()
-        }
-        text = json.dumps({"seed": self.seed, "number": self.number, "commits": commits}, indent=1)
-        beside = path.with_suffix(".new")
-        beside.write_text(text + "\n")
-        beside.replace(path)
-
-
-def commit() -> str:
+def revision() -> str:
     """The commit that runs, with ``+`` where files differ from it."""
     head, changed = (
         subprocess.run(
@@ -120,86 +56,91 @@ def commit() -> str:
     return (head.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")
 
 
-def fuzz(options: argparse.Namespace) -> int:
-    """Run cases until the time is over."""
-    out: Path = options.out or Path(f"/tmp/irtool-fuzz-{options.seed}")
-    out.mkdir(parents=True, exist_ok=True)
-    state = State.read(out / "state.json", options.seed)
-    counts = state.commits.setdefault(commit(), Counts())
-    known = {path.name for path in out.iterdir()}
-    end = time.monotonic() + options.seconds
-    saved = time.monotonic()
-    with Worker(0) as worker, Worker(1) as other:
-        while time.monotonic() < end:
-            asked = {
-                "seed": state.seed,
-                "number": state.number,
-                "large": options.large,
-                "reads": options.reads,
-            }
-            told = worker.run(asked)
-            outcome = Outcome(**told["outcome"])
-            if outcome.kind == "clean" and Random(f"again {state.number}").random() < _AGAIN:
-                counts.again += 1
-                second = Outcome(**other.run(asked)["outcome"])
-                if (second.status, second.digest) != (outcome.status, outcome.digest):
-                    outcome.kind = "differs"
-                    outcome.site = f"{told['command']} {told['format']}"
-                    outcome.what = f"{outcome} or {second}"
-            if "command" not in told:
-                made = make(state.seed, state.number, options.large, options.reads)
-                told |= {
-                    name: getattr(made, name) for name in ("command", "format", "mutator", "size")
-                }
-            counts.add(told, outcome)
-            if outcome.kind != "clean":
-                name = _file_name(outcome.signature)
-                if name not in known:
-                    known.add(name)
-                    _keep(out / name, state, options, outcome, worker)
-            state.number += 1
-            if time.monotonic() - saved > _SAVE_EVERY:
-                state.write(out / "state.json")
-                saved = time.monotonic()
-    state.write(out / "state.json")
-    _tell(counts)
-    return 1 if counts.findings else 0
+class Run:
+    """One seed on one revision, until the time is over."""
 
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.out: Path = options.out or Path(f"/tmp/irtool-fuzz-{options.seed}")
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.options = options
+        self.seed: int = options.seed
+        self.asked = {"seed": self.seed, "large": options.large, "reads": options.reads}
+        self.state = State.read(self.out / "state.json")
+        self.tally: Tally = self.state.of(revision())
+        self.known = {path.name for path in self.out.iterdir()}
+        self.worker, self.beside = Worker(0), Worker(1)
 
-def _file_name(signature: str) -> str:
-    return re.sub(r"[^\w.]+", "-", signature).strip("-")[:120]
+    def go(self) -> int:
+        """Run cases; the number of findings."""
+        end = time.monotonic() + self.options.seconds
+        saved = time.monotonic()
+        with self.worker, self.beside:
+            for first in count(self.state.seeds.get(str(self.seed), 0), _BATCH):
+                again: dict[int, Outcome] = {}
+                for told in self.worker.run_numbers(self.asked, range(first, first + _BATCH)):
+                    self._take(told, again)
+                    if time.monotonic() > end:
+                        break
+                    if time.monotonic() - saved > _SAVE_EVERY:
+                        self.save()
+                        saved = time.monotonic()
+                self._run_again(again)
+                self.save()
+                if time.monotonic() > end:
+                    break
+        return self.tally.findings.total()
 
+    def save(self) -> None:
+        self.state.write(self.out / "state.json")
 
-def _keep(
-    folder: Path, state: State, options: argparse.Namespace, outcome: Outcome, worker: Worker
-) -> None:
-    """Make a finding small and write it down."""
-    case = make(state.seed, state.number, options.large, options.reads)
-    print(f"{state.number}: {outcome.signature}", flush=True)
-    print("   ", outcome.what.strip().rpartition("\n")[2][:200], flush=True)
-    if outcome.kind in ("crash", "output", "status") and options.minimise:
-        case = minimised(case, outcome.signature, worker, options.minimise)
-    case.keep(
-        folder,
-        found=f"seed {state.seed}, case {state.number}, commit {commit()}",
-        finding=outcome.signature,
-        what=outcome.what.strip().rpartition("\n")[2][:300],
-    )
+    def _take(self, told: dict[str, Any], again: dict[int, Outcome]) -> None:
+        """Count an answer, and keep what was found."""
+        number: int = told["number"]
+        outcome = Outcome(**told["outcome"])
+        if "command" not in told:
+            case = self._case(number)
+            told |= {name: getattr(case, name) for name in ("command", "format", "mutator", "size")}
+        self.tally.add(told, outcome)
+        self.state.seeds[str(self.seed)] = number + 1
+        if outcome.kind != "clean":
+            self._keep(number, outcome)
+        elif Random(f"again {self.seed}:{number}").random() < _AGAIN:
+            again[number] = outcome
 
+    def _run_again(self, again: dict[int, Outcome]) -> None:
+        """Run some cases in a process with other hashes: the answers have to be the same."""
+        for told in self.beside.run_numbers(self.asked, list(again)):
+            first, second = again[told["number"]], Outcome(**told["outcome"])
+            self.tally.again += 1
+            if (second.status, second.digest) != (first.status, first.digest):
+                case = self._case(told["number"])
+                second.kind, second.site = "differs", f"{case.command} {case.format}"
+                second.what = f"{first} or {second}"
+                self.tally.findings[f"{case.command} | {second.signature}"] += 1
+                self._keep(told["number"], second)
 
-def _tell(counts: Counts) -> None:
-    print(
-        f"{counts.reads:,} reads ({counts.reads_large:,} of more than 1 MB), "
-        f"{counts.analyses:,} analyses ({counts.analyses_large:,}), {counts.again:,} run twice, "
-        f"{counts.seconds:,.0f} s of processor time; {sum(counts.findings.values()):,} findings "
-        f"of {len(counts.findings)} kinds"
-    )
-    for signature, number in counts.findings.most_common():
-        print(f"{number:6}  {signature}")
-    if counts.guarded:
-        print("operators that could not be judged, by what went wrong:")
-    for site, number in counts.guarded.most_common():
-        print(f"{number:6}  {site}")
+    def _case(self, number: int) -> Case:
+        return make(self.seed, number, self.options.large, self.options.reads)
+
+    def _keep(self, number: int, outcome: Outcome) -> None:
+        """Make the first finding of its kind small and write it down."""
+        name = re.sub(r"[^\w.]+", "-", outcome.signature).strip("-")[:120]
+        if name in self.known:
+            return
+        self.known.add(name)
+        what = outcome.what.strip().rpartition("\n")[2][:300]
+        print(f"{number}: {outcome.signature}\n    {what}", flush=True)
+        case = self._case(number)
+        patience: float = self.options.minimise
+        if outcome.kind in ("crash", "output", "status") and patience:
+            with Worker(0) as worker:
+                case = minimised(case, outcome.signature, worker, patience)
+        case.keep(
+            self.out / name,
+            found=f"seed {self.seed}, case {number}, revision {self.tally.revision}",
+            finding=outcome.signature,
+            what=what,
+        )
 
 
 def replay(folder: Path) -> int:
@@ -218,6 +159,15 @@ def replay(folder: Path) -> int:
     return left
 
 
+def tell(folders: list[Path], is_matrix: bool) -> None:
+    """Print what the runs of some folders tried, in words or as CSV."""
+    tallies = merged(State.read(folder / "state.json") for folder in folders)
+    if is_matrix:
+        csv.writer(sys.stdout).writerows(matrix(tallies))
+    else:
+        print(*report(tallies, sorted(set(mutators()))), sep="\n")
+
+
 def main() -> int:
     kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
@@ -230,10 +180,20 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, help="where findings and counts go")
     parser.add_argument("--replay", type=Path, help="run kept cases instead")
-    options = parser.parse_args()
-    return (
-        1 if options.replay and replay(options.replay) else 0 if options.replay else fuzz(options)
+    parser.add_argument(
+        "--report", type=Path, nargs="+", help="tell what the runs of these folders tried instead"
     )
+    parser.add_argument("--matrix", action="store_true", help="the report by command and mutator")
+    options = parser.parse_args()
+    if options.replay:
+        return 1 if replay(options.replay) else 0
+    if options.report:
+        tell(options.report, options.matrix)
+        return 0
+    run = Run(options)
+    findings = run.go()
+    tell([run.out], is_matrix=False)
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

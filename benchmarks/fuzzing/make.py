@@ -11,7 +11,7 @@ from random import Random
 
 from benchmarks.fuzzing import dumps, material, tables, text
 from benchmarks.fuzzing.case import READ, Case
-from benchmarks.fuzzing.material import Seed
+from benchmarks.fuzzing.material import LARGE, Seed
 
 Options = Callable[[Random, Seed, dict[str, bytes]], list[str]]
 """More words of a command line; may add files to those of the case."""
@@ -363,11 +363,26 @@ def mutators() -> Sequence[str]:
     return (*dumps.MUTATIONS, *text.MUTATIONS, *dumps.MUTATIONS)
 
 
-def _mutated(random: Random, seed: Seed, name: str, again: float = 0.3) -> bytes:
-    """The dump after a mutation, and perhaps after more."""
+_PART = 60_000
+"""Characters of a large dump that are mutated by themselves, mostly."""
+
+
+def _mutated(random: Random, seed: Seed, name: str) -> bytes:
+    """The dump after a mutation, and perhaps after more; of a large one, mostly in one part."""
+    if len(seed.text) < LARGE or random.random() < 0.2:
+        return _changed(random, seed.text, name)
+    start = seed.text.rfind("\n", 0, random.randrange(len(seed.text))) + 1
+    end = seed.text.find("\n", start + random.randrange(_PART)) + 1 or len(seed.text)
+    before, after = (
+        part.encode("utf-8", "surrogateescape") for part in (seed.text[:start], seed.text[end:])
+    )
+    return before + _changed(random, seed.text[start:end], name) + after
+
+
+def _changed(random: Random, original: str, name: str, again: float = 0.3) -> bytes:
     if name not in dumps.MUTATIONS:
-        return text.MUTATIONS[name](random, seed.text.encode("utf-8", "surrogateescape"))
-    changed = dumps.MUTATIONS[name](random, seed.text)
+        return text.MUTATIONS[name](random, original.encode("utf-8", "surrogateescape"))
+    changed = dumps.MUTATIONS[name](random, original)
     while random.random() < again:
         changed = random.choice(list(dumps.MUTATIONS.values()))(random, changed)
     return changed.encode("utf-8", "surrogateescape")

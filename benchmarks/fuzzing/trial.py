@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import _lru_cache_wrapper
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -243,7 +243,7 @@ def resident() -> int:
 
 
 @contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
+def _alarm(seconds: float) -> Generator[None]:
     """Raise ``TooSlow`` in whatever runs when the processor time is over."""
 
     def ring(_number: int, _frame: FrameType | None) -> None:
@@ -259,7 +259,7 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _captured(output: io.BytesIO, errors: io.BytesIO) -> Iterator[None]:
+def _captured(output: io.BytesIO, errors: io.BytesIO) -> Generator[None]:
     """Standard output and error as a pipe has them, in memory; a bug of irtool is raised."""
     before = sys.stdout, sys.stderr, os.environ.get("IRTOOL_DEBUG")
     sys.stdout = io.TextIOWrapper(output, encoding="utf-8", write_through=True)
@@ -282,7 +282,7 @@ def _captured(output: io.BytesIO, errors: io.BytesIO) -> Iterator[None]:
 
 
 @contextmanager
-def _ceiling() -> Iterator[None]:
+def _ceiling() -> Generator[None]:
     """Bound this process's address space, so that what needs too much fails by itself."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     try:
@@ -297,13 +297,20 @@ def _ceiling() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
+_CACHE = type(lru_cache(_peak))
+"""What functions with a cache are."""
+
+
 def forget() -> None:
     """Empty every cache of irtool that grows with what is read."""
-    for found in gc.get_objects():
-        if isinstance(found, _lru_cache_wrapper):
-            module = getattr(found, "__module__", "") or ""
-            if module.startswith("irtool.") and found.cache_info().maxsize != 1:
-                found.cache_clear()
+    modules = [module for name, module in sys.modules.items() if name.startswith("irtool.")]
+    spaces = [vars(module) for module in modules]
+    spaces += [vars(kind) for space in spaces for kind in space.values() if isinstance(kind, type)]
+    for held in (held for space in spaces for held in space.values()):
+        if isinstance(held, _CACHE) and held.__module__.startswith("irtool."):
+            cache: Any = held
+            if cache.cache_info().maxsize != 1:
+                cache.cache_clear()
     gc.collect()
 
 

@@ -13,11 +13,12 @@ import pytest
 
 pytest.importorskip("resource", reason="limits of time and memory are POSIX's")
 
-from benchmarks.fuzzing import dumps, text
+from benchmarks.fuzzing import dumps, pool, text
 from benchmarks.fuzzing.case import READ, Case, kept_cases, read_case
 from benchmarks.fuzzing.make import COMMANDS, make, mutators
 from benchmarks.fuzzing.minimise import minimised
 from benchmarks.fuzzing.pool import Worker
+from benchmarks.fuzzing.tally import State, Tally, clean_cells, merged, report
 from benchmarks.fuzzing.trial import Outcome, try_case
 
 FINDINGS = Path(__file__).parent / "findings"
@@ -137,12 +138,66 @@ def test_a_finding_is_made_small() -> None:
 
 
 def test_the_driver_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    import json
-
     driver = Path(__file__).resolve().parents[2] / "benchmarks" / "fuzz.py"
     words = [sys.executable, str(driver), "--seconds", "1.5", "--seed", "2", "--reads", "1"]
     numbers: list[int] = []
     for _ in range(2):
         subprocess.run([*words, "--large", "0", "--out", str(tmp_path)], check=True, timeout=120)
-        numbers.append(json.loads((tmp_path / "state.json").read_text())["number"])
+        numbers.append(State.read(tmp_path / "state.json").seeds["2"])
     assert 0 < numbers[0] < numbers[1]
+    (tally,) = State.read(tmp_path / "state.json").tallies.values()
+    assert tally.cells.total() == numbers[1]
+
+
+_DIES_ONCE = """
+import json, os, sys
+mark = {mark!r}
+for line in sys.stdin:
+    for number in json.loads(line)["numbers"]:
+        if number == 3 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os._exit(7)
+        outcome = {{"kind": "clean"}}
+        print(json.dumps({{"number": number, "outcome": outcome, "resident": 0}}), flush=True)
+"""
+
+
+def test_cases_go_on_behind_one_that_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(_DIES_ONCE.format(mark=str(tmp_path / "mark")))
+    monkeypatch.setattr(pool, "COMMAND", (str(script),))
+    with Worker() as worker:
+        told = list(worker.run_numbers({}, range(1, 6)))
+    assert [each["number"] for each in told] == [1, 2, 3, 4, 5]
+    assert [each["outcome"]["kind"] for each in told] == [
+        "clean", "clean", "crash", "clean", "clean",
+    ]  # fmt: skip
+    assert told[2]["outcome"]["site"] == "process ended with 7"
+
+
+def test_a_finding_takes_back_what_its_command_was_tried_with_before() -> None:
+    early, late = Tally("a", "1"), Tally("b", "2")
+    for tally, kind in ((early, "crash"), (late, "clean")):
+        for command in ("plan", "check"):
+            told = {"command": command, "mutator": "types", "format": "json", "size": 2_000_000}
+            tally.add(told, Outcome(kind if command == "plan" else "clean", "place"))
+    assert clean_cells([early, late]) == {
+        ("plan", "types", "large"): 1,
+        ("check", "types", "large"): 2,
+    }
+    assert clean_cells([early]) == {("check", "types", "large"): 1}
+
+
+def test_counts_of_several_folders_add_up(tmp_path: Path) -> None:
+    states: list[State] = []
+    for name in ("one", "other"):
+        state = State()
+        told = {"command": READ, "mutator": "types", "format": "", "size": 5}
+        state.of("revision").add(told, Outcome())
+        state.write(tmp_path / name)
+        states.append(State.read(tmp_path / name))
+    (tally,) = merged(states)
+    assert tally.cells == {f"{READ} | types | small": 2}
+    assert "2 reads (0 of more than 1 MB), 0 analyses" in next(report([tally], ["types"]))
