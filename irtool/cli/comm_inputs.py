@@ -21,7 +21,7 @@ from irtool.ir.group_names import WORLD_GROUPS
 from irtool.ir.operators import VIRTUAL
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile, PassFile
-from irtool.render.text import ranks_text
+from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name

@@ -18,7 +18,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.memory_binding import BindingError, bound, demanded, symbols
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.render.text import ranks_text
+from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError

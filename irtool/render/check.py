@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irtool.ir.units import bytes_text, count_text, plural, tuple_text
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.render.check_counts import collective_rows, moves, parameter_counts, verdict_counts
 from irtool.render.check_tables import (
@@ -16,7 +17,7 @@ from irtool.render.check_tables import (
 )
 from irtool.render.json import json_text, json_value
 from irtool.render.tables import Document, Facts, Heading, Note
-from irtool.render.text import bytes_text, count_text, plural, shortened, tuple_text
+from irtool.render.text import shortened
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
     CheckFinding,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irtool.ir.units import part_text, plural
 from irtool.render.check_tables import shown
 from irtool.render.check_why import location_text, node_place
 from irtool.render.tables import Block, Facts, Heading, Note, Table, number_column, text_column
-from irtool.render.text import plural, share_text
 from irtool.sharding.against import Comparison, Difference, Unmatched
 
 MOST_DIFFERENCES = 20
@@ -17,7 +17,7 @@ _MOST_IDS = 8
 def against_blocks(found: Comparison, begin: str, actual: str, limit: int | None) -> list[Block]:
     """Differences with their causes, then what was explained and what could not be compared."""
     verdict = plural(len(found.differences), "difference") if found.differences else "as predicted"
-    compared = f"{share_text(found.matched, found.total)} of the operators compared"
+    compared = f"{part_text(found.matched, found.total)} of the operators compared"
     blocks: list[Block] = [Heading(f"against {actual}: {verdict}, {compared}")]
     count = shown(len(found.differences), limit, MOST_DIFFERENCES)
     blocks += [Facts(_facts(item, begin, actual)) for item in found.differences[:count]]

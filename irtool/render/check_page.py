@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.units import plural, ranks_text, tuple_text
 from irtool.render.check import (
     CheckView,
     FindingGroup,
@@ -44,7 +45,6 @@ from irtool.render.page.page import (
 )
 from irtool.render.picture.overlay import Mark, Overlay, Severity, worst
 from irtool.render.tables import Document
-from irtool.render.text import plural, ranks_text, tuple_text
 from irtool.sharding.network.report import RedistributionReport, Report
 from irtool.sharding.why import Cause
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from irtool.ir.units import count_text
 from irtool.operators.notation import Attribute, Rule
 from irtool.render.json import json_text, json_value
 from irtool.render.tables import Column, Document, Heading, Note, Table, text_column
-from irtool.render.text import count_text, escape
+from irtool.render.text import escape
 
 SCHEMA = "irtool.rules.operators/1"
 _KINDS = {"notation": "in notation", "function": "by a function", "unknown": "unknown"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irtool.ir.units import bytes_text, ranks_text, tuple_text
 from irtool.render.check_counts import (
     CollectiveRow,
     is_group,
@@ -11,7 +12,6 @@ from irtool.render.check_counts import (
     step_bytes,
 )
 from irtool.render.tables import Column, Table, number_column, text_column
-from irtool.render.text import bytes_text, ranks_text, tuple_text
 from irtool.sharding.network.report import (
     OperatorReport,
     ParameterReport,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from irtool.ir.comments import Location
 from irtool.ir.node import Node
+from irtool.ir.units import bytes_text, plural, ranks_text, tuple_text
 from irtool.render.check_tables import shown
 from irtool.render.json import json_value
 from irtool.render.tables import Document, Facts, Heading, Note
-from irtool.render.text import bytes_text, plural, ranks_text, tuple_text
 from irtool.sharding.why import Cause
 
 MOST_CAUSES = 20

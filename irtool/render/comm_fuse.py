@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
 from irtool.cluster.pricing import Overlap
-from irtool.render.comm_pieces import machine_text, pieces, seconds_text, shown
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
+from irtool.render.comm_pieces import machine_text, pieces, shown
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, PictureSection, Section
 from irtool.render.tables import Block, Column, Document, Facts, Heading, Table, number_column
 from irtool.render.tables import text_column as wide
-from irtool.render.text import bytes_text, count_text, plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 SCHEMA = "irtool.comm.fuse/1"
 

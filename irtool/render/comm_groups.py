@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irtool.cluster.groups import Group, GroupReport, Kind, Row, Total
 from irtool.cluster.matching import Transfer
 from irtool.ir.node import Node
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
 from irtool.render.comm_pieces import (
     MOST_ROWS,
     devices_text,
@@ -16,7 +17,6 @@ from irtool.render.comm_pieces import (
     machine_text,
     missing_text,
     pieces,
-    seconds_text,
     shown,
     source_text,
     transfer_object,
@@ -25,7 +25,6 @@ from irtool.render.comm_pieces import (
 )
 from irtool.render.tables import Column, Document, Facts, Heading, Table, number_column
 from irtool.render.tables import text_column as wide
-from irtool.render.text import bytes_text, count_text, plural, ranks_text
 
 SCHEMA = "irtool.comm.groups/1"
 

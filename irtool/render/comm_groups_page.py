@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from irtool.cluster.groups import GroupReport
+from irtool.ir.units import ranks_text
 from irtool.render.comm_groups import (
     GroupsView,
     answer,
@@ -17,7 +18,6 @@ from irtool.render.page.charts import heat_map
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Column, Page, PictureSection, TableSection
 from irtool.render.tables import Document, Table
-from irtool.render.text import ranks_text
 
 MOST_RANKS = 64
 """Most ranks of a group matrix; more are put together."""

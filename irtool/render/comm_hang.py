@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from irtool.cluster.hang import HangReport, unknown_parts
 from irtool.cluster.hang_play import Wait
 from irtool.cluster.matching import FATAL
+from irtool.ir.units import count_text, plural, ranks_text
 from irtool.render.comm_pieces import (
     devices_text,
     disagreement_object,
@@ -26,7 +27,6 @@ from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Finding, FindingsSection, Page, PictureSection, Section
 from irtool.render.tables import Block, Column, Document, Facts, Heading, Table, number_column
 from irtool.render.tables import text_column as wide
-from irtool.render.text import count_text, plural, ranks_text
 
 SCHEMA = "irtool.comm.hang/1"
 _MOST_BARS = 64

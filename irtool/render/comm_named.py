@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from irtool.cluster.groups import GroupReport, NamedGroup
+from irtool.ir.units import ranks_text
 from irtool.render.comm_groups import SCHEMA, GroupsView, row_object, rows_table
 from irtool.render.comm_pieces import disagreement_object, disagreements_table, pieces
 from irtool.render.tables import Document, Facts, Heading, Note
-from irtool.render.text import ranks_text
 
 _KNOWN_FROM = {
     "dump": "the dumps list them",

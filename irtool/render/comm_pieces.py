@@ -8,9 +8,9 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.matching import Disagreement, Place, Transfer, shape_text
 from irtool.cluster.sources import user_location
 from irtool.ir.node import Node
+from irtool.ir.units import count_text, ranks_text
 from irtool.render.json import json_list, json_text
 from irtool.render.tables import Table, number_column, text_column
-from irtool.render.text import count_text, ranks_text
 
 MOST_ROWS = 20
 
@@ -19,18 +19,6 @@ def shown(total: int, limit: int | None, usual: int = MOST_ROWS) -> int:
     """How many rows of a list are shown: ``--limit``, where 0 means all, else the usual number."""
     most = usual if limit is None else (limit or total)
     return min(total, most)
-
-
-def seconds_text(seconds: float | None) -> str:
-    """``1.2 ms``; ``?`` where unknown."""
-    if seconds is None:
-        return "?"
-    if not seconds:
-        return "0"
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1 or unit == "µs":
-            return f"{seconds * factor:.3g} {unit}"
-    return ""
 
 
 def type_text(dtype: str | None, shape: Sequence[int] | None) -> str:

@@ -10,13 +10,13 @@ from irtool.cluster.reuse_graph import Choice
 from irtool.cluster.reuse_limit import VARIABLE
 from irtool.cluster.reuse_log import LogCheck, expected_lines
 from irtool.cluster.reuse_streams import LABEL_LIMIT
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.render.comm_pieces import pieces, shown, type_text
 from irtool.render.page.charts import bars
 from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, PictureSection, Section, Tone
 from irtool.render.tables import Block, Column, Document, Facts, Heading, Note, Table, number_column
 from irtool.render.tables import text_column as wide
-from irtool.render.text import bytes_text, count_text, plural, ranks_text
 
 SCHEMA = "irtool.comm.reuse/1"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irtool.cluster.reuse_later import Later
 from irtool.cluster.reuse_limit import VARIABLE
+from irtool.ir.units import count_text, part_text, plural
 from irtool.render.comm_pieces import pieces, shown
 from irtool.render.comm_reuse import SCHEMA, left_out
 from irtool.render.page.charts import bars
@@ -14,7 +15,6 @@ from irtool.render.page.document import document_sections
 from irtool.render.page.page import Answer, Page, PictureSection, Section
 from irtool.render.tables import Block, Document, Facts, Heading, Note, Table, number_column
 from irtool.render.tables import text_column as wide
-from irtool.render.text import count_text, plural, share_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _later_facts(view: LaterView) -> list[tuple[str, str]]:
                     f"{later.streams['true']} (true), {later.streams['false']} (false): they do "
                     "not grow with operators"),
         ("statements", f"{count_text(later.statements)}, of which "
-                       f"{share_text(later.unrolled, later.statements)} in copies of layers or "
+                       f"{part_text(later.unrolled, later.statements)} in copies of layers or "
                        "micro-batches: these make compilation slow"),
         ("reuse of cells", f"@lazy_inline would share {count_text(later.shared)} of them"
                            + (" (some are shared already)" if later.reuses_cells else "")),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
 from irtool.ir.node import Node
+from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text
 from irtool.planning.cost.costs import ASSUMPTIONS, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
@@ -20,7 +21,6 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import bytes_text, plural
 from irtool.sharding.network.report import Report
 
 SCHEMA = "irtool.cost/1"
@@ -54,19 +54,6 @@ class CostView:
     def stage(self) -> int | None:
         """Whose cost it is, where it is that of one of several stages."""
         return self.stages[0][0] if self.stages else None
-
-
-def seconds_text(seconds: float) -> str:
-    """``1.25 ms``."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
-
-
-def share_text(part: float, whole: float) -> str:
-    """``37.5 %``."""
-    return f"{100 * part / whole:.1f} %" if whole > 0 else "?"
 
 
 def place_text(node: Node | None) -> str:
@@ -122,7 +109,9 @@ def answer_text(view: CostView) -> str:
     what = "a step" if cost.differentiates else "a forward pass (the dump takes no gradient)"
     shares = sorted(cost.shares.items(), key=lambda each: -each[1])
     named = ", ".join(
-        f"{share_text(seconds, cost.seconds)} {cause}" for cause, seconds in shares[:3] if seconds
+        f"{share_text(ratio(seconds, cost.seconds))} {cause}"
+        for cause, seconds in shares[:3]
+        if seconds
     )
     least = "at least " if cost.unknown else ""
     text = f"{what} of {least}{seconds_text(cost.seconds)}: {named}"
@@ -146,7 +135,7 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
         ),
     ]
     if cost.operations:
-        facts.append(("arithmetic", f"{count_text(cost.operations)}FLOP a device and step"))
+        facts.append(("arithmetic", f"{operations_text(cost.operations)} a device and step"))
     communicated = seconds_of(cost.communications)
     if communicated:
         facts.append(("communication", _hidden_text(cost, communicated)))
@@ -182,18 +171,10 @@ def pipeline_text(stages: int) -> str:
     return f"1 of {stages} stages; idle at least {shares} micro-batches (irtool pipeline says more)"
 
 
-def count_text(number: float) -> str:
-    """``1.25 T``."""
-    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= scale:
-            return f"{number / scale:.3g} {unit}"
-    return f"{number:.0f} "
-
-
 def shares_table(cost: StepCost) -> Table:
     """Seconds by cause."""
     rows = [
-        [cause, seconds_text(seconds), share_text(seconds, cost.seconds), LEVERS[cause]]
+        [cause, seconds_text(seconds), share_text(ratio(seconds, cost.seconds)), LEVERS[cause]]
         for cause, seconds in cost.shares.items()
         if seconds
     ]
@@ -209,7 +190,7 @@ def stages_table(view: CostView) -> Table:
         [
             stage,
             seconds_text(cost.seconds),
-            share_text(cost.shares["compute"], cost.seconds),
+            share_text(ratio(cost.shares["compute"], cost.seconds)),
             bytes_text(cost.memory.total),
         ]
         for stage, cost in view.stages
@@ -228,7 +209,7 @@ def axes_table(cost: StepCost) -> Table:
             each.axis,
             each.count,
             seconds_text(each.seconds),
-            share_text(each.seconds, cost.seconds),
+            share_text(ratio(each.seconds, cost.seconds)),
             bytes_text(each.received),
         ]
         for each in axis_costs(cost)
@@ -262,7 +243,7 @@ def dearest_table(view: CostView) -> Table:
             item.node.id if item.node else "",
             f"{item.kind} {item.name}",
             seconds_text(item.total),
-            share_text(item.total, cost.seconds),
+            share_text(ratio(item.total, cost.seconds)),
             bytes_text(item.received),
             place_text(item.node),
             lever_of(item),

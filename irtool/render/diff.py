@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
+from irtool.ir.units import part_text, plural
 from irtool.render.tables import (
     Document,
     Facts,
@@ -18,7 +19,7 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import plural, share_text, shortened
+from irtool.render.text import shortened
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -111,7 +112,7 @@ def _facts(diff: GraphDiff) -> list[tuple[str, str]]:
 
 
 def _matched(matched: int, alone: int) -> str:
-    return f"{share_text(matched, matched + alone)} of the operators matched"
+    return f"{part_text(matched, matched + alone)} of the operators matched"
 
 
 def _patterns_table(patterns: Sequence[Pattern], limit: int | None) -> Table:

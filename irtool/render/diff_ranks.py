@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from irtool.compare.graph_diff import GraphDiff
 from irtool.compare.patterns import Pattern
+from irtool.ir.units import plural, ranks_text
 from irtool.render.tables import Document, Heading, Table, number_column, text_column
-from irtool.render.text import plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 _OF_RANKS = frozenset(("group changed",))
 """Differences that every rank has by being another one."""

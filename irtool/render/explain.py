@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from irtool.ir.units import plural, ranks_text
 from irtool.render.tables import Document, Facts, Heading, Note
-from irtool.render.text import plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 if TYPE_CHECKING:
     from irtool.lint.failure.finding import Explained, Finding, PythonLine

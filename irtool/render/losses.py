@@ -13,8 +13,8 @@ from irtool.compare.losses.comparison import (
     side_values,
 )
 from irtool.compare.losses.series import LossRun
+from irtool.ir.units import plural
 from irtool.render.tables import Document, Facts, Heading, Note, Table, number_column, text_column
-from irtool.render.text import plural
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60

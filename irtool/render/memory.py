@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irtool.cluster.memory import AliveTensor, Interval, Memory
 from irtool.cluster.memory_plan import MemoryPlan
 from irtool.cluster.what_if import Option, Saving
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.render.tables import (
     Block,
     Cell,
@@ -21,7 +22,7 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import bytes_text, count_text, plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 USUAL_ROWS = 10
 

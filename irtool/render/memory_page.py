@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irtool.cluster.memory import Memory
+from irtool.ir.units import bytes_text
 from irtool.render.memory import (
     MemoryView,
     alive_table,
@@ -29,7 +30,6 @@ from irtool.render.page.page import (
     Tone,
 )
 from irtool.render.tables import Document
-from irtool.render.text import bytes_text
 
 
 def memory_picture(view: MemoryView) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from irtool.ir.display import VIEWS
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
+from irtool.ir.units import count_text, plural, tuple_text
 from irtool.render.tables import (
     Block,
     Column,
@@ -26,7 +27,7 @@ from irtool.render.tables import (
     cell_text,
     number_column,
 )
-from irtool.render.text import count_text, escape, plural, shortened, tuple_text
+from irtool.render.text import escape, shortened
 from irtool.syntax.printer import print_value
 
 MOST_ROWS = 20

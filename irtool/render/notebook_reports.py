@@ -148,7 +148,8 @@ def elastic(result: ElasticPlan) -> Document:
 
 def cost(result: StepCost) -> Document:
     """Where a step goes."""
-    from irtool.render.cost import links_table, seconds_text, shares_table
+    from irtool.ir.units import seconds_text
+    from irtool.render.cost import links_table, shares_table
 
     head = Heading(f"a step of {seconds_text(result.seconds)} ({result.machine.name})")
     document = Document([head, shares_table(result), links_table(result)])

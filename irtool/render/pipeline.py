@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from irtool.cluster.machine import Machine
 from irtool.cluster.pipeline import Pipeline, Stage
 from irtool.cluster.schedule import Schedule
+from irtool.ir.units import bytes_text, plural, ranks_text, share_text
 from irtool.render.tables import (
     Cell,
     Column,
@@ -20,7 +21,7 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import bytes_text, plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 USUAL_ROWS = 20
 _TASKS_SHOWN = 18
@@ -68,9 +69,9 @@ def answer_text(pipeline: Pipeline) -> str:
     text = f"{pipeline.stage_count} stages, {micro}{schedule}"
     first = pipeline.bubbles[0] if pipeline.bubbles else None
     if first is not None and first.share is not None:
-        return f"{text}; idle {percent(first.share)} of the time"
+        return f"{text}; idle {share_text(first.share)} of the time"
     if first is not None:
-        return f"{text}; idle {percent(first.ideal)} of work with equal stages"
+        return f"{text}; idle {share_text(first.ideal)} of work with equal stages"
     return text
 
 
@@ -85,13 +86,8 @@ def _facts(view: PipelineView) -> Iterator[tuple[str, str]]:
         text += f", {unknown} to ranks without a dump" if unknown else ""
         yield "between stages", text
     if pipeline.imbalance is not None:
-        yield "balance", f"slowest stage {percent(pipeline.imbalance)} above the mean"
+        yield "balance", f"slowest stage {share_text(pipeline.imbalance)} above the mean"
     yield "times", f"modelled for {view.machine.name}; only their ratios mean something"
-
-
-def percent(ratio: float | None) -> str:
-    """``37.5 %``; ``?`` where unknown."""
-    return "?" if ratio is None else f"{100 * ratio:.1f} %"
 
 
 # -- tables ------------------------------------------------------------------------------------
@@ -161,9 +157,9 @@ def bubbles_table(pipeline: Pipeline) -> Table:
     rows: list[list[Cell]] = [
         [
             one.schedule,
-            percent(one.ideal),
-            percent(one.ratio),
-            percent(one.share),
+            share_text(one.ideal),
+            share_text(one.ratio),
+            share_text(one.share),
             "?" if one.seconds is None else f"{1000 * one.seconds:.4g}",
         ]
         for one in pipeline.bubbles

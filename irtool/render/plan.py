@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irtool.ir.units import bytes_text, plural
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES
 from irtool.planning.plans.plan import Plan, PlannedOperator
@@ -43,7 +44,6 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import bytes_text, plural
 
 SCHEMA = "irtool.plan/1"
 USUAL_ROWS = 25

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import isinf
 
+from irtool.ir.units import bytes_text, plural, ranks_text, seconds_text
 from irtool.planning.plans.border import Border, Share
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.onto import Onto
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_target import Point
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
-from irtool.render.cost import place_text, seconds_text
+from irtool.render.cost import place_text
 from irtool.render.tables import Table, number_column, text_column
-from irtool.render.text import bytes_text, plural, ranks_text
 
 _MOST_NOT_KEPT = 15
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.units import bytes_text, plural, seconds_text, share_text
 from irtool.planning.cost.costs import ASSUMPTIONS
 from irtool.planning.files.shard_lines import cell_path
 from irtool.planning.stages.files import staged_cells, unsaid_scopes
 from irtool.planning.stages.stages import StagedPlan
-from irtool.render.cost import seconds_text
 from irtool.render.tables import Table, number_column, text_column
-from irtool.render.text import bytes_text, plural
 
 
 def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
@@ -26,8 +25,8 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
     if found.unstaged is not None:
         facts.append(("without stages", f"{seconds_text(found.unstaged)} a step, as the dump is"))
     facts += [
-        ("bubble", f"{100 * found.bubble:.1f} % of the work, if all stages take as long"),
-        ("balance", f"the slowest stage takes {100 * found.imbalance:.1f} % more than the mean"),
+        ("bubble", f"{share_text(found.bubble)} of the work, if all stages take as long"),
+        ("balance", f"the slowest stage takes {share_text(found.imbalance)} more than the mean"),
     ]
     if found.replanned:
         numbers = ", ".join(str(number) for number in found.replanned)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.units import plural, ranks_text
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Recovery
 from irtool.render.recovery_tables import (
@@ -22,7 +23,7 @@ from irtool.render.recovery_tables import (
 )
 from irtool.render.recovery_view import RecoveryView, answer_text, assumptions_text
 from irtool.render.tables import Block, Document, Facts, Heading, Note
-from irtool.render.text import plural, ranks_text, shortened
+from irtool.render.text import shortened
 
 _MOST_BORDER = 6
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from irtool.ir.units import bytes_text, plural
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.reshard import Move, Resharding
 from irtool.render.page.charts import bars, cells
@@ -12,7 +13,6 @@ from irtool.render.page.page import Answer, Page, PictureSection, Section
 from irtool.render.recovery import recovery_document
 from irtool.render.recovery_view import RecoveryView, answer_text
 from irtool.render.tables import Document
-from irtool.render.text import bytes_text, plural
 
 _MOST_ROWS = 64
 _STATES = ("goes on", "lost", "idle", "joined")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irtool.ir.units import bytes_text, ranks_text, seconds_text, tuple_text
 from irtool.planning.recovery.groups import GroupChanges
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Way
@@ -11,10 +12,8 @@ from irtool.planning.recovery.replan import Replan
 from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import SurvivingSlice, WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
-from irtool.render.comm_pieces import seconds_text
 from irtool.render.recovery_view import RecoveryView
 from irtool.render.tables import Cell, Table, number_column, text_column
-from irtool.render.text import bytes_text, ranks_text, tuple_text
 
 Rows = list[list[Cell]]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irtool.cluster.machine import Machine
+from irtool.ir.units import bytes_text, plural
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.times import Assumptions
-from irtool.render.text import bytes_text, plural
 
 
 @dataclass(frozen=True, slots=True)

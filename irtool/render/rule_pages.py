@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.ir.finding import RuleText
+from irtool.ir.units import count_text, plural
 from irtool.render.json import json_list, json_text
 from irtool.render.tables import Block, Column, Document, Facts, Heading, Note, Table, text_column
-from irtool.render.text import count_text, escape, plural
+from irtool.render.text import escape
 
 SCHEMA = "irtool.rules/1"
 GENERATED = "<!-- Written by `irtool rules --write-docs`; edit the rule instead. -->"

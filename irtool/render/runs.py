@@ -11,6 +11,7 @@ from irtool.compare.tensors.report import (
     stretch_text,
     unseen_text,
 )
+from irtool.ir.units import plural
 from irtool.render.diff import DiffView, diff_document, node_place, place_text
 from irtool.render.losses import answer_text as loss_answer
 from irtool.render.losses import losses_document
@@ -33,7 +34,7 @@ from irtool.render.tensors import (
     origins_note,
     verdicts_text,
 )
-from irtool.render.text import plural, shortened
+from irtool.render.text import shortened
 
 
 def answer(found: RunComparison, case: Case | None) -> list[str]:

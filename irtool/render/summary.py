@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from irtool.cluster.summary import GroupCount, Summary
 from irtool.ir.node import Node
+from irtool.ir.units import bytes_text, count_text, part_text, plural, ranks_text, tuple_text
 from irtool.render.tables import (
     Column,
     Document,
@@ -17,15 +18,7 @@ from irtool.render.tables import (
     number_column,
     text_column,
 )
-from irtool.render.text import (
-    bytes_text,
-    count_text,
-    plural,
-    ranks_text,
-    share_text,
-    shortened,
-    tuple_text,
-)
+from irtool.render.text import shortened
 from irtool.syntax import query_fields as fields
 
 _MOST_OPERATORS = 15
@@ -72,10 +65,10 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("phases", _phases(summary)),
     ]
     if summary.backward_tied:
-        share = share_text(*summary.backward_tied)
+        share = part_text(*summary.backward_tied)
         facts.append(("ties", f"{share} of the backward operators tied to forward ones"))
     facts += [
-        ("strategies", f"{share_text(summary.with_strategy, summary.nodes)} of the nodes have one"),
+        ("strategies", f"{part_text(summary.with_strategy, summary.nodes)} of the nodes have one"),
         ("devices", _devices(summary)),
         ("parameters", _parameters(summary)),
         ("problems", problems_text(summary)),

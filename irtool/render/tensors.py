@@ -17,8 +17,9 @@ from irtool.compare.tensors.report import (
     why_text,
 )
 from irtool.compare.tensors.verdict import Judged
+from irtool.ir.units import part_text, plural
 from irtool.render.tables import Facts, Note, Table, number_column, text_column
-from irtool.render.text import plural, share_text, shortened
+from irtool.render.text import shortened
 
 _USUAL = 15
 _NAME = 90
@@ -68,7 +69,7 @@ def case_facts(case: Case) -> Facts:
         counts = case.histogram.counts
         total = sum(counts) or 1
         shown = ", ".join(
-            f"{name}: {share_text(count, total)}"
+            f"{name}: {part_text(count, total)}"
             for name, count in zip(BINS, counts, strict=True)
             if count
         )
@@ -114,8 +115,8 @@ def facts(found: TensorComparison) -> list[tuple[str, str]]:
     pairs.append(
         (
             "paired",
-            f"{len(found.judged):,} operators: {share_text(have[0], total[0])} of the "
-            f"left ones, {share_text(have[1], total[1])} of the right ones; "
+            f"{len(found.judged):,} operators: {part_text(have[0], total[0])} of the "
+            f"left ones, {part_text(have[1], total[1])} of the right ones; "
             f"{len(found.measures):,} pairs of tensors ({_phases(found)})",
         )
     )

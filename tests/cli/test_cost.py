@@ -9,7 +9,8 @@ import pytest
 
 from irtool.cli.main import main
 from irtool.ir.dump import Dump
-from irtool.render.cost import CostView, seconds_text
+from irtool.ir.units import seconds_text
+from irtool.render.cost import CostView
 from irtool.render.cost_page import cost_page
 from irtool.render.page.page import Page
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Findings
+from irtool.ir.units import count_text
 from irtool.render.findings.places import alike, by_severity, primary, relative, rule_names
-from irtool.render.text import count_text, escape
+from irtool.render.text import escape
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
+from irtool.ir.units import plural, ranks_text
 from irtool.render.findings.places import Alike, alike, by_severity, relative, rule_names
 from irtool.render.findings.text import summary_text
 from irtool.render.page import page as form
 from irtool.render.page.graph_data import graph_data
 from irtool.render.page.write import render_page
 from irtool.render.picture.overlay import Mark, Overlay
-from irtool.render.text import plural, ranks_text
 
 MOST_SHOWN = 200
 """Groups of equal findings that are told in full; the table has all findings."""

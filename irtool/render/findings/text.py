@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irtool.ir.finding import Finding, Findings, Silenced
+from irtool.ir.units import count_text, plural, ranks_text
 from irtool.render.findings.places import (
     Alike,
     alike,
@@ -15,7 +16,7 @@ from irtool.render.findings.places import (
     rule_names,
     severity_counts,
 )
-from irtool.render.text import count_text, escape, plural, ranks_text
+from irtool.render.text import escape
 
 MOST_GROUPS = 50
 _MOST_PLACES = 6

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from irtool.ir.collectives import collective
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION
+from irtool.ir.units import bytes_text, ranks_text, tuple_text
 from irtool.render.picture.boxes import class_of
 from irtool.render.picture.classes import BY_KEY
 from irtool.render.picture.leaves import Leaf, Link, Material
 from irtool.render.picture.tree import LANE_TITLES
-from irtool.render.text import bytes_text, escape, ranks_text, shortened, tuple_text
+from irtool.render.text import escape, shortened
 from irtool.sharding.network.report import Report
 
 _LONGEST = 2000

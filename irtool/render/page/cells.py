@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
+from irtool.ir.units import quantity_text
 from irtool.render.page.page import Cell, Kind, Link, Ordered
-from irtool.render.text import bytes_text, escape
-
-_SECONDS = ((60.0, "min", 60.0), (1.0, "s", 1.0), (1e-3, "ms", 1e-3), (1e-6, "µs", 1e-6))
+from irtool.render.text import escape
 
 
 def cell_parts(cell: Cell, kind: Kind) -> tuple[str, float | None, str | None]:
@@ -22,28 +21,7 @@ def cell_parts(cell: Cell, kind: Kind) -> tuple[str, float | None, str | None]:
         case str():
             return escape(cell), None, None
         case _:
-            return number_text(cell, kind), _finite(float(cell)), None
-
-
-def number_text(number: float, kind: Kind) -> str:
-    """A number as people read it: ``12,345``, ``1.5 MiB``, ``3.2 ms``, ``25 %``."""
-    if isinstance(number, float) and not math.isfinite(number):
-        return "∞" if number == math.inf else "-∞" if number == -math.inf else "not a number"
-    if kind == "bytes":
-        return bytes_text(round(number))
-    if kind == "seconds":
-        return seconds_text(number)
-    if kind == "share":
-        return f"{100 * number:.3g} %"
-    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
-
-
-def seconds_text(seconds: float) -> str:
-    """``3.2 ms``, ``1.5 s``, ``12 min``."""
-    for least, unit, size in _SECONDS:
-        if abs(seconds) >= least:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns" if seconds else "0"
+            return quantity_text(cell, kind), _finite(float(cell)), None
 
 
 def _finite(key: float) -> float | None:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape as escape_xml
 from xml.sax.saxutils import quoteattr
 
-from irtool.render.page.cells import number_text
+from irtool.ir.units import quantity_text
 from irtool.render.page.page import Kind
 from irtool.render.text import escape, shortened
 
@@ -83,7 +83,7 @@ def line_chart(
     if not points:
         return _svg(60, [_label(10, 30, "nothing to draw", "quiet")])
     ticks = _ticks(max([y for _, y in points] + ([limit] if limit else [])), kind)
-    left = 14 + _CHAR * max(len(number_text(tick, kind)) for tick in ticks)
+    left = 14 + _CHAR * max(len(quantity_text(tick, kind)) for tick in ticks)
     top, bottom, right = 14 + 20 * bool(y_title or len(series) > 1), height - 44, _WIDTH - 16
     low, high = min(x for x, _ in points), max(x for x, _ in points)
 
@@ -95,7 +95,7 @@ def line_chart(
     parts = _horizontal_grid(zip(ticks, heights, strict=True), kind, left, right)
     for tick in _inner_ticks(low, high):
         x, _ = place(tick, 0)
-        parts.append(_label(x, bottom + 18, number_text(tick, "number"), "quiet", "middle"))
+        parts.append(_label(x, bottom + 18, quantity_text(tick, "number"), "quiet", "middle"))
     for index, item in enumerate(series):
         parts += _curve([place(*point) for point in item.points], item, index, bottom, len(series))
     for mark in marks:
@@ -126,7 +126,7 @@ def timeline(lanes: Sequence[Lane], kind: Kind = "seconds", names: Sequence[str]
         x = left + tick / length * (right - left)
         if x <= right + 1:
             parts.append(_line(x, top, x, bottom, "grid", _GRID))
-            parts.append(_label(x, bottom + 18, number_text(tick, kind), "quiet", "middle"))
+            parts.append(_label(x, bottom + 18, quantity_text(tick, kind), "quiet", "middle"))
     for row, lane in enumerate(lanes):
         y = top + row * lane_height
         name = shortened(lane.name, 24)
@@ -134,7 +134,7 @@ def timeline(lanes: Sequence[Lane], kind: Kind = "seconds", names: Sequence[str]
         for span in lane.spans:
             x = left + (span.start - start) / length * (right - left)
             width = max(0.5, (span.end - span.start) / length * (right - left) - 0.5)
-            title = f"{lane.name}: {span.label}, {number_text(span.end - span.start, kind)}"
+            title = f"{lane.name}: {span.label}, {quantity_text(span.end - span.start, kind)}"
             parts.append(_box(x, y + 4, width, lane_height - 8, span.series, title))
             if len(span.label) * _CHAR + 4 < width:
                 parts.append(_label(x + width / 2, y + 19, span.label, "on", "middle", "#ffffff"))
@@ -171,7 +171,7 @@ def heat_map(
             parts.append(_label(left - 8, y + size / 2 + 4, shortened(name, 24), "", "end"))
         for column, value in enumerate(line):
             if value:
-                title = f"{name}, {columns[column]}: {number_text(value, kind)}"
+                title = f"{name}, {columns[column]}: {quantity_text(value, kind)}"
                 x = left + column * size
                 parts.append(
                     f'<rect class="heat" x="{x:.1f}" y="{y:.1f}" width="{size - 0.5:.1f}" '
@@ -182,7 +182,7 @@ def heat_map(
     for x1, y1, x2, y2 in ((left, top, right, top), (left, bottom, right, bottom),
                            (left, top, left, bottom), (right, top, right, bottom)):  # fmt: skip
         parts.append(_line(x1, y1, x2, y2, "grid", _GRID))
-    parts.append(_label(left, bottom + 20, f"darkest: {number_text(most, kind)}", "quiet"))
+    parts.append(_label(left, bottom + 20, f"darkest: {quantity_text(most, kind)}", "quiet"))
     return _svg(bottom + 30, parts)
 
 
@@ -193,7 +193,7 @@ def bars(
     totals = [sum(parts) for _, parts in rows]
     most = max(totals, default=0) or 1
     left = 20 + _CHAR * min(30, max((len(name) for name, _ in rows), default=0))
-    written = [number_text(total, kind) for total in totals]
+    written = [quantity_text(total, kind) for total in totals]
     right = _WIDTH - 20 - _CHAR * max(map(len, written), default=0)
     top, step = 8 + 24 * (len(names) > 1), 26
     drawn = _legend(names, "", len(names) > 1)
@@ -205,7 +205,9 @@ def bars(
                 width = part / most * (right - left)
                 of = f", {names[index]}" if index < len(names) else ""
                 drawn.append(
-                    _box(x, y + 3, width, step - 8, index, f"{name}{of}: {number_text(part, kind)}")
+                    _box(
+                        x, y + 3, width, step - 8, index, f"{name}{of}: {quantity_text(part, kind)}"
+                    )
                 )
                 x += width
         drawn.append(_label(x + 6, y + 16, text, "quiet"))
@@ -268,7 +270,7 @@ def _horizontal_grid(
     parts: list[str] = []
     for tick, y in ticks:
         parts.append(_line(left, y, right, y, "grid", _GRID))
-        parts.append(_label(left - 8, y + 4, number_text(tick, kind), "quiet", "end"))
+        parts.append(_label(left - 8, y + 4, quantity_text(tick, kind), "quiet", "end"))
     return parts
 
 

@@ -14,6 +14,7 @@ from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter
 from irtool.ir.node import Node, nested_references
 from irtool.ir.phases import Phase, phases
 from irtool.ir.ties import Ties, ties
+from irtool.ir.units import tuple_text
 from irtool.ir.values import GraphReference, Scalar
 from irtool.render.page.graph_facts import Fact, node_facts, parameter_facts
 from irtool.render.page.graph_tree import (
@@ -27,7 +28,7 @@ from irtool.render.page.graph_tree import (
 from irtool.render.page.keys import node_key, parameter_key
 from irtool.render.picture.classes import CLASSES, operator_class
 from irtool.render.picture.overlay import Overlay
-from irtool.render.text import escape, tuple_text
+from irtool.render.text import escape
 from irtool.sharding.network.report import OperatorReport, Report
 
 HIDDEN = frozenset(

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from irtool.ir.collectives import collective
 from irtool.ir.graph import GraphParameter
 from irtool.ir.node import Node
+from irtool.ir.units import bytes_text, count_text, ranks_text, tuple_text
 from irtool.ir.values import Attributes
 from irtool.render.json import json_text, json_value
-from irtool.render.text import bytes_text, count_text, escape, ranks_text, tuple_text
+from irtool.render.text import escape
 from irtool.sharding.network.report import OperatorReport, ParameterReport
 from irtool.syntax.printer import print_value
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.units import plural
 from irtool.render.page.graph_data import graph_data
 from irtool.render.page.page import Answer, GraphSection, Page, Tone
 from irtool.render.picture.overlay import Overlay
-from irtool.render.text import plural
 from irtool.sharding.network.report import Report
 
 

@@ -12,6 +12,7 @@ from html import escape as escape_html
 from importlib.resources import files
 from string import Template
 
+from irtool.ir.units import plural
 from irtool.render.page.cells import cell_parts
 from irtool.render.page.page import (
     FactsSection,
@@ -26,7 +27,7 @@ from irtool.render.page.page import (
     TextSection,
 )
 from irtool.render.page.svg import clean_svg
-from irtool.render.text import escape, plural
+from irtool.render.text import escape
 
 _STATIC_ROWS = 50
 """Rows of a table that stand in the page itself, for those who read it without scripts; the

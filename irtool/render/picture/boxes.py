@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from irtool.ir.collectives import collective
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION
+from irtool.ir.units import plural, ranks_text, tuple_text
 from irtool.render.picture.classes import REDISTRIBUTES, operator_class
 from irtool.render.picture.edge_labels import shape_text
 from irtool.render.picture.leaves import Leaf
 from irtool.render.picture.model import Box
 from irtool.render.picture.overlay import Mark, Overlay
 from irtool.render.picture.places import natural, range_title
-from irtool.render.text import plural, ranks_text, shortened, tuple_text
+from irtool.render.text import shortened
 from irtool.sharding.network.report import Report
 
 WIDTH = 30

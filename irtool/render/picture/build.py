@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION
+from irtool.ir.units import bytes_text, plural
 from irtool.render.picture.absorb import absorb
 from irtool.render.picture.boxes import leaf_box, repeated_name, scope_box, short_parameter
 from irtool.render.picture.edge_labels import shape_text
@@ -17,7 +18,6 @@ from irtool.render.picture.model import Box, Edge, EdgeKind, Frame, Picture
 from irtool.render.picture.overlay import Overlay
 from irtool.render.picture.places import range_title
 from irtool.render.picture.tree import LANE_TITLES, PART_SIZE, Scope, tree_of
-from irtool.render.text import bytes_text, plural
 from irtool.sharding.network.report import Report
 
 MAX_BOXES = 300

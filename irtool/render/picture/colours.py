@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log10
 
+from irtool.ir.units import quantity_text
 from irtool.render.picture.classes import BY_KEY, CLASSES
 from irtool.render.picture.model import Box, LegendRow, Picture
 from irtool.render.picture.overlay import Overlay, Severity
-from irtool.render.text import bytes_text, shortened
+from irtool.render.text import shortened
 
 SCOPE = "#F4F4F4"
 PLAIN = "#FFFFFF"
@@ -125,14 +126,8 @@ def _by_value(picture: Picture, values: Sequence[float | None], title: str, unit
 
 def value_text(value: float | None, unit: str) -> str:
     """A number with its unit: ``1.5 MiB``, ``12.3 ms``, ``0.031``."""
-    if value is None:
-        return "?"
-    if unit == "bytes":
-        return bytes_text(round(value))
-    if unit == "seconds":
-        for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
-            if abs(value) * factor >= 1 or name == "µs":
-                return f"{value * factor:.3g} {name}"
+    if value is None or unit in ("bytes", "seconds"):
+        return quantity_text(value, "bytes" if unit == "bytes" else "seconds")
     return f"{value:.3g} {unit}".rstrip()
 
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import graphviz
 
+from irtool.ir.units import count_text
 from irtool.render.picture.boxes import WIDTH
 from irtool.render.picture.colours import (
     SEVERITIES,
@@ -35,7 +36,7 @@ from irtool.render.picture.legend import ACROSS, MOVE, SENT
 from irtool.render.picture.model import Box, Edge, Frame, Picture
 from irtool.render.picture.overlay import Overlay, Severity, worst
 from irtool.render.picture.ranking import Ranking, is_tie, same_lane
-from irtool.render.text import count_text, shortened
+from irtool.render.text import shortened
 
 FONT = "Helvetica,Arial,sans-serif"
 _MANY = 300

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from html import escape as escape_html
 
+from irtool.ir.units import bytes_text, count_text, plural
 from irtool.render.picture.colours import Colouring
 from irtool.render.picture.legend import legend_rows
 from irtool.render.picture.model import Box, Edge, LegendRow, Picture
-from irtool.render.text import bytes_text, count_text, escape, plural, shortened
+from irtool.render.text import escape, shortened
 
 _TITLE = 44
 _MOST_NODES = 6

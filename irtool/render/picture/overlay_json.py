@@ -9,8 +9,9 @@ from typing import cast
 
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
+from irtool.ir.units import tuple_text
 from irtool.render.picture.overlay import Mark, Overlay, Severity, Topic, worst
-from irtool.render.text import shortened, tuple_text
+from irtool.render.text import shortened
 
 Object = Mapping[str, object]
 _TEXT = 60

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import graphviz
 
+from irtool.ir.units import plural
 from irtool.render.picture.dot import ALIGNMENTS, Alignment, dot_graph
 from irtool.render.picture.lanes import Digraph
 from irtool.render.picture.model import Picture
 from irtool.render.picture.overlay import Overlay
 from irtool.render.picture.ranking import is_tie
-from irtool.render.text import plural
 
 INSTALL = (
     "install graphviz (apt install graphviz, brew install graphviz, or graphviz.org/download); "
