@@ -109,7 +109,7 @@ class TestMap:
     ) -> bool:
         start = told = time.monotonic()
         # What is nearest to the mutants first, so that a measurement cut short is of use.
-        last = ("tests/cli/", "tests/lint/", "tests/render/")
+        last = ("tests/cli/", "tests/lint/", "tests/report/")
         for number, item in enumerate(sorted(items, key=lambda i: i.nodeid.startswith(last))):
             if time.monotonic() - start > limit:
                 say(f"not measured again: {len(items) - number} tests")

@@ -10,10 +10,10 @@ import typer
 
 from irtool.cli.output import Output
 from irtool.cluster.context.model import RunContext
-from irtool.render.context import context_blocks, context_pieces
-from irtool.render.page.page import Page
-from irtool.render.page.write import render_page
-from irtool.render.tables import Document
+from irtool.report.context import context_blocks, context_pieces
+from irtool.report.page.page import Page
+from irtool.report.page.write import render_page
+from irtool.report.tables import Document
 
 
 class Format(str, Enum):

@@ -22,13 +22,13 @@ from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
+from irtool.report.json import json_text
+from irtool.report.page.write import render_page
 from irtool.sharding.check import check
 
 if TYPE_CHECKING:
     from irtool.cluster.machine import Machine
-    from irtool.render.cost import CostView
+    from irtool.report.cost import CostView
     from irtool.sharding.network.context import ParallelContext
 
 
@@ -65,8 +65,8 @@ def _cost(
     """
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
-    from irtool.render.context import context_blocks, context_object
-    from irtool.render.cost import CostView, assumed, cost_document, cost_object
+    from irtool.report.context import context_blocks, context_object
+    from irtool.report.cost import CostView, assumed, cost_document, cost_object
 
     if limit is not None and format is not Format.table:
         message = f"goes with --format table, not with {format.value}"
@@ -95,7 +95,7 @@ def _cost(
         made = {**cost_object(view), **context_object(known, assumed(view))}
         output.write(json_text(made) + "\n")
     elif format is Format.html:
-        from irtool.render.cost_page import cost_page
+        from irtool.report.cost_page import cost_page
 
         output.write(render_page(cost_page(view, dump)))
     else:
@@ -125,7 +125,7 @@ def _slowest(
     from irtool.cli.recover_inputs import begins_of
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
-    from irtool.render.cost import CostView
+    from irtool.report.cost import CostView
 
     made: list[tuple[float, int, CostView, Dump]] = []
     for stage, dump in begins_of(path, context, graph).items():

@@ -38,9 +38,9 @@ from irtool.lint.cache import Cache, cache_folder
 from irtool.lint.registry import OFF_FAMILIES
 from irtool.lint.rule import family_of
 from irtool.lint.settings import expanded
-from irtool.render.findings.formats import View
-from irtool.render.findings.text import TextStyle, summary_text
-from irtool.render.tables import colours_wanted
+from irtool.report.findings.formats import View
+from irtool.report.findings.text import TextStyle, summary_text
+from irtool.report.tables import colours_wanted
 from irtool.syntax.load import load
 from irtool.syntax.query import QueryError, query
 from irtool.syntax.source import DumpError

@@ -6,8 +6,8 @@ import sys
 from typing import BinaryIO, cast
 
 from irtool.cli.writing import NewFile, Sink, is_standard_output, standard_output, told
-from irtool.render.tables import Document, is_terminal, plain_lines
-from irtool.render.text import escape_lines
+from irtool.report.tables import Document, is_terminal, plain_lines
+from irtool.report.text import escape_lines
 
 
 class Output:
@@ -51,7 +51,7 @@ class Output:
     def show(self, document: Document) -> None:
         """Write a document for people."""
         if self.terminal:
-            from irtool.render.terminal import write_rich
+            from irtool.report.terminal import write_rich
 
             with told("standard output"):
                 write_rich(document, sys.stdout)

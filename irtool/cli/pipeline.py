@@ -28,12 +28,12 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.render.context import context_blocks, context_object
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
-from irtool.render.pipeline import PipelineView, pipeline_document
-from irtool.render.pipeline_json import pipeline_object
-from irtool.render.pipeline_page import pipeline_page, pipeline_picture
+from irtool.report.context import context_blocks, context_object
+from irtool.report.json import json_text
+from irtool.report.page.write import render_page
+from irtool.report.pipeline import PipelineView, pipeline_document
+from irtool.report.pipeline_json import pipeline_object
+from irtool.report.pipeline_page import pipeline_page, pipeline_picture
 from irtool.syntax.run_expand import STDIN
 
 

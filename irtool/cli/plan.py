@@ -22,9 +22,9 @@ from irtool.cli.plan_request import Request, made
 from irtool.cli.report import Failure, note
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
-from irtool.render.text import escape_lines
+from irtool.report.json import json_text
+from irtool.report.page.write import render_page
+from irtool.report.text import escape_lines
 from irtool.sharding.network.context import ParallelContext
 
 
@@ -168,8 +168,8 @@ def _plan(
     """
     from irtool.planning.plans.plan import CannotPlan
     from irtool.planning.recovery.elastic import HORIZON
-    from irtool.render.context import context_blocks, context_object
-    from irtool.render.plan import PlanView, assumed, plan_document, plan_object
+    from irtool.report.context import context_blocks, context_object
+    from irtool.report.plan import PlanView, assumed, plan_document, plan_object
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -215,7 +215,7 @@ def _plan(
         whole = {**plan_object(view), **context_object(known, assumed(view))}
         output.write(json_text(whole) + "\n")
     elif format is Format.html:
-        from irtool.render.plan_page import plan_page
+        from irtool.report.plan_page import plan_page
 
         output.write(render_page(plan_page(view)))
     elif format is Format.table:

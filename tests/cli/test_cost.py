@@ -10,9 +10,9 @@ import pytest
 from irtool.cli.main import main
 from irtool.ir.dump import Dump
 from irtool.ir.units import seconds_text
-from irtool.render.cost import CostView
-from irtool.render.cost_page import cost_page
-from irtool.render.page.page import Page
+from irtool.report.cost import CostView
+from irtool.report.cost_page import cost_page
+from irtool.report.page.page import Page
 
 BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
 
@@ -73,7 +73,7 @@ def test_the_page_of_a_pipeline_shows_the_graph_of_the_slowest_stage(
         shown.append((view, dump))
         return cost_page(view, dump)
 
-    monkeypatch.setattr("irtool.render.cost_page.cost_page", spy)
+    monkeypatch.setattr("irtool.report.cost_page.cost_page", spy)
     _, page, _ = run(capsys, samples / "pipeline_run", "-f", "html")
     assert "pipeline_run, stage 1" in page
     ((view, dump),) = shown

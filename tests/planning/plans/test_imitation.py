@@ -11,7 +11,7 @@ from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.plans.imitation import imitate
 from irtool.planning.plans.plan import CannotPlan, plan
-from irtool.render.plan import PlanView, answer_text, plan_object
+from irtool.report.plan import PlanView, answer_text, plan_object
 from irtool.sharding.network.context import ParallelContext
 
 MACHINE = default_machine()
