@@ -31,8 +31,8 @@ from irtool.report.check_page import check_page, why_page
 from irtool.report.check_why import why_document, why_objects
 from irtool.report.context import context_blocks, context_object
 from irtool.report.json import json_text
+from irtool.report.model import Document
 from irtool.report.page.write import render_page
-from irtool.report.tables import Document
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckFinding, Report

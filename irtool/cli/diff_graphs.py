@@ -17,7 +17,7 @@ from irtool.report.diff import DiffView, diff_document, timeline_document
 from irtool.report.diff_json import diff_object, ranks_object, timeline_object
 from irtool.report.diff_ranks import RankDifference, ranks_document
 from irtool.report.json import json_text
-from irtool.report.tables import Document
+from irtool.report.model import Document
 from irtool.syntax.load import loads
 from irtool.syntax.query import Predicate
 from irtool.syntax.run import Compilation, Run, load_run

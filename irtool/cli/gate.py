@@ -26,7 +26,7 @@ from irtool.report.findings.json import json_pieces
 from irtool.report.findings.places import relative
 from irtool.report.findings.sarif import sarif_pieces
 from irtool.report.findings.text import TextStyle, text_pieces
-from irtool.report.tables import colours_wanted
+from irtool.report.plain import colours_wanted
 
 SCHEMA = "irtool.gate/1"
 FAMILY = "GAT"

@@ -40,7 +40,7 @@ from irtool.lint.rule import family_of
 from irtool.lint.settings import expanded
 from irtool.report.findings.formats import View
 from irtool.report.findings.text import TextStyle, summary_text
-from irtool.report.tables import colours_wanted
+from irtool.report.plain import colours_wanted
 from irtool.syntax.load import load
 from irtool.syntax.query import QueryError, query
 from irtool.syntax.source import DumpError

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, TextIO
 
 from irtool.ir.problem import Problem
-from irtool.report.tables import colours_wanted
+from irtool.report.plain import colours_wanted
 from irtool.report.text import escape
 
 MAX_REPORTED = 20

@@ -16,7 +16,7 @@ from irtool.report.check_tables import (
     shown,
 )
 from irtool.report.json import json_text, json_value
-from irtool.report.tables import Document, Facts, Heading, Note
+from irtool.report.model import Document, Facts, Heading, Note
 from irtool.report.text import shortened
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (

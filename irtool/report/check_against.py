@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irtool.ir.units import part_text, plural
 from irtool.report.check_tables import shown
 from irtool.report.check_why import location_text, node_place
-from irtool.report.tables import Block, Facts, Heading, Note, Table, number_column, text_column
+from irtool.report.model import Block, Facts, Heading, Note, Table, number_column, text_column
 from irtool.sharding.against import Comparison, Difference, Unmatched
 
 MOST_DIFFERENCES = 20

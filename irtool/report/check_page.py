@@ -25,53 +25,53 @@ from irtool.report.check_tables import (
     slices_text,
     strategy_text,
 )
-from irtool.report.page.document import document_sections
-from irtool.report.page.graph_data import graph_data
-from irtool.report.page.keys import node_key
-from irtool.report.page.page import (
+from irtool.report.model import (
+    Amount,
     Answer,
     Cell,
     Column,
-    FactsSection,
-    Finding,
-    FindingsSection,
-    GraphSection,
+    Document,
+    Element,
+    Explorer,
+    Facts,
+    FindingCard,
+    FindingCards,
     Link,
-    Ordered,
-    Page,
-    Section,
-    TableSection,
+    Report,
+    Table,
     Tone,
 )
+from irtool.report.page.graph_data import graph_data
+from irtool.report.page.keys import node_key
 from irtool.report.picture.overlay import Mark, Overlay, Severity, worst
-from irtool.report.tables import Document
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import RedistributionReport
+from irtool.sharding.network.report import Report as CheckResult
 from irtool.sharding.why import Cause
 
 
-def check_page(view: CheckView, dump: Dump, against: Document | None = None) -> Page:
+def check_page(view: CheckView, dump: Dump, against: Document | None = None) -> Report:
     """The page of a report; ``against`` is what the comparison with a later dump says."""
     report = view.report
-    sections: list[Section] = []
+    sections: list[Element] = []
     groups = grouped_findings(report)
     if groups:
         findings = [_finding(view, group) for group in groups]
-        sections.append(FindingsSection(plural(len(report.findings), "finding"), findings))
+        sections.append(FindingCards(plural(len(report.findings), "finding"), findings))
     if against is not None:
-        sections += document_sections(against)
-    sections.append(FactsSection("Summary", summary_facts(view)))
+        sections += against.blocks
+    sections.append(Facts(summary_facts(view), "Summary"))
     sections += [table for table in _tables(view) if table.rows]
     data = graph_data(dump, report, [findings_overlay(report)] if report.findings else [])
-    sections.append(GraphSection("Graph", data))
-    return Page(f"check: {view.path}", Answer(verdict_text(report), tone_of(report)), sections)
+    sections.append(Explorer("Graph", data))
+    return Report(f"check: {view.path}", Answer(verdict_text(report), tone_of(report)), sections)
 
 
-def tone_of(report: Report) -> Tone:
+def tone_of(report: CheckResult) -> Tone:
     """Accepted is good, refused bad."""
     return "unknown" if report.accepted is None else "good" if report.accepted else "bad"
 
 
-def findings_overlay(report: Report) -> Overlay:
+def findings_overlay(report: CheckResult) -> Overlay:
     """The findings as marks on nodes."""
     found: dict[Node, Mark] = {}
     unplaced: list[str] = []
@@ -86,26 +86,26 @@ def findings_overlay(report: Report) -> Overlay:
     return Overlay("findings", "findings of check", "", found, "max", tuple(unplaced))
 
 
-def why_page(title: str, causes: Sequence[Cause], document: Document, dump: Dump) -> Page:
+def why_page(title: str, causes: Sequence[Cause], document: Document, dump: Dump) -> Report:
     """The page that says why nodes of a later dump are there."""
     unknown = sum(cause.kind == "unknown" for cause in causes)
     kinds = Counter(cause.kind for cause in causes)
     text = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.items())
     marks = {cause.node: Mark(None, "info", cause.message) for cause in causes}
     overlay = Overlay("findings", "why it is there", "", marks, "max")
-    graph = GraphSection("Graph", graph_data(dump, None, [overlay]))
+    graph = Explorer("Graph", graph_data(dump, None, [overlay]))
     tone: Tone = "unknown" if unknown else "plain"
-    return Page(title, Answer(text, tone), [*document_sections(document), graph])
+    return Report(title, Answer(text, tone), [*document.blocks, graph])
 
 
 # -- findings ----------------------------------------------------------------------------------
 
 
-def _finding(view: CheckView, group: FindingGroup) -> Finding:
+def _finding(view: CheckView, group: FindingGroup) -> FindingCard:
     first, node = group.first, group.first.node
     message = f"{node.id} {node.op}: {first.message}" if node is not None else first.message
     facts = _placed(facts_of_finding(view, group), node)
-    return Finding(first.severity, message, first.code, list(facts))
+    return FindingCard(first.severity, message, first.code, list(facts))
 
 
 def _placed(
@@ -124,13 +124,13 @@ def _placed(
 # -- tables ------------------------------------------------------------------------------------
 
 
-def _tables(view: CheckView) -> Iterator[TableSection]:
+def _tables(view: CheckView) -> Iterator[Table]:
     if view.report.accepted is not False:
         yield _collectives(view.report)
     yield _operators(view)
     yield _redistributions(view)
     yield _parameters(view.report)
-    yield TableSection(
+    yield Table(
         "Dataset: what this rank reads",
         [Column("input"), Column("whole"), Column("slice"), Column("from")],
         [
@@ -140,7 +140,7 @@ def _tables(view: CheckView) -> Iterator[TableSection]:
     )
 
 
-def _collectives(report: Report) -> TableSection:
+def _collectives(report: CheckResult) -> Table:
     columns = [
         Column("collective"), Column("count", "number"), Column("bytes", "bytes"),
         Column("ranks"), Column("group"), Column("why"),
@@ -149,7 +149,7 @@ def _collectives(report: Report) -> TableSection:
         [
             row.op,
             row.count,
-            Ordered(f"{row.unknown} unknown", row.bytes) if row.unknown else row.bytes,
+            Amount(row.bytes, "bytes", f"{row.unknown} unknown") if row.unknown else row.bytes,
             ranks_text(row.ranks),
             row.group,
             row.why,
@@ -157,10 +157,10 @@ def _collectives(report: Report) -> TableSection:
         for row in collective_rows(report)
     ]
     note = "Bytes that one device puts in, in one step."
-    return TableSection("Collectives of a step, by group", columns, rows, note)
+    return Table("Collectives of a step, by group", columns, rows, note=note)
 
 
-def _operators(view: CheckView) -> TableSection:
+def _operators(view: CheckView) -> Table:
     columns = [
         Column("line", "number"), Column("node"), Column("operator"), Column("verdict"),
         Column("strategy"), Column("devices"), Column("slices"), Column("what follows"),
@@ -180,10 +180,10 @@ def _operators(view: CheckView) -> TableSection:
         ]
         for item in view.operators
     ]
-    return TableSection("Operators", columns, rows)
+    return Table("Operators", columns, rows)
 
 
-def _redistributions(view: CheckView) -> TableSection:
+def _redistributions(view: CheckView) -> Table:
     columns = [
         Column("line", "number"), Column("from"), Column("to"), Column("input", "number"),
         Column("layouts"), Column("operators"), Column("bytes", "bytes"),
@@ -201,7 +201,7 @@ def _redistributions(view: CheckView) -> TableSection:
         for edge in view.redistributions
         if moves(edge)
     ]
-    return TableSection("Redistributions", columns, rows)
+    return Table("Redistributions", columns, rows)
 
 
 def _node(node: Node) -> Link:
@@ -215,7 +215,7 @@ def _bytes(edge: RedistributionReport) -> Cell:
     return "?" if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _parameters(report: Report) -> TableSection:
+def _parameters(report: CheckResult) -> Table:
     columns = [
         Column("parameter"), Column("whole"), Column("slice"), Column("bytes", "bytes"),
         Column("gradient"), Column("first used by"),
@@ -231,4 +231,4 @@ def _parameters(report: Report) -> TableSection:
         ]
         for item in report.parameters
     ]
-    return TableSection("Parameters, as this rank holds them", columns, rows)
+    return Table("Parameters, as this rank holds them", columns, rows)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from irtool.ir.units import count_text
 from irtool.operators.notation import Attribute, Rule
 from irtool.report.json import json_text, json_value
-from irtool.report.tables import Column, Document, Heading, Note, Table, text_column
+from irtool.report.model import Column, Document, Heading, Note, Table, text_column
 from irtool.report.text import escape
 
 SCHEMA = "irtool.rules.operators/1"

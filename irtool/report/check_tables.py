@@ -11,7 +11,7 @@ from irtool.report.check_counts import (
     parameter_bytes,
     step_bytes,
 )
-from irtool.report.tables import Column, Table, number_column, text_column
+from irtool.report.model import Column, Table, number_column, text_column
 from irtool.sharding.network.report import (
     OperatorReport,
     ParameterReport,

@@ -9,7 +9,7 @@ from irtool.ir.node import Node
 from irtool.ir.units import bytes_text, plural, ranks_text, tuple_text
 from irtool.report.check_tables import shown
 from irtool.report.json import json_value
-from irtool.report.tables import Document, Facts, Heading, Note
+from irtool.report.model import Document, Facts, Heading, Note
 from irtool.sharding.why import Cause
 
 MOST_CAUSES = 20

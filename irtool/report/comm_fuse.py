@@ -10,11 +10,21 @@ from irtool.cluster.fuse_plan import Channel, FusionPlan
 from irtool.cluster.pricing import Overlap
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
 from irtool.report.comm_pieces import machine_text, pieces, shown
+from irtool.report.model import (
+    Answer,
+    Block,
+    Column,
+    Document,
+    Element,
+    Facts,
+    Heading,
+    Picture,
+    Report,
+    Table,
+    number_column,
+)
+from irtool.report.model import text_column as wide
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Page, PictureSection, Section
-from irtool.report.tables import Block, Column, Document, Facts, Heading, Table, number_column
-from irtool.report.tables import text_column as wide
 from irtool.report.text import shortened
 
 SCHEMA = "irtool.comm.fuse/1"
@@ -278,14 +288,14 @@ def fuse_svg(view: FuseView) -> str:
     return bars(rows, "seconds", ("not hidden",))
 
 
-def fuse_page(view: FuseView) -> Page:
+def fuse_page(view: FuseView) -> Report:
     """The page: gain, bars, buckets."""
     details = [f"{name}: {value}" for name, value in _facts(view)]
-    picture = PictureSection(
+    picture = Picture(
         "Communication that computing does not hide", fuse_svg(view), "Seconds by channel."
     )
-    sections: list[Section] = [picture, *document_sections(Document(list(_blocks(view))))]
-    return Page(
+    sections: list[Element] = [picture, *_blocks(view)]
+    return Report(
         f"comm fuse: {view.path}",
         Answer(_answer(view.fusion.buckets, view.plan), "plain", details),
         sections,

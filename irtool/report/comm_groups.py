@@ -23,8 +23,8 @@ from irtool.report.comm_pieces import (
     type_text,
     unmatched_table,
 )
-from irtool.report.tables import Column, Document, Facts, Heading, Table, number_column
-from irtool.report.tables import text_column as wide
+from irtool.report.model import Column, Document, Facts, Heading, Table, number_column
+from irtool.report.model import text_column as wide
 
 SCHEMA = "irtool.comm.groups/1"
 

@@ -14,10 +14,8 @@ from irtool.report.comm_groups import (
     kind_row,
     wrong_transfers,
 )
+from irtool.report.model import Answer, Column, Picture, Report, Table
 from irtool.report.page.charts import heat_map
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Column, Page, PictureSection, TableSection
-from irtool.report.tables import Document, Table
 
 MOST_RANKS = 64
 """Most ranks of a group matrix; more are put together."""
@@ -52,31 +50,27 @@ def group_matrix(report: GroupReport) -> tuple[list[str], list[list[float | None
     return names, [[value or None for value in row] for row in sums]
 
 
-def groups_page(view: GroupsView) -> Page:
+def groups_page(view: GroupsView) -> Report:
     """The page: answer, matrix, all tables."""
     report = view.report
     problems = report.disagreements or wrong_transfers(report)
     tone = "bad" if problems else "unknown" if report.missing else "good"
     details = [f"{name}: {value}" for name, value in facts(view)]
-    picture = PictureSection(
+    picture = Picture(
         "Who talks to whom",
         groups_svg(report),
         "A matrix of ranks; a field is darker the more bytes two ranks exchange.",
     )
     tables = [block for block in groups_document(view).blocks[2:] if isinstance(block, Table)]
-    sections = [
-        section
-        for section in document_sections(Document(list(tables)))
-        if isinstance(section, TableSection) and section.title not in ("The dearest", "Groups")
-    ]
-    return Page(
+    sections = [section for section in tables if section.title not in ("The dearest", "Groups")]
+    return Report(
         f"comm groups: {view.path}",
         Answer(answer(report), tone, details),
         (picture, *sections, _page_kinds(view), _page_groups(report)),
     )
 
 
-def _page_kinds(view: GroupsView) -> TableSection:
+def _page_kinds(view: GroupsView) -> Table:
     columns = [
         Column("rank", "number"),
         *map(Column, ("operator", "axis", "phase", "ranks", "link", "tensor")),
@@ -90,10 +84,10 @@ def _page_kinds(view: GroupsView) -> TableSection:
         for kind in view.report.kinds
         if view.chosen(kind.first.collective.node)
     ]
-    return TableSection("The dearest", columns, rows)
+    return Table("The dearest", columns, rows)
 
 
-def _page_groups(report: GroupReport) -> TableSection:
+def _page_groups(report: GroupReport) -> Table:
     columns = [
         *map(Column, ("group", "ranks", "axes", "link")),
         Column("count", "number"),
@@ -103,4 +97,4 @@ def _page_groups(report: GroupReport) -> TableSection:
         [one.name, ranks_text(one.ranks), ", ".join(one.axes), one.level, one.count, one.bytes]
         for one in report.groups
     ]
-    return TableSection("Groups", columns, rows)
+    return Table("Groups", columns, rows)

@@ -22,11 +22,23 @@ from irtool.report.comm_pieces import (
     type_text,
     unmatched_table,
 )
+from irtool.report.model import (
+    Answer,
+    Block,
+    Column,
+    Document,
+    Element,
+    Facts,
+    FindingCard,
+    FindingCards,
+    Heading,
+    Picture,
+    Report,
+    Table,
+    number_column,
+)
+from irtool.report.model import text_column as wide
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Finding, FindingsSection, Page, PictureSection, Section
-from irtool.report.tables import Block, Column, Document, Facts, Heading, Table, number_column
-from irtool.report.tables import text_column as wide
 
 SCHEMA = "irtool.comm.hang/1"
 _MOST_BARS = 64
@@ -228,12 +240,12 @@ def hang_svg(report: HangReport) -> str:
     return bars(rows, "number", names)
 
 
-def hang_page(view: HangView) -> Page:
+def hang_page(view: HangView) -> Report:
     """The page: verdict, who waits for whom as findings, and the tables."""
     report = view.report
     tone = "bad" if report.hangs else "unknown" if report.missing_ranks else "good"
     findings = [
-        Finding(
+        FindingCard(
             "error",
             f"{place_text(wait.place)} waits for rank {wait.waits_for}: {wait.reason}",
             "hang",
@@ -241,14 +253,14 @@ def hang_page(view: HangView) -> Page:
         )
         for wait in report.cycle
     ]
-    sections: list[Section] = []
+    sections: list[Element] = []
     if findings:
-        sections.append(FindingsSection("Who waits for whom", findings))
-    sections += document_sections(Document(list(_blocks(view))))
+        sections.append(FindingCards("Who waits for whom", findings))
+    sections += _blocks(view)
     sections.append(
-        PictureSection(
+        Picture(
             "How far each rank got", hang_svg(report), "Communications done and stuck, by rank."
         )
     )
     details = [f"{name}: {value}" for name, value in _facts(report)]
-    return Page(f"comm hang: {view.path}", Answer(answer(report), tone, details), sections)
+    return Report(f"comm hang: {view.path}", Answer(answer(report), tone, details), sections)

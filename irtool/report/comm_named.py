@@ -9,7 +9,7 @@ from irtool.cluster.groups import GroupReport, NamedGroup
 from irtool.ir.units import ranks_text
 from irtool.report.comm_groups import SCHEMA, GroupsView, row_object, rows_table
 from irtool.report.comm_pieces import disagreement_object, disagreements_table, pieces
-from irtool.report.tables import Document, Facts, Heading, Note
+from irtool.report.model import Document, Facts, Heading, Note
 
 _KNOWN_FROM = {
     "dump": "the dumps list them",

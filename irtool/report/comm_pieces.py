@@ -10,7 +10,7 @@ from irtool.cluster.sources import user_location
 from irtool.ir.node import Node
 from irtool.ir.units import count_text, ranks_text
 from irtool.report.json import json_list, json_text
-from irtool.report.tables import Table, number_column, text_column
+from irtool.report.model import Table, number_column, text_column
 
 MOST_ROWS = 20
 

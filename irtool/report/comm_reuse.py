@@ -12,11 +12,23 @@ from irtool.cluster.reuse_log import LogCheck, expected_lines
 from irtool.cluster.reuse_streams import LABEL_LIMIT
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.report.comm_pieces import pieces, shown, type_text
+from irtool.report.model import (
+    Answer,
+    Block,
+    Column,
+    Document,
+    Element,
+    Facts,
+    Heading,
+    Note,
+    Picture,
+    Report,
+    Table,
+    Tone,
+    number_column,
+)
+from irtool.report.model import text_column as wide
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Page, PictureSection, Section, Tone
-from irtool.report.tables import Block, Column, Document, Facts, Heading, Note, Table, number_column
-from irtool.report.tables import text_column as wide
 
 SCHEMA = "irtool.comm.reuse/1"
 
@@ -289,12 +301,12 @@ def reuse_svg(report: ReuseReport) -> str:
     return bars(parts, "number", ("compute", "communication"))
 
 
-def reuse_page(view: ReuseView) -> Page:
+def reuse_page(view: ReuseView) -> Report:
     """The page: answer, streams as bars, tables."""
     report = view.report
     bad = report.limit.error or report.verdict == "not enough"
     tone: Tone = "bad" if bad else "plain"
     details = [f"{name}: {value}" for name, value in _facts(view)]
-    picture = PictureSection("Streams", reuse_svg(report), "Streams of the device, by use.")
-    sections: list[Section] = [picture, *document_sections(Document(list(_blocks(view))))]
-    return Page(f"comm reuse: {view.path}", Answer(_answer(report), tone, details), sections)
+    picture = Picture("Streams", reuse_svg(report), "Streams of the device, by use.")
+    sections: list[Element] = [picture, *_blocks(view)]
+    return Report(f"comm reuse: {view.path}", Answer(_answer(report), tone, details), sections)

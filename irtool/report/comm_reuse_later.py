@@ -10,11 +10,21 @@ from irtool.cluster.reuse_limit import VARIABLE
 from irtool.ir.units import count_text, part_text, plural
 from irtool.report.comm_pieces import pieces, shown
 from irtool.report.comm_reuse import SCHEMA, left_out
+from irtool.report.model import (
+    Answer,
+    Block,
+    Document,
+    Element,
+    Facts,
+    Heading,
+    Note,
+    Picture,
+    Report,
+    Table,
+    number_column,
+)
+from irtool.report.model import text_column as wide
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Page, PictureSection, Section
-from irtool.report.tables import Block, Document, Facts, Heading, Note, Table, number_column
-from irtool.report.tables import text_column as wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +126,11 @@ def later_svg(later: Later) -> str:
     return bars(rows, "number", ("statements",))
 
 
-def later_page(view: LaterView) -> Page:
+def later_page(view: LaterView) -> Report:
     """The page where the feature is gone."""
     version = ".".join(map(str, view.version))
     details = [f"{name}: {value}" for name, value in _later_facts(view)]
     answer = Answer(f"MindSpore {version} does not reuse communication subgraphs", "plain", details)
-    picture = PictureSection("Statements by scope", later_svg(view.report), "Statements by scope.")
-    sections: list[Section] = [picture, *document_sections(Document(list(_later_blocks(view))))]
-    return Page(f"comm reuse: {view.path}", answer, sections)
+    picture = Picture("Statements by scope", later_svg(view.report), "Statements by scope.")
+    sections: list[Element] = [picture, *_later_blocks(view)]
+    return Report(f"comm reuse: {view.path}", answer, sections)

@@ -8,7 +8,7 @@ from typing import cast
 from irtool.cluster.context.model import Assumption, RunContext, shown
 from irtool.operators.layout import UserLayout
 from irtool.report.json import json_text
-from irtool.report.tables import Block, Note
+from irtool.report.model import Block, Note
 
 
 def context_object(context: RunContext, more: Iterable[str] = ()) -> dict[str, object]:

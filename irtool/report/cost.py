@@ -12,15 +12,7 @@ from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import StepCost, without_strategy
 from irtool.report.comm_fuse import hideable_object
-from irtool.report.tables import (
-    Document,
-    Facts,
-    Heading,
-    Note,
-    Table,
-    number_column,
-    text_column,
-)
+from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.sharding.network.report import Report
 
 SCHEMA = "irtool.cost/1"

@@ -10,15 +10,14 @@ from irtool.ir.node import Node
 from irtool.planning.cost.costs import CAUSES
 from irtool.planning.plans.cost_report import StepCost
 from irtool.report.cost import CostView, answer_text, cost_document
+from irtool.report.model import Answer, Element, Explorer, Picture, Report, Tone
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections, with_node_links
 from irtool.report.page.graph_data import graph_data
-from irtool.report.page.page import Answer, GraphSection, Page, PictureSection, Section, Tone
+from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
-from irtool.report.tables import Document
 
 
-def cost_page(view: CostView, dump: Dump) -> Page:
+def cost_page(view: CostView, dump: Dump) -> Report:
     """An html page with everything.
 
     Args:
@@ -27,18 +26,18 @@ def cost_page(view: CostView, dump: Dump) -> Page:
     """
     tone: Tone = "bad" if view.report.accepted is False else "plain"
     document = cost_document(replace(view, limit=0))
-    sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
+    sections: list[Element] = list(document.blocks[1:])
     marks = _marks(view.cost)
     sections = with_node_links(sections, list(marks))
     shares = view.cost.shares
     causes = [(str(cause), [shares[cause]]) for cause in CAUSES if shares.get(cause)]
     overlay = Overlay("cost", "cost of a step", "seconds", marks)
     sections += [
-        PictureSection("A step", bars(causes, "seconds"), "Time of a step by cause"),
-        GraphSection("Cost in the graph", graph_data(dump, view.report, [overlay])),
+        Picture("A step", bars(causes, "seconds"), "Time of a step by cause"),
+        Explorer("Cost in the graph", graph_data(dump, view.report, [overlay])),
     ]
     title = view.path if view.stage is None else f"{view.path}, stage {view.stage}"
-    return Page(f"cost: {title}", Answer(answer_text(view), tone), sections)
+    return Report(f"cost: {title}", Answer(answer_text(view), tone), sections)
 
 
 def _marks(cost: StepCost) -> dict[Node, Mark]:

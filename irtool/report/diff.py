@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.units import part_text, plural
-from irtool.report.tables import (
-    Document,
-    Facts,
-    Heading,
-    Note,
-    Table,
-    number_column,
-    text_column,
-)
+from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.report.text import shortened
 
 if TYPE_CHECKING:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from irtool.compare.graph_diff import Edit, GraphDiff
 from irtool.ir.node import Node
 from irtool.report.diff import DiffView, answer_text, diff_document, node_place, place_text
-from irtool.report.page.document import document_sections
-from irtool.report.page.graph_data import graph_data
-from irtool.report.page.page import (
+from irtool.report.model import (
     Answer,
     Column,
-    GraphSection,
-    Page,
-    Section,
-    TableSection,
-    TextSection,
+    Document,
+    Element,
+    Explorer,
+    Heading,
+    Note,
+    Report,
+    Table,
 )
+from irtool.report.page.graph_data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay
-from irtool.report.tables import Document, Heading
 from irtool.syntax.printer import print_statement
 
 _MOST_LINES = 4_000
 """Edits whose statements are shown; more would make the page slow to open."""
 
 
-def diff_page(view: DiffView) -> Page:
+def diff_page(view: DiffView) -> Report:
     """The answer, what happened, and every edit with the statements of both sides."""
     diff = view.diff
     tone = "good" if diff.is_identical else "plain"
@@ -35,19 +35,17 @@ def diff_page(view: DiffView) -> Page:
         details += [text for text in (place_text(first.left or first.right),) if text]
     document = diff_document(DiffView(diff, view.patterns, view.limit or 0))
     edits = [edit for pattern in view.patterns for edit in pattern.edits]
-    sections: list[Section] = list(document_sections(document))
+    sections: list[Element] = list(document.blocks)
     if edits:
         sections.append(_side_by_side(edits[:_MOST_LINES]))
     if len(edits) > _MOST_LINES:
-        sections.append(
-            TextSection("", [f"{len(edits) - _MOST_LINES:,} more edits: --format json has all"])
-        )
+        sections.append(Note(f"{len(edits) - _MOST_LINES:,} more edits: --format json has all"))
     sections.append(_graphs(diff))
     title = f"{diff.left.path} ↔ {diff.right.path}"
-    return Page(title, Answer(answer_text(diff), tone, details), sections)
+    return Report(title, Answer(answer_text(diff), tone, details), sections)
 
 
-def _graphs(diff: GraphDiff) -> GraphSection:
+def _graphs(diff: GraphDiff) -> Explorer:
     """Both graphs side by side, with what is on one side only and what changed marked."""
     marks = {node: Mark(None, "removed", "removed") for node in diff.only_left}
     marks |= {node: Mark(None, "added", "added") for node in diff.only_right}
@@ -62,11 +60,11 @@ def _graphs(diff: GraphDiff) -> GraphSection:
     sides = [("left", diff.left), ("right", diff.right)]
     begins = diff.first_divergence
     first = (begins.right or begins.left) if begins is not None else None
-    return GraphSection("Both graphs", graph_data(sides, None, [overlay], first=first))
+    return Explorer("Both graphs", graph_data(sides, None, [overlay], first=first))
 
 
-def _side_by_side(edits: list[Edit]) -> TableSection:
-    return TableSection(
+def _side_by_side(edits: list[Edit]) -> Table:
+    return Table(
         "Side by side",
         [
             Column("what"),
@@ -97,9 +95,9 @@ def _statements(nodes: tuple[Node, ...]) -> str:
     return "\n".join(lines)
 
 
-def series_page(document: Document) -> Page:
+def series_page(document: Document) -> Report:
     """A timeline of passes, or the classes of ranks."""
     first = document.blocks[0]
     text = first.text if isinstance(first, Heading) else ""
-    sections = list(document_sections(Document(document.blocks[1:])))
-    return Page(f"diff: {text}", Answer(text), sections)
+    sections = list(document.blocks[1:])
+    return Report(f"diff: {text}", Answer(text), sections)

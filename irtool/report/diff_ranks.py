@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irtool.compare.graph_diff import GraphDiff
 from irtool.compare.patterns import Pattern
 from irtool.ir.units import plural, ranks_text
-from irtool.report.tables import Document, Heading, Table, number_column, text_column
+from irtool.report.model import Document, Heading, Table, number_column, text_column
 from irtool.report.text import shortened
 
 _OF_RANKS = frozenset(("group changed",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irtool.ir.units import plural, ranks_text
-from irtool.report.tables import Document, Facts, Heading, Note
+from irtool.report.model import Document, Facts, Heading, Note
 from irtool.report.text import shortened
 
 if TYPE_CHECKING:

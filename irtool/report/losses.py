@@ -14,7 +14,7 @@ from irtool.compare.losses.comparison import (
 )
 from irtool.compare.losses.series import LossRun
 from irtool.ir.units import plural
-from irtool.report.tables import Document, Facts, Heading, Note, Table, number_column, text_column
+from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60

@@ -6,8 +6,8 @@ import math
 
 from irtool.compare.losses.comparison import LossComparison, side_values
 from irtool.report.losses import NEXT, answer_text, deltas, figures
+from irtool.report.model import Answer, Column, Facts, Picture, Report, Table
 from irtool.report.page.charts import Mark, Series, line_chart
-from irtool.report.page.page import Answer, Column, FactsSection, Page, PictureSection, TableSection
 
 
 def losses_chart(found: LossComparison) -> str:
@@ -34,23 +34,23 @@ def _marks(found: LossComparison) -> list[Mark]:
     return [Mark(found.change_step, f"step {found.change_step}")]
 
 
-def losses_page(found: LossComparison) -> Page:
+def losses_page(found: LossComparison) -> Report:
     """The answer, figures, both pictures, every step."""
     tone = "bad" if found.is_suspicious else "good"
     details = [f"next: {NEXT[found.verdict]}"] if found.verdict in NEXT else []
     left = side_values(found.left, found.steps)
     right = side_values(found.right, found.steps, found.offset)
     rows = [[step, a, b, b - a] for step, a, b in zip(found.steps, left, right, strict=True)]
-    return Page(
+    return Report(
         f"loss: {found.left.path} ↔ {found.right.path}",
         Answer(answer_text(found), tone, details),
         [
-            FactsSection("", figures(found)),
-            PictureSection("Loss", losses_chart(found), "The loss of both runs by step."),
-            PictureSection(
+            Facts(figures(found)),
+            Picture("Loss", losses_chart(found), "The loss of both runs by step."),
+            Picture(
                 "Difference", difference_chart(found), "The absolute difference by step."
             ),
-            TableSection(
+            Table(
                 "Steps",
                 [Column("step", "number"), Column("left", "number"), Column("right", "number"),
                  Column("difference", "number")],

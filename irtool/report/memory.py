@@ -9,7 +9,7 @@ from irtool.cluster.memory import AliveTensor, Interval, Memory
 from irtool.cluster.memory_plan import MemoryPlan
 from irtool.cluster.what_if import Option, Saving
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
-from irtool.report.tables import (
+from irtool.report.model import (
     Block,
     Cell,
     Column,
@@ -69,19 +69,19 @@ def memory_document(view: MemoryView) -> Document:
     document.add(Heading(answer_text(view)), Facts(list(_facts(view))))
     document.add(*(Note(f"note: {text}") for text in worst.memory.notes))
     if len(view.ranks) > 1:
-        document.add(*first_rows(ranks_table(view), view.rows, USUAL_ROWS))
+        document.add(first_rows(ranks_table(view), view.rows, USUAL_ROWS))
     if view.layers:
-        document.add(*first_rows(layers_table(worst.memory), 0, USUAL_ROWS))
-    document.add(*first_rows(alive_table(worst.memory), view.rows, USUAL_ROWS))
+        document.add(first_rows(layers_table(worst.memory), 0, USUAL_ROWS))
+    document.add(first_rows(alive_table(worst.memory), view.rows, USUAL_ROWS))
     plan = worst.plan
     if plan is not None:
         if plan.savings:
-            document.add(*first_rows(savings_table(plan), view.rows, USUAL_ROWS))
+            document.add(first_rows(savings_table(plan), view.rows, USUAL_ROWS))
         document.add(*combination_blocks(view, plan))
         if plan.unshardable:
-            document.add(*first_rows(unshardable_table(plan), view.rows, USUAL_ROWS))
+            document.add(first_rows(unshardable_table(plan), view.rows, USUAL_ROWS))
         if view.servers:
-            document.add(*first_rows(servers_table(plan), view.rows, USUAL_ROWS))
+            document.add(first_rows(servers_table(plan), view.rows, USUAL_ROWS))
     return document
 
 

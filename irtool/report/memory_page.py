@@ -15,21 +15,19 @@ from irtool.report.memory import (
     servers_table,
     unshardable_table,
 )
-from irtool.report.page.charts import Mark, Series, line_chart
-from irtool.report.page.document import document_sections, table_section
-from irtool.report.page.keys import node_key
-from irtool.report.page.page import (
+from irtool.report.model import (
     Answer,
     Column,
-    FactsSection,
+    Element,
+    Facts,
     Link,
-    Page,
-    PictureSection,
-    Section,
-    TableSection,
+    Picture,
+    Report,
+    Table,
     Tone,
 )
-from irtool.report.tables import Document
+from irtool.report.page.charts import Mark, Series, line_chart
+from irtool.report.page.keys import node_key
 
 
 def memory_picture(view: MemoryView) -> str:
@@ -67,26 +65,26 @@ _SAVING_COLUMNS = (
 )
 
 
-def memory_page(view: MemoryView) -> Page:
+def memory_page(view: MemoryView) -> Report:
     """An html page of a view."""
     worst = view.worst
     memory = worst.memory
-    sections: list[Section] = [
-        FactsSection("What the device holds", _facts(memory)),
-        PictureSection(
+    sections: list[Element] = [
+        Facts(_facts(memory), "What the device holds"),
+        Picture(
             "Over one step",
             memory_picture(view),
             "Bytes on the device over the launches of one step, with what stays and the peak.",
         ),
     ]
     if len(view.ranks) > 1:
-        sections.append(table_section(ranks_table(view)))
+        sections.append(ranks_table(view))
     sections.append(_alive_section(memory))
-    sections.append(table_section(layers_table(memory)))
+    sections.append(layers_table(memory))
     plan = worst.plan
     if plan is not None:
         sections.append(
-            TableSection(
+            Table(
                 "What would save memory",
                 _SAVING_COLUMNS,
                 [
@@ -103,17 +101,17 @@ def memory_page(view: MemoryView) -> Page:
                 ],
             )
         )
-        sections += document_sections(Document(list(combination_blocks(view, plan))))
+        sections += combination_blocks(view, plan)
         if plan.unshardable:
-            sections.append(table_section(unshardable_table(plan)))
+            sections.append(unshardable_table(plan))
         if plan.served:
-            sections.append(table_section(servers_table(plan)))
+            sections.append(servers_table(plan))
     tone: Tone = "plain"
     if view.limit is not None:
         fits = memory.fits(view.limit)
         tone = "unknown" if fits is None else "good" if fits else "bad"
     answer = Answer(answer_text(view), tone, list(memory.notes))
-    return Page(f"memory: {memory.path}", answer, sections)
+    return Report(f"memory: {memory.path}", answer, sections)
 
 
 def _facts(memory: Memory) -> list[tuple[str, str | Link]]:
@@ -131,10 +129,10 @@ def _facts(memory: Memory) -> list[tuple[str, str | Link]]:
     return found
 
 
-def _alive_section(memory: Memory) -> TableSection:
+def _alive_section(memory: Memory) -> Table:
     columns = [Column("node"), Column("operator"), Column("bytes", "bytes"), Column("why")]
     columns += [Column("layer"), Column("from", "number"), Column("to", "number")]
-    return TableSection(
+    return Table(
         alive_table(memory).title,
         columns,
         [

@@ -9,7 +9,7 @@ they are; each of these makes them harmless itself, so that no caller can forget
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from irtool.ir.problem import Severity
@@ -226,7 +226,9 @@ class Report:
     def blocks(self) -> list[Block]:
         """What text shows: the answer as the title line, and every element that text can show."""
         shown: list[Block] = [Heading(self.answer.text), *map(Note, self.answer.details)]
-        shown += [each for each in self.elements if isinstance(each, Heading | Note | Facts | Table)]
+        shown += [
+            each for each in self.elements if isinstance(each, Heading | Note | Facts | Table)
+        ]
         return shown
 
 
@@ -254,3 +256,8 @@ def text_column(title: str, rank: int = 0) -> Column:
 def rows_shown(limit: int | None, usual: int = USUAL_ROWS) -> int | None:
     """How many rows text shows: ``--limit``, where 0 means all, else the usual number."""
     return usual if limit is None else limit or None
+
+
+def first_rows(table: Table, limit: int | None, usual: int = USUAL_ROWS) -> Table:
+    """A table of which text shows ``--rows`` rows: None is the usual number, 0 is all."""
+    return replace(table, most=rows_shown(limit, usual), option="--rows")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from html import escape as escape_html
 from importlib import import_module
 from typing import Any
@@ -16,17 +17,8 @@ from irtool.ir.display import VIEWS
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.units import count_text, plural, tuple_text
-from irtool.report.tables import (
-    Block,
-    Column,
-    Document,
-    Facts,
-    Heading,
-    Note,
-    Table,
-    cell_text,
-    number_column,
-)
+from irtool.report.model import Block, Column, Document, Facts, Heading, Note, Table, number_column
+from irtool.report.plain import cell_text, cells_of
 from irtool.report.text import escape, shortened
 from irtool.syntax.printer import print_value
 
@@ -91,7 +83,7 @@ def _block(block: Block) -> Iterator[str]:
             yield f'<p class="q">{_text(block.text)}</p>'
         case Facts():
             rows = (
-                f'<tr><td class="q">{_text(label)}</td><td>{_text(value)}</td></tr>'
+                f'<tr><td class="q">{_text(label)}</td><td>{_text(cell_text(value))}</td></tr>'
                 for label, value in block.pairs[:MOST_FACTS]
             )
             yield f"<table>{''.join(rows)}</table>"
@@ -103,17 +95,17 @@ def _block(block: Block) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     if table.title:
         yield f"<p><b>{_text(table.title)}</b></p>"
-    kinds = [' class="n"' if column.align == "right" else "" for column in table.columns]
+    kinds = [' class="n"' if column.is_numeric else "" for column in table.columns]
     heads = (
         f"<th{kind}>{_text(column.title)}</th>"
         for column, kind in zip(table.columns, kinds, strict=True)
     )
     rows = (
         "<tr>" + "".join(
-            f"<td{kind}>{escape_html(shortened(cell_text(cell), MOST_CHARACTERS))}</td>"
-            for cell, kind in zip(row, kinds, strict=True)
+            f"<td{kind}>{escape_html(shortened(text, MOST_CHARACTERS))}</td>"
+            for text, kind in zip(row, kinds, strict=True)
         ) + "</tr>"
-        for row in table.rows[:MOST_ROWS]
+        for row in cells_of(replace(table, rows=table.rows[:MOST_ROWS], most=None))
     )  # fmt: skip
     yield f"<table><tr>{''.join(heads)}</tr>{''.join(rows)}</table>"
     yield from _rest(table.left_out + max(0, len(table.rows) - MOST_ROWS), table.noun)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.report.tables import Column, Document, Facts, Heading, Note, Table
+from irtool.report.model import Column, Document, Facts, Heading, Note, Table
 
 if TYPE_CHECKING:
     from irtool.cluster.groups import GroupReport

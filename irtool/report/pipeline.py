@@ -9,7 +9,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.pipeline import Pipeline, Stage
 from irtool.cluster.schedule import Schedule
 from irtool.ir.units import bytes_text, plural, ranks_text, share_text
-from irtool.report.tables import (
+from irtool.report.model import (
     Cell,
     Column,
     Document,
@@ -43,19 +43,19 @@ def pipeline_document(view: PipelineView) -> Document:
     document = Document()
     document.add(Heading(f"{view.path}: {answer_text(pipeline)}"), Facts(list(_facts(view))))
     document.add(*(Note(f"note: {text}") for text in pipeline.limits))
-    document.add(*first_rows(stages_table(pipeline), view.rows, USUAL_ROWS))
+    document.add(first_rows(stages_table(pipeline), view.rows, USUAL_ROWS))
     if any(stage.schedule for stage in pipeline.stages):
-        document.add(*first_rows(schedules_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(schedules_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.bubbles:
-        document.add(*first_rows(bubbles_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(bubbles_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.transfers.items:
-        document.add(*first_rows(transfers_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(transfers_table(pipeline), view.rows, USUAL_ROWS))
     if any(item.is_certain for item in pipeline.transfers.unmatched):
-        document.add(*first_rows(unmatched_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(unmatched_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.cut is not None:
-        document.add(*first_rows(cut_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(cut_table(pipeline), view.rows, USUAL_ROWS))
     if pipeline.advice:
-        document.add(*first_rows(advice_table(pipeline), view.rows, USUAL_ROWS))
+        document.add(first_rows(advice_table(pipeline), view.rows, USUAL_ROWS))
     return document
 
 

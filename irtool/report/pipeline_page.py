@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from irtool.cluster.pipeline import Pipeline
 from irtool.cluster.schedule import TimedTask, in_turn
+from irtool.report.model import Answer, Element, Picture, Report, Tone
 from irtool.report.page.charts import Lane, Span, timeline
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Page, PictureSection, Section, Tone
 from irtool.report.pipeline import PipelineView, answer_text, pipeline_document
-from irtool.report.tables import Document
 
 _NAMES = ("forward", "backward")
 
@@ -39,13 +37,13 @@ def _span(task: TimedTask) -> Span:
     return Span(task.start, task.end, str(task.task), 0 if task.task.kind == "F" else 1)
 
 
-def pipeline_page(view: PipelineView) -> Page:
+def pipeline_page(view: PipelineView) -> Report:
     """An html page of a view."""
     pipeline = view.pipeline
-    sections: list[Section] = []
+    sections: list[Element] = []
     if pipeline.stage_count > 1 and any(stage.schedule for stage in pipeline.stages):
         sections.append(
-            PictureSection(
+            Picture(
                 "One step",
                 pipeline_picture(view),
                 "When each stage runs the forward and backward pass of which micro-batch.",
@@ -53,8 +51,8 @@ def pipeline_page(view: PipelineView) -> Page:
             )
         )
     document = pipeline_document(PipelineView(view.path, pipeline, view.machine, rows=0))
-    sections += document_sections(Document(document.blocks[1:]))
+    sections += document.blocks[1:]
     lost = any(item.is_certain for item in pipeline.transfers.unmatched)
     tone: Tone = "bad" if lost else "unknown" if pipeline.missing else "plain"
     answer = Answer(answer_text(pipeline), tone, list(pipeline.limits))
-    return Page(f"pipeline: {view.path}", answer, sections)
+    return Report(f"pipeline: {view.path}", answer, sections)

@@ -63,7 +63,7 @@ def cell_key(cell: Cell) -> float | None:
 
 def cells_of(table: Table) -> list[list[str]]:
     """The texts of the rows that text shows."""
-    units = [column.unit for column in table.columns]
+    units: list[Unit] = [column.unit for column in table.columns]
     return [
         [cell_text(cell, unit) for cell, unit in zip(row, units, strict=True)]
         for row in table.first_rows

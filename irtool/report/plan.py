@@ -16,6 +16,7 @@ from irtool.report.cost import (
     place_text,
     seconds_text,
 )
+from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.report.plan_elastic import (
     border_object,
     border_table,
@@ -34,15 +35,6 @@ from irtool.report.plan_stages import (
     stage_facts,
     stages_object,
     stages_table,
-)
-from irtool.report.tables import (
-    Document,
-    Facts,
-    Heading,
-    Note,
-    Table,
-    number_column,
-    text_column,
 )
 
 SCHEMA = "irtool.plan/1"

@@ -12,7 +12,7 @@ from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_target import Point
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
 from irtool.report.cost import place_text
-from irtool.report.tables import Table, number_column, text_column
+from irtool.report.model import Table, number_column, text_column
 
 _MOST_NOT_KEPT = 15
 

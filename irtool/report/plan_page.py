@@ -6,30 +6,29 @@ from dataclasses import replace
 
 from irtool.planning.cost.costs import CAUSES
 from irtool.planning.plans.plan import Plan
+from irtool.report.model import Answer, Element, Explorer, Picture, Report, Tone
 from irtool.report.page.charts import bars
-from irtool.report.page.document import document_sections, with_node_links
 from irtool.report.page.graph_data import graph_data
-from irtool.report.page.page import Answer, GraphSection, Page, PictureSection, Section, Tone
+from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.plan import PlanView, plan_document, strategy_text, view_text
-from irtool.report.tables import Document
 from irtool.report.text import shortened
 
 _TEXT = 60
 
 
-def plan_page(view: PlanView) -> Page:
+def plan_page(view: PlanView) -> Report:
     """An html page with everything."""
     plan = view.plan
     tone: Tone = "good" if plan.report.accepted else "unknown"
     document = plan_document(replace(view, limit=0))
-    sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
+    sections: list[Element] = list(document.blocks[1:])
     sections = with_node_links(sections, [item.node for item in plan.operators])
     sections += [_costs(view), _graph(plan)]
-    return Page(f"plan: {view.path}", Answer(view_text(view), tone, list(plan.notes)), sections)
+    return Report(f"plan: {view.path}", Answer(view_text(view), tone, list(plan.notes)), sections)
 
 
-def _costs(view: PlanView) -> PictureSection:
+def _costs(view: PlanView) -> Picture:
     """A step before and after, by cause."""
     plan = view.plan
     before = "before" if view.elastic is None else "old, fitted"
@@ -41,10 +40,10 @@ def _costs(view: PlanView) -> PictureSection:
     ]
     described = "Time of a step by cause" + (", before and after" if plan.before else "")
     title = "A step" if view.staged is None else "All stages together"
-    return PictureSection(title, bars(rows, "seconds", list(CAUSES)), described)
+    return Picture(title, bars(rows, "seconds", list(CAUSES)), described)
 
 
-def _graph(plan: Plan) -> GraphSection:
+def _graph(plan: Plan) -> Explorer:
     changes = {
         item.node: Mark(
             None,
@@ -64,4 +63,4 @@ def _graph(plan: Plan) -> GraphSection:
         if item.pinned and not item.changes
     }
     overlay = Overlay("plan", "strategies before → after", marks=changes | pinned)
-    return GraphSection("The plan", graph_data(plan.dump, plan.report, [overlay]))
+    return Explorer("The plan", graph_data(plan.dump, plan.report, [overlay]))

@@ -9,7 +9,7 @@ from irtool.planning.cost.costs import ASSUMPTIONS
 from irtool.planning.files.shard_lines import cell_path
 from irtool.planning.stages.files import staged_cells, unsaid_scopes
 from irtool.planning.stages.stages import StagedPlan
-from irtool.report.tables import Table, number_column, text_column
+from irtool.report.model import Table, number_column, text_column
 
 
 def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from irtool.ir.units import plural, ranks_text
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Recovery
+from irtool.report.model import Block, Document, Facts, Heading, Note
 from irtool.report.recovery_tables import (
     changes_table,
     group_changes_table,
@@ -22,7 +23,6 @@ from irtool.report.recovery_tables import (
     weak_table,
 )
 from irtool.report.recovery_view import RecoveryView, answer_text, assumptions_text
-from irtool.report.tables import Block, Document, Facts, Heading, Note
 from irtool.report.text import shortened
 
 _MOST_BORDER = 6

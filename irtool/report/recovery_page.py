@@ -7,31 +7,29 @@ from collections import Counter
 from irtool.ir.units import bytes_text, plural
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.reshard import Move, Resharding
+from irtool.report.model import Answer, Element, Picture, Report
 from irtool.report.page.charts import bars, cells
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import Answer, Page, PictureSection, Section
 from irtool.report.recovery import recovery_document
 from irtool.report.recovery_view import RecoveryView, answer_text
-from irtool.report.tables import Document
 
 _MOST_ROWS = 64
 _STATES = ("goes on", "lost", "idle", "joined")
 _GOES_ON, _LOST, _IDLE, _JOINED = range(4)
 
 
-def recovery_page(view: RecoveryView) -> Page:
+def recovery_page(view: RecoveryView) -> Report:
     """Everything that the command shows, all rows, with pictures."""
     document = recovery_document(view)
     tone = "bad" if view.recovery.lost else "good"
-    sections: list[Section] = list(document_sections(Document(document.blocks[1:])))
+    sections: list[Element] = list(document.blocks[1:])
     if view.recovery.request.lost or view.recovery.moves is not None:
         sections.append(_devices(view.recovery))
     if view.recovery.moves is not None and view.recovery.moves.moves:
         sections.append(_needs(view.recovery.moves))
-    return Page(f"recover: {view.path}", Answer(answer_text(view), tone), sections)
+    return Report(f"recover: {view.path}", Answer(answer_text(view), tone), sections)
 
 
-def _devices(found: Recovery) -> PictureSection:
+def _devices(found: Recovery) -> Picture:
     """The devices of each server: lost, going on as which rank, idle, new."""
     moves = found.moves.moves if found.moves is not None else ()
     plays = {move.device: move for move in moves if move.device is not None}
@@ -52,7 +50,7 @@ def _devices(found: Recovery) -> PictureSection:
     note = "numbers are ranks of the run before; point at a device for its new one"
     if len(rows) > _MOST_ROWS:
         note += f"; {plural(len(rows) - _MOST_ROWS, 'server')} more"
-    return PictureSection("Devices", cells(rows[:_MOST_ROWS], _STATES), described, note)
+    return Picture("Devices", cells(rows[:_MOST_ROWS], _STATES), described, note)
 
 
 def _device(rank: int, is_lost: bool, move: Move | None, moves: bool) -> tuple[str, int, str]:
@@ -65,7 +63,7 @@ def _device(rank: int, is_lost: bool, move: Move | None, moves: bool) -> tuple[s
     return str(rank), _GOES_ON, f"rank {rank} goes on"
 
 
-def _needs(moves: Resharding) -> PictureSection:
+def _needs(moves: Resharding) -> Picture:
     """Where the state of each new rank comes from."""
     wanted = sorted(moves.moves, key=lambda move: (-(move.lost + move.peers), move.rank))
     shown = sorted(wanted[:_MOST_ROWS], key=lambda move: move.rank)
@@ -80,4 +78,4 @@ def _needs(moves: Resharding) -> PictureSection:
     left = len(wanted) - len(shown)
     note = described + (f"; {plural(left, 'rank')} that need less are not shown" if left else "")
     names = ["there already", "from other devices", "from a checkpoint"]
-    return PictureSection("What each new rank needs", bars(rows, "bytes", names), described, note)
+    return Picture("What each new rank needs", bars(rows, "bytes", names), described, note)

@@ -12,8 +12,8 @@ from irtool.planning.recovery.replan import Replan
 from irtool.planning.recovery.reshard import Resharding
 from irtool.planning.recovery.survival import SurvivingSlice, WeakPoint
 from irtool.planning.recovery.times import RecoveryTime
+from irtool.report.model import Cell, Table, number_column, text_column
 from irtool.report.recovery_view import RecoveryView
-from irtool.report.tables import Cell, Table, number_column, text_column
 
 Rows = list[list[Cell]]
 

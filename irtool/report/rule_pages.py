@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from irtool.ir.finding import RuleText
 from irtool.ir.units import count_text, plural
 from irtool.report.json import json_list, json_text
-from irtool.report.tables import Block, Column, Document, Facts, Heading, Note, Table, text_column
+from irtool.report.model import Block, Column, Document, Facts, Heading, Note, Table, text_column
 from irtool.report.text import escape
 
 SCHEMA = "irtool.rules/1"

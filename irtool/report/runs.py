@@ -15,15 +15,7 @@ from irtool.ir.units import plural
 from irtool.report.diff import DiffView, diff_document, node_place, place_text
 from irtool.report.losses import answer_text as loss_answer
 from irtool.report.losses import losses_document
-from irtool.report.tables import (
-    Document,
-    Facts,
-    Heading,
-    Note,
-    Table,
-    number_column,
-    text_column,
-)
+from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.report.tensors import (
     case_facts,
     facts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from irtool.compare.runs import RunComparison
 from irtool.compare.tensors.model import Op
@@ -11,21 +12,18 @@ from irtool.compare.tensors.report import Case, Neighbour
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
-from irtool.report.page.document import document_sections
-from irtool.report.page.graph_data import graph_data
-from irtool.report.page.page import (
+from irtool.report.model import (
     Answer,
     Cell,
-    GraphSection,
+    Element,
+    Explorer,
     Link,
-    Page,
-    Section,
-    TableSection,
-    TextSection,
+    Report,
+    Table,
 )
+from irtool.report.page.graph_data import graph_data
 from irtool.report.picture.overlay import Mark, Overlay, Severity
 from irtool.report.runs import answer, runs_document
-from irtool.report.tables import Document
 from irtool.report.tensors import neighbours_table
 from irtool.report.text import shortened
 
@@ -35,7 +33,7 @@ _MOST = 5
 _WHY = 60
 
 
-def runs_page(found: RunComparison, case: Case | None) -> Page:
+def runs_page(found: RunComparison, case: Case | None) -> Report:
     """The same as a page.
 
     Args:
@@ -45,20 +43,21 @@ def runs_page(found: RunComparison, case: Case | None) -> Page:
     lines = answer(found, case)
     document = runs_document(found, case, 0)
     tone = "bad" if found.is_suspicious else "good"
-    body = Document(document.blocks[len(lines) :])
-    sections = list(document_sections(body))
+    sections: list[Element] = list(document.blocks[len(lines) :])
     if not found.told_differently:
-        sections.sort(key=lambda section: section.title == "Hyperparameters")  # no news: last
+        sections.sort(
+            key=lambda section: getattr(section, "title", "") == "Hyperparameters"
+        )  # no news: last
     dumps = _dumps(found, case)
     if case is not None and dumps:
         sections = list(_with_links(sections, case))
     if dumps:
         sections.append(_graphs(found, case, dumps))
     title = f"{found.left.path} ↔ {found.right.path}"
-    return Page(title, Answer(lines[0], tone, lines[1:]), sections or [TextSection("", [])])
+    return Report(title, Answer(lines[0], tone, lines[1:]), sections)
 
 
-def _with_links(sections: Sequence[Section], case: Case) -> Iterator[Section]:
+def _with_links(sections: Sequence[Element], case: Case) -> Iterator[Element]:
     """The neighbours of the accused operator lead into the graph."""
     table = neighbours_table(case)
     neighbours = [
@@ -67,14 +66,14 @@ def _with_links(sections: Sequence[Section], case: Case) -> Iterator[Section]:
         for item in items
     ]
     for section in sections:
-        if table is None or not isinstance(section, TableSection) or section.title != table.title:
+        if table is None or not isinstance(section, Table) or section.title != table.title:
             yield section
             continue
         rows = [
             _linked(row, side, item)
             for row, (side, item) in zip(section.rows, neighbours, strict=True)
         ]
-        yield TableSection(section.title, section.columns, rows, section.note)
+        yield replace(section, rows=rows)
 
 
 def _linked(row: Sequence[Cell], side: str, item: Neighbour) -> list[Cell]:
@@ -106,14 +105,12 @@ def _ops(item: Judged) -> tuple[Op, Op]:
     return item.pair.left, item.pair.right
 
 
-def _graphs(
-    found: RunComparison, case: Case | None, dumps: Sequence[tuple[str, Dump]]
-) -> GraphSection:
+def _graphs(found: RunComparison, case: Case | None, dumps: Sequence[tuple[str, Dump]]) -> Explorer:
     overlays = [_verdicts(found, case), _errors(found), _suspects(found)]
     title = "Both graphs" if len(dumps) == 2 else f"The graph of the {dumps[0][0]} run"
     first = (case.left.node or case.right.node) if case is not None else None
     laid = [each for each in overlays if each.marks]
-    return GraphSection(title, graph_data(dumps, None, laid, first=first))
+    return Explorer(title, graph_data(dumps, None, laid, first=first))
 
 
 def _verdicts(found: RunComparison, case: Case | None) -> Overlay:

@@ -18,7 +18,7 @@ from irtool.compare.tensors.report import (
 )
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.units import part_text, plural
-from irtool.report.tables import Facts, Note, Table, number_column, text_column
+from irtool.report.model import Facts, Note, Table, number_column, text_column
 from irtool.report.text import shortened
 
 _USUAL = 15

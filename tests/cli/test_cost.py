@@ -12,7 +12,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.units import seconds_text
 from irtool.report.cost import CostView
 from irtool.report.cost_page import cost_page
-from irtool.report.page.page import Page
+from irtool.report.model import Report
 
 BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
 
@@ -69,7 +69,7 @@ def test_the_page_of_a_pipeline_shows_the_graph_of_the_slowest_stage(
 ) -> None:
     shown: list[tuple[CostView, Dump]] = []
 
-    def spy(view: CostView, dump: Dump) -> Page:
+    def spy(view: CostView, dump: Dump) -> Report:
         shown.append((view, dump))
         return cost_page(view, dump)
 

@@ -9,9 +9,9 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.report.page.document import with_node_links
+from irtool.report.model import Column, Facts, Link, Table
 from irtool.report.page.keys import node_key
-from irtool.report.page.page import Column, FactsSection, Link, TableSection
+from irtool.report.page.links import with_node_links
 
 ROOT = Path(__file__).resolve().parents[2]
 MLP = "samples/mlp_semi_auto"
@@ -54,11 +54,11 @@ def test_ids_in_tables_lead_into_the_graph_where_they_name_one_node() -> None:
     dump = irtool.load(ROOT / MLP / "step_parallel_begin_0018.ir")
     nodes = list(dump.nodes(op="MatMul"))
     first, twin = nodes[0], next(node for node in dump.nodes() if node.id == "%0")
-    table = TableSection("", [Column("cost"), Column("node")], [[1, first.id], [2, "%0"], [3, "-"]])
-    other = FactsSection("", [("node", first.id)])
+    table = Table("", [Column("cost"), Column("node")], [[1, first.id], [2, "%0"], [3, "-"]])
+    other = Facts([("node", first.id)])
     graphs = [node for node in dump.nodes() if node.id == "%0"]
     linked, kept = with_node_links([table, other], [*nodes, twin, *graphs])
-    assert isinstance(linked, TableSection)
+    assert isinstance(linked, Table)
     assert linked.rows[0] == [1, Link(first.id, node_key(first))]
     assert len(graphs) > 1
     assert linked.rows[1:] == [[2, "%0"], [3, "-"]]

@@ -26,8 +26,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.planning.recovery.recover import Request, recover
 from irtool.report import notebook
+from irtool.report.model import Column, Document, Facts, Heading, Note, Table, number_column
 from irtool.report.notebook import DOCUMENTS, document_html
-from irtool.report.tables import Column, Document, Facts, Heading, Note, Table, number_column
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -14,18 +14,18 @@ from irtool.compare.run_tensors import Settings
 from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.suspects import suspects
 from irtool.compare.tensors.report import case_of
-from irtool.report.page.page import GraphSection, Link, Page, TableSection
+from irtool.report.model import Explorer, Link, Report, Table
 from irtool.report.page.write import render_page
 from irtool.report.runs_page import runs_page
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples/gpt/20_validate_0080.ir"
 
 
-def graph(page: Page) -> dict[str, Any]:
-    return next(section.data for section in page.sections if isinstance(section, GraphSection))
+def graph(page: Report) -> dict[str, Any]:
+    return next(section.data for section in page.elements if isinstance(section, Explorer))
 
 
-def marked(page: Page, topic: str) -> dict[str, tuple[str, str]]:
+def marked(page: Report, topic: str) -> dict[str, tuple[str, str]]:
     """Severity and text of marked nodes by key."""
     data = graph(page)
     texts, keys = data["strings"], data["nodes"]["key"]
@@ -54,7 +54,7 @@ def test_without_tensors_the_graphs_show_the_suspects(tmp_path: Path) -> None:
 def test_runs_without_dumps_have_a_page_without_a_graph() -> None:
     found = RunComparison(RunSide("a"), RunSide("b"))
     page = runs_page(found, None)
-    assert not any(isinstance(section, GraphSection) for section in page.sections)
+    assert not any(isinstance(section, Explorer) for section in page.elements)
 
 
 @pytest.mark.corpus
@@ -77,8 +77,8 @@ def test_the_graph_is_marked_where_error_begins(corpus: Path) -> None:
     keys = set(graph(page)["strings"])
     links = [
         cell.node
-        for section in page.sections
-        if isinstance(section, TableSection)
+        for section in page.elements
+        if isinstance(section, Table)
         for row in section.rows
         for cell in row
         if isinstance(cell, Link)

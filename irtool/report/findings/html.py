@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural, ranks_text
+from irtool.report import model as form
 from irtool.report.findings.places import Alike, alike, by_severity, relative, rule_names
 from irtool.report.findings.text import summary_text
-from irtool.report.page import page as form
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay
@@ -23,7 +23,7 @@ def html_pieces(findings: Findings, dump: Dump | None = None) -> Iterator[str]:
     yield render_page(findings_page(findings, dump))
 
 
-def findings_page(findings: Findings, dump: Dump | None = None) -> form.Page:
+def findings_page(findings: Findings, dump: Dump | None = None) -> form.Report:
     """The summary, findings in full, all of them in a table, and a dump's graph beside them.
 
     Args:
@@ -36,16 +36,16 @@ def findings_page(findings: Findings, dump: Dump | None = None) -> form.Page:
     names = rule_names(findings)
     groups = alike(by_severity(findings.items))
     shown = [_shown(group, names) for group in groups[:MOST_SHOWN]]
-    sections: list[form.Section] = []
+    sections: list[form.Element] = []
     if groups:
         left_out = len(groups) - len(shown)
-        sections = [form.FindingsSection("Findings", shown, left_out), _table(findings, names)]
+        sections = [form.FindingCards("Findings", shown, left_out), _table(findings, names)]
     if dump is not None:
         sections.append(_graph(findings, dump))
-    return form.Page("irtool lint", form.Answer(first, tone, rest), sections)
+    return form.Report("irtool lint", form.Answer(first, tone, rest), sections)
 
 
-def _graph(findings: Findings, dump: Dump) -> form.GraphSection:
+def _graph(findings: Findings, dump: Dump) -> form.Explorer:
     """The graph of one dump, with what was found in it marked."""
     worst: dict[int, Finding] = {}
     for finding in by_severity(findings.items):
@@ -57,10 +57,10 @@ def _graph(findings: Findings, dump: Dump) -> form.GraphSection:
         if (found := worst.get(node.line)) is not None
     }
     overlay = Overlay("findings", "findings of lint", marks=marks)
-    return form.GraphSection(relative(dump.path), graph_data(dump, None, [overlay]))
+    return form.Explorer(relative(dump.path), graph_data(dump, None, [overlay]))
 
 
-def _shown(group: Alike, names: dict[str, str]) -> form.Finding:
+def _shown(group: Alike, names: dict[str, str]) -> form.FindingCard:
     finding = group.first
     facts: list[tuple[str, str | form.Link]] = [("at", _place(finding))]
     if finding.statement:
@@ -81,10 +81,10 @@ def _shown(group: Alike, names: dict[str, str]) -> form.Finding:
         (label, text) for label, text in (("fix", finding.fix), ("hint", finding.hint)) if text
     ]
     code = f"{finding.code} {names.get(finding.code, '')}".strip()
-    return form.Finding(finding.severity, finding.message, code, facts)
+    return form.FindingCard(finding.severity, finding.message, code, facts)
 
 
-def _table(findings: Findings, names: dict[str, str]) -> form.TableSection:
+def _table(findings: Findings, names: dict[str, str]) -> form.Table:
     titles = ("severity", "code", "rule", "dump", "node", "operator", "source", "scope", "message")
     rows = [
         (
@@ -100,7 +100,7 @@ def _table(findings: Findings, names: dict[str, str]) -> form.TableSection:
         )
         for finding in findings.items
     ]
-    return form.TableSection("All findings", [form.Column(title) for title in titles], rows)
+    return form.Table("All findings", [form.Column(title) for title in titles], rows)
 
 
 def _place(finding: Finding) -> str:

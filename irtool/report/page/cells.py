@@ -1,33 +1,32 @@
-"""Cells of tables: what is shown, what it sorts by, and the node it leads to."""
+"""Cells of a page's tables: what is shown, what it sorts by, and the node it leads to."""
 
 from __future__ import annotations
 
-import math
+import re
 
-from irtool.ir.units import quantity_text
-from irtool.report.page.page import Cell, Kind, Link, Ordered
+from irtool.report.model import Cell, Column, Link
+from irtool.report.plain import cell_key, cell_text
 from irtool.report.text import escape
 
+_UNITS = {
+    "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "%": 0.01, "": 1,
+}  # fmt: skip
+_NUMBER = re.compile(r"\s*([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*([A-Za-zµ%]*)")
 
-def cell_parts(cell: Cell, kind: Kind) -> tuple[str, float | None, str | None]:
+
+def cell_parts(cell: Cell, column: Column) -> tuple[str, float | None, str | None]:
     """Text, key to sort by (None: by the text), and key of the node that it leads to."""
-    match cell:
-        case None:
-            return "", None, None
-        case Link():
-            return escape(cell.text), _node_order(cell.text), escape(cell.node)
-        case Ordered():
-            return escape(cell.text), _finite(cell.key), None
-        case str():
-            return escape(cell), None, None
-        case _:
-            return quantity_text(cell, kind), _finite(float(cell)), None
+    node = escape(cell.node) if isinstance(cell, Link) else None
+    key = cell_key(cell)
+    if isinstance(cell, str) and column.is_numeric:
+        key = _value_of(cell)
+    return cell_text(cell, column.unit), key, node
 
 
-def _finite(key: float) -> float | None:
-    return key if math.isfinite(key) else math.copysign(1e308, key) if key == key else None
-
-
-def _node_order(text: str) -> float | None:
-    digits = text.removeprefix("%").split(maxsplit=1)[0] if text.startswith("%") else ""
-    return float(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 16 else None
+def _value_of(text: str) -> float | None:
+    """The value of a text that was written too early, for tables that hold such texts."""
+    read = _NUMBER.match(text)
+    if read is None or read[2] not in _UNITS:
+        return None
+    return float(read[1].replace(",", "")) * _UNITS[read[2]]

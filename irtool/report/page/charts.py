@@ -2,7 +2,7 @@
 
 Each chart stands for itself (its colours are in it, for paper and for viewers of svg); on a page
 the stylesheet takes over by class, so that it is right in light and dark.  Values are plain
-numbers; ``kind`` says how they are written (:data:`irtool.report.page.page.Kind`).
+numbers; ``kind`` says how they are written (:data:`irtool.report.page.page.Unit`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape as escape_xml
 from xml.sax.saxutils import quoteattr
 
 from irtool.ir.units import quantity_text
-from irtool.report.page.page import Kind
+from irtool.report.model import Unit
 from irtool.report.text import escape, shortened
 
 _COLOURS = (
@@ -73,7 +73,7 @@ def line_chart(
     series: Sequence[Series],
     x_title: str = "",
     y_title: str = "",
-    kind: Kind = "number",
+    kind: Unit = "number",
     marks: Sequence[Mark] = (),
     limit: float | None = None,
     height: int = 300,
@@ -111,7 +111,7 @@ def line_chart(
     return _svg(height, parts)
 
 
-def timeline(lanes: Sequence[Lane], kind: Kind = "seconds", names: Sequence[str] = ()) -> str:
+def timeline(lanes: Sequence[Lane], kind: Unit = "seconds", names: Sequence[str] = ()) -> str:
     """Lanes of spans over time; ``names`` are those of the series, for the legend."""
     ends = [span.end for lane in lanes for span in lane.spans]
     if not ends:
@@ -145,7 +145,7 @@ def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
     values: Sequence[Sequence[float | None]],
-    kind: Kind = "number",
+    kind: Unit = "number",
 ) -> str:
     """A matrix of non-negative values, darker for more; None stays empty.
 
@@ -187,7 +187,7 @@ def heat_map(
 
 
 def bars(
-    rows: Sequence[tuple[str, Sequence[float]]], kind: Kind = "number", names: Sequence[str] = ()
+    rows: Sequence[tuple[str, Sequence[float]]], kind: Unit = "number", names: Sequence[str] = ()
 ) -> str:
     """Horizontal bars, one a row, made of parts side by side; ``names`` are those of the parts."""
     totals = [sum(parts) for _, parts in rows]
@@ -265,7 +265,7 @@ def _curve(
 
 
 def _horizontal_grid(
-    ticks: Iterable[tuple[float, float]], kind: Kind, left: float, right: float
+    ticks: Iterable[tuple[float, float]], kind: Unit, left: float, right: float
 ) -> list[str]:
     parts: list[str] = []
     for tick, y in ticks:
@@ -287,7 +287,7 @@ def _legend(names: Sequence[str], title: str, wanted: bool) -> list[str]:
     return parts
 
 
-def _ticks(most: float, kind: Kind) -> list[float]:
+def _ticks(most: float, kind: Unit) -> list[float]:
     """Round values from zero to beyond ``most``; bytes are round in powers of two."""
     if most < _LEAST:
         return [0.0, 1.0]

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.units import plural
+from irtool.report.model import Answer, Explorer, Report, Tone
 from irtool.report.page.graph_data import graph_data
-from irtool.report.page.page import Answer, GraphSection, Page, Tone
 from irtool.report.picture.overlay import Overlay
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import Report as CheckResult
 
 
 def graph_page(
     dump: Dump | Sequence[tuple[str, Dump]],
-    report: Report | None = None,
+    report: CheckResult | None = None,
     overlays: Iterable[Overlay] = (),
     links: Iterable[tuple[Node, Node, str]] = (),
     title: str = "",
-) -> Page:
+) -> Report:
     """A page with the graph of a dump in which one can look around.
 
     Args:
@@ -38,14 +38,14 @@ def graph_page(
         answer += f" of {plural(len(dumps), 'dump')}"
     unplaced = [f"{overlay.title}: {text}" for overlay in laid for text in overlay.unplaced]
     data = graph_data(dump, report, laid, links)
-    return Page(
+    return Report(
         title or f"viz: {dumps[0][1].path if dumps else ''}",
         Answer(answer, _tone(report), unplaced),
-        [GraphSection("Graph", data)],
+        [Explorer("Graph", data)],
     )
 
 
-def _tone(report: Report | None) -> Tone:
+def _tone(report: CheckResult | None) -> Tone:
     if report is None:
         return "plain"
     return "unknown" if report.accepted is None else "good" if report.accepted else "bad"

@@ -7,26 +7,30 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from html import escape as escape_html
 from importlib.resources import files
 from string import Template
 
 from irtool.ir.units import plural
-from irtool.report.page.cells import cell_parts
-from irtool.report.page.page import (
-    FactsSection,
-    Finding,
-    FindingsSection,
-    GraphSection,
+from irtool.report.model import (
+    Cell,
+    Element,
+    Explorer,
+    Facts,
+    FindingCard,
+    FindingCards,
+    Heading,
     Link,
-    Page,
-    PictureSection,
-    Section,
-    TableSection,
-    TextSection,
+    Note,
+    Picture,
+    Report,
+    Table,
 )
+from irtool.report.page.cells import cell_parts
 from irtool.report.page.svg import clean_svg
+from irtool.report.plain import cell_text
 from irtool.report.text import escape
 
 _STATIC_ROWS = 50
@@ -39,14 +43,15 @@ _POLICY = (
 )
 
 
-def render_page(page: Page) -> str:
+def render_page(page: Report) -> str:
     """The page as one html file that needs nothing else: no network, no other file."""
-    graph = next((item for item in page.sections if isinstance(item, GraphSection)), None)
-    tables = [item for item in page.sections if isinstance(item, TableSection)]
+    elements = _titled(page.elements)
+    graph = next((item for item in elements if isinstance(item, Explorer)), None)
+    tables = [item for item in elements if isinstance(item, Table)]
     style = _asset("page.css") + (_asset("graph.css") if graph else "")
     script = _script(graph is not None)
     data = {
-        "tables": [[[cell_parts(cell, column.kind) for cell, column in
+        "tables": [[[cell_parts(cell, column) for cell, column in
                      zip(row, table.columns, strict=True)] for row in table.rows]
                    for table in tables],
         "graph": graph.data if graph else None,
@@ -58,73 +63,96 @@ def render_page(page: Page) -> str:
         tone=page.answer.tone,
         answer=_text(page.answer.text),
         details="".join(f"<p>{_text(line)}</p>" for line in page.answer.details),
-        shape=_shape(page),
-        sections=_sections(page.sections, beside=False),
-        beside=_sections(page.sections, beside=True),
+        shape=_shape(elements),
+        sections=_sections(elements, beside=False),
+        beside=_sections(elements, beside=True),
         data=_packed(data),
         script=script,
     )
 
 
-def _shape(page: Page) -> str:
+def _titled(elements: Iterable[Element]) -> list[Element]:
+    """Elements of which each heading is the title of the one behind it, where that has none."""
+    titled: list[Element] = []
+    for element in elements:
+        before = titled[-1] if titled else None
+        takes_title = isinstance(element, Facts | Table) and not element.title
+        if isinstance(before, Heading) and takes_title:
+            titled.pop()
+            element = replace(element, title=before.text)
+        titled.append(element)
+    return titled
+
+
+def _shape(elements: Sequence[Element]) -> str:
     """``graph``: nothing but a graph; ``both``: something stands beside the text; ``text``."""
-    beside = [isinstance(item, GraphSection | PictureSection) for item in page.sections]
-    if len(beside) == 1 and isinstance(page.sections[0], GraphSection):
+    beside = [isinstance(item, Explorer | Picture) for item in elements]
+    if len(beside) == 1 and isinstance(elements[0], Explorer):
         return "graph"
     return "both" if any(beside) and not all(beside) else "text"
 
 
-# -- sections ----------------------------------------------------------------------------------
+# -- elements ----------------------------------------------------------------------------------
 
 
-def _sections(sections: Sequence[Section], beside: bool) -> str:
+_KINDS: dict[type, str] = {
+    Heading: "text", Note: "text", Facts: "facts", FindingCards: "findings", Table: "table",
+    Picture: "picture", Explorer: "graph",
+}  # fmt: skip
+"""What the stylesheet calls each element."""
+
+
+def _sections(elements: Sequence[Element], beside: bool) -> str:
     chosen: list[str] = []
     table = 0
-    for index, section in enumerate(sections):
-        if isinstance(section, GraphSection | PictureSection) is beside:
-            title = f"<h2>{_text(section.title)}</h2>" if section.title else ""
-            kind = type(section).__name__.removesuffix("Section").lower()
-            body = _body(section, table)
+    for index, element in enumerate(elements):
+        if isinstance(element, Explorer | Picture) is beside:
+            name = element.text if isinstance(element, Heading) else getattr(element, "title", "")
+            title = f"<h2>{_text(name)}</h2>" if name else ""
+            kind = _KINDS[type(element)]
+            body = _body(element, table)
             chosen.append(
                 f'<section class="section of-{kind}" id="section-{index}">{title}{body}</section>'
             )
-        table += isinstance(section, TableSection)
+        table += isinstance(element, Table)
     return "\n".join(chosen)
 
 
-def _body(section: Section, table: int) -> str:
-    match section:
-        case TextSection():
-            tag = "pre" if section.verbatim else "p"
-            return "".join(f"<{tag}>{_lines(text)}</{tag}>" for text in section.paragraphs)
-        case FactsSection():
-            return _facts(section.pairs)
-        case FindingsSection():
-            rest = plural(section.left_out, "more finding")
-            note = f'<p class="note">… {rest}</p>' if section.left_out else ""
-            return "".join(map(_finding, section.findings)) + note
-        case TableSection():
-            return _table(section, table)
-        case PictureSection():
-            note = f'<p class="note">{_text(section.note)}</p>' if section.note else ""
-            label = escape_html(escape(section.description))
+def _body(element: Element, table: int) -> str:
+    match element:
+        case Heading():
+            return ""
+        case Note():
+            tag = "pre" if element.verbatim else "p"
+            return f"<{tag}>{_lines(element.text)}</{tag}>"
+        case Facts():
+            return _facts(element.pairs)
+        case FindingCards():
+            rest = plural(element.left_out, "more finding")
+            note = f'<p class="note">… {rest}</p>' if element.left_out else ""
+            return "".join(map(_finding, element.findings)) + note
+        case Table():
+            return _table(element, table)
+        case Picture():
+            note = f'<p class="note">{_text(element.note)}</p>' if element.note else ""
+            label = escape_html(escape(element.description))
             return (
                 f'<figure class="picture" role="img" aria-label="{label}" tabindex="0">'
-                f"{clean_svg(section.svg)}</figure>{note}"
+                f"{clean_svg(element.svg)}</figure>{note}"
             )
-        case GraphSection():
+        case Explorer():
             return (
                 '<div class="viewer" id="viewer"><noscript>The graph needs JavaScript.</noscript>'
                 '<p class="waiting">Drawing the graph…</p></div>'
             )
 
 
-def _facts(pairs: Iterable[tuple[str, str | Link]]) -> str:
+def _facts(pairs: Iterable[tuple[str, Cell]]) -> str:
     rows = "".join(f"<dt>{_text(label)}</dt><dd>{_linked(value)}</dd>" for label, value in pairs)
     return f'<dl class="facts">{rows}</dl>'
 
 
-def _finding(item: Finding) -> str:
+def _finding(item: FindingCard) -> str:
     code = f'<code class="code">{_text(item.code)}</code>' if item.code else ""
     return (
         f'<article class="finding {item.severity}"><h3><span class="severity">{item.severity}'
@@ -132,33 +160,34 @@ def _finding(item: Finding) -> str:
     )
 
 
-def _table(section: TableSection, index: int) -> str:
+def _table(table: Table, index: int) -> str:
     heads = "".join(
-        f'<th scope="col" class="{column.kind}" aria-sort="none">'
+        f'<th scope="col" class="{column.unit}" aria-sort="none">'
         f'<button type="button">{_text(column.title)}</button></th>'
-        for column in section.columns
+        for column in table.columns
     )
     rows = "".join(
         "<tr>" + "".join(
-            f'<td class="{column.kind}">{_text(cell_parts(cell, column.kind)[0])}</td>'
-            for cell, column in zip(row, section.columns, strict=True)
+            f'<td class="{column.unit}">{escape_html(cell_text(cell, column.unit))}</td>'
+            for cell, column in zip(row, table.columns, strict=True)
         ) + "</tr>"
-        for row in section.rows[:_STATIC_ROWS]
+        for row in table.rows[:_STATIC_ROWS]
     )  # fmt: skip
-    note = f'<p class="note">{_text(section.note)}</p>' if section.note else ""
-    label = escape_html(escape(section.title or "table"))
+    left_out = f"… {plural(table.left_out, f'more {table.noun}')}" if table.left_out else ""
+    notes = "".join(f'<p class="note">{_text(text)}</p>' for text in (left_out, table.note) if text)
+    label = escape_html(escape(table.title or "table"))
     return (
         f'<div class="table" data-table="{index}" data-label="{label}">'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>'
-        f"{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>{note}"
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>{notes}"
     )
 
 
-def _linked(value: str | Link) -> str:
+def _linked(value: Cell) -> str:
     if isinstance(value, Link):
         key = escape_html(escape(value.node))
         return f'<span class="link" data-node="{key}">{_text(value.text)}</span>'
-    return _lines(value)
+    return _lines(value) if isinstance(value, str) else escape_html(cell_text(value))
 
 
 def _text(text: str) -> str:

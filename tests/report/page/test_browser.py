@@ -13,17 +13,17 @@ import irtool
 from irtool.ir.comments import Comments, Scope
 from irtool.ir.dump import Dump
 from irtool.ir.node import PrimitiveTarget
+from irtool.report.model import (
+    Answer,
+    Column,
+    Explorer,
+    Link,
+    Report,
+    Table,
+)
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.graph_page import graph_page
 from irtool.report.page.keys import node_key
-from irtool.report.page.page import (
-    Answer,
-    Column,
-    GraphSection,
-    Link,
-    Page,
-    TableSection,
-)
 from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay
 
@@ -254,14 +254,14 @@ def test_names_full_of_html_stay_text(opened: Opened) -> None:
     dump = hostile()
     node = next(dump.nodes())
     graph = graph_page(dump)
-    table = TableSection(
+    table = Table(
         EVIL,
         [Column(EVIL)],
         [[Link(EVIL, node_key(node))]],
     )
     browser = opened(
-        render_page(Page(f"</title>{EVIL}", Answer(EVIL),
-                         [table, *graph.sections]))
+        render_page(Report(f"</title>{EVIL}", Answer(EVIL),
+                         [table, *graph.elements]))
     )  # fmt: skip
     assert search(browser, "script")
     keys(browser, "ENTER")
@@ -302,7 +302,7 @@ def table(opened: Opened) -> Any:
     rows = [[f"node {n}", n * 1024, None if n == 3 else n / 7] for n in (10, 2, 33, 3, 1)]
     rows += [["more", n, 0.0] for n in range(1000)]
     columns = [Column("name"), Column("size", "bytes"), Column("part", "share")]
-    return opened(render_page(Page("t", Answer("a"), [TableSection("T", columns, rows)])))
+    return opened(render_page(Report("t", Answer("a"), [Table("T", columns, rows)])))
 
 
 def test_a_table_sorts_numbers_as_numbers(table: Any) -> None:
@@ -338,10 +338,10 @@ def test_a_table_filters_and_shows_more(table: Any) -> None:
 def test_a_table_leads_to_the_graph(opened: Opened, samples: Path) -> None:
     dump = irtool.load(samples / "gpt" / "20_validate_0080.ir")
     node = next(dump.nodes(op="Softmax"))
-    table = TableSection("T", [Column("node")], [[Link(node.id, node_key(node))]])
-    (graph,) = graph_page(dump).sections
-    assert isinstance(graph, GraphSection)
-    browser = opened(render_page(Page("t", Answer("a"), [table, graph])))
+    table = Table("T", [Column("node")], [[Link(node.id, node_key(node))]])
+    (graph,) = graph_page(dump).elements
+    assert isinstance(graph, Explorer)
+    browser = opened(render_page(Report("t", Answer("a"), [table, graph])))
     click(browser, "td .link")
     assert heading(browser) == f"{node.id}  Softmax"
 
@@ -366,7 +366,7 @@ def test_a_graph_opens_at_what_matters(opened: Opened, samples: Path) -> None:
     largest = Overlay("cost", "cost", "seconds", {nodes[0]: Mark(1.0), nodes[1]: Mark(2.0)})
     for first in (next(dump.nodes(op="GeLU")), None):
         data = graph_data(dump, None, [largest], first=first)
-        browser = opened(render_page(Page("t", Answer("a"), [GraphSection("G", data)])))
+        browser = opened(render_page(Report("t", Answer("a"), [Explorer("G", data)])))
         distance, text = browser.execute_script(CENTRE)
         assert ("GeLU" if first else "Softmax") in text
         assert distance < 60

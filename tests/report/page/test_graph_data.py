@@ -163,7 +163,7 @@ def test_stages_stand_beside_each_other(samples: Path) -> None:
     dumps = [(f"stage {number}", dump) for number, dump in enumerate(whole.dumps)]
     links = [(send.node, receive.node, "transfer") for send, receive in whole.transfers]
     page = graph_page(dumps, links=links)
-    (section,) = page.sections
+    (section,) = page.elements
     data = section.data  # type: ignore[union-attr]  # a page of a graph holds nothing else
     top = [
         n

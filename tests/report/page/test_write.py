@@ -11,24 +11,23 @@ from typing import Any
 
 import pytest
 
-from irtool.report import tables
-from irtool.report.page.cells import cell_parts
-from irtool.report.page.document import document_sections
-from irtool.report.page.page import (
+from irtool.report.model import (
+    Amount,
     Answer,
     Column,
-    FactsSection,
-    Finding,
-    FindingsSection,
-    GraphSection,
+    Element,
+    Explorer,
+    Facts,
+    FindingCard,
+    FindingCards,
+    Heading,
     Link,
-    Ordered,
-    Page,
-    PictureSection,
-    Section,
-    TableSection,
-    TextSection,
+    Note,
+    Picture,
+    Report,
+    Table,
 )
+from irtool.report.page.cells import cell_parts
 from irtool.report.page.svg import NoPicture, clean_svg
 from irtool.report.page.write import render_page
 
@@ -36,8 +35,8 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m\u
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="M0 0L9 9"/></svg>'
 
 
-def page(*sections: Section) -> str:
-    return render_page(Page("title", Answer("answer"), sections))
+def page(*sections: Element) -> str:
+    return render_page(Report("title", Answer("answer"), sections))
 
 
 def payload(text: str) -> Any:
@@ -50,19 +49,20 @@ def digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def every_kind(text: str) -> list[Section]:
+def every_kind(text: str) -> list[Element]:
     return [
-        TextSection(text, [text]),
-        TextSection(text, [text], verbatim=True),
-        FactsSection(text, [(text, text), (text, Link(text, text))]),
-        FindingsSection(text, [Finding("error", text, text, [(text, text)])], 3),
-        TableSection(text, [Column(text)], [[text], [Link(text, text)]], text),
-        PictureSection(text, SVG, text, text),
+        Heading(text),
+        Note(text),
+        Note(text, verbatim=True),
+        Facts([(text, text), (text, Link(text, text))], text),
+        FindingCards(text, [FindingCard("error", text, text, [(text, text)])], 3),
+        Table(text, [Column(text)], [[text], [Link(text, text)]], note=text),
+        Picture(text, SVG, text, text),
     ]
 
 
 def test_the_policy_allows_this_page_its_own_script_and_style_and_nothing_else() -> None:
-    text = page(GraphSection("g", {}))
+    text = page(Explorer("g", {}))
     script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     style = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     assert len(script) == len(style) == 1
@@ -75,14 +75,14 @@ def test_the_policy_allows_this_page_its_own_script_and_style_and_nothing_else()
 
 
 def test_a_page_refers_to_nothing_outside_itself() -> None:
-    text = page(*every_kind("x"), GraphSection("g", {}))
+    text = page(*every_kind("x"), Explorer("g", {}))
     outside = set(re.findall(r"https?://[^\"'\s<>)]+", text))
     assert outside == {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert re.findall(r"""(?:src|href)=["'](?!data:)""", text) == []
 
 
 def test_every_text_is_escaped() -> None:
-    text = render_page(Page(EVIL, Answer(EVIL, "bad", [EVIL]), every_kind(EVIL)))
+    text = render_page(Report(EVIL, Answer(EVIL, "bad", [EVIL]), every_kind(EVIL)))
     body = text[: text.index('<script type="application')]
     assert "<script" not in body
     assert "<img" not in body
@@ -98,7 +98,7 @@ def test_a_lone_surrogate_does_not_stop_a_page() -> None:
 
 
 def test_the_answer_stands_first() -> None:
-    text = render_page(Page("q", Answer("refused", "bad", ["why"]), every_kind("x")))
+    text = render_page(Report("q", Answer("refused", "bad", ["why"]), every_kind("x")))
     assert text.index("refused") < text.index("why") < text.index('class="section')
     assert 'class="answer bad"' in text
 
@@ -107,22 +107,22 @@ def test_pictures_and_graph_stand_beside() -> None:
     text = page(*every_kind("x"))
     assert '<body class="both">' in text
     assert text.index('class="beside"') < text.index("<figure")
-    assert '<body class="graph">' in page(GraphSection("g", {}))
-    assert '<body class="text">' in page(TextSection("x", ["y"]))
+    assert '<body class="graph">' in page(Explorer("g", {}))
+    assert '<body class="text">' in page(Note("y"))
 
 
 def test_a_page_without_a_graph_does_not_carry_its_script() -> None:
-    assert len(page(TextSection("x", ["y"]))) < 20_000 < len(page(GraphSection("g", {})))
+    assert len(page(Note("y"))) < 20_000 < len(page(Explorer("g", {})))
 
 
 def test_two_graphs_are_one_too_many() -> None:
-    with pytest.raises(ValueError, match="at most one graph, not 2"):
-        Page("t", Answer("a"), [GraphSection("g", {}), GraphSection("h", {})])
+    with pytest.raises(ValueError, match="at most one graph to explore, not 2"):
+        Report("t", Answer("a"), [Explorer("g", {}), Explorer("h", {})])
 
 
 def test_all_rows_of_a_table_are_on_the_page() -> None:
     rows = [[n] for n in range(3000)]
-    text = page(TableSection("t", [Column("n", "number")], rows))
+    text = page(Table("t", [Column("n", "number")], rows))
     assert len(payload(text)["tables"][0]) == 3000
     assert text.count("<tr>") == 51  # the head, and some for those who read without scripts
 
@@ -142,41 +142,33 @@ def test_all_rows_of_a_table_are_on_the_page() -> None:
         (0.25, "share", ("25.0 %", 0.25, None)),
         (float("inf"), "seconds", ("∞", 1e308, None)),
         (float("nan"), "number", ("not a number", None, None)),
-        (Ordered("2 unknown", 7), "bytes", ("2 unknown", 7, None)),
+        (Amount(7, "bytes", "2 unknown"), "number", ("2 unknown", 7, None)),
+        (Amount(0.5, "share"), "text", ("50.0 %", 0.5, None)),
+        (Amount(None, "bytes"), "bytes", ("?", None, None)),
         (Link("%12 MatMul", "3:%12"), "text", ("%12 MatMul", 12, "3:%12")),
         (Link("weight", "k"), "text", ("weight", None, "k")),
     ],
 )
 def test_a_cell_has_a_text_a_key_and_a_node(cell: Any, kind: Any, expected: Any) -> None:
-    assert cell_parts(cell, kind) == expected
+    assert cell_parts(cell, Column("c", kind)) == expected
 
 
-# -- documents of the terminal -----------------------------------------------------------------
+# -- headings and what text cuts ---------------------------------------------------------------
 
 
-def test_a_document_becomes_sections() -> None:
-    document = tables.Document(
-        [
-            tables.Heading("head"),
-            tables.Facts([("a", "b")]),
-            tables.Table("t", [tables.Column("n"), tables.number_column("s")],
-                         [["x", "1.5 MiB"], ["y", 3], ["z", "?"]], 7),
-            tables.Note("note"),
-        ]
+def test_a_heading_is_the_title_of_what_has_none() -> None:
+    text = page(
+        Heading("first"), Facts([("a", "b")]), Heading("second"), Table("own", [Column("n")], []),
+        Heading("last"),
     )  # fmt: skip
-    facts, table, note = document_sections(document)
-    assert facts == FactsSection("head", (("a", "b"),))
-    assert isinstance(table, TableSection)
-    assert table.rows == [["x", Ordered("1.5 MiB", 1.5 * 2**20)], ["y", 3], ["z", "?"]]
-    assert "7 more rows" in table.note
-    assert note == TextSection("", ("note",))
+    assert re.findall("<h2>(.*?)</h2>", text) == ["first", "second", "own", "last"]
 
 
-def test_no_heading_of_a_document_is_lost() -> None:
-    heading, table = tables.Heading("h"), tables.Table("t", [tables.Column("n")], [])
-    document = tables.Document([heading, table, heading, heading, tables.Note("n"), heading])
-    found = [section.title for section in document_sections(document)]
-    assert found == ["h", "t", "h", "h", "h"]
+def test_rows_that_text_hides_are_on_the_page_and_those_not_made_are_announced() -> None:
+    table = Table("t", [Column("n", "number")], [[1], [2], [3]], left_out=7, most=1)
+    text = page(table)
+    assert [row[0][0] for row in payload(text)["tables"][0]] == ["1", "2", "3"]
+    assert "… 7 more rows" in text
 
 
 # -- pictures ----------------------------------------------------------------------------------
