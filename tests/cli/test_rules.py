@@ -91,7 +91,7 @@ def test_worked_example(
 def test_worked_example_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = (SAMPLE / "step_parallel_begin_0001.ir").read_text()
     path = tmp_path / "step_parallel_begin_0001.ir"
-    path.write_text(text.replace("((2, 4), (4, 1), (1,))", "((2, 4), (2, 1), (1))"))
+    path.write_text(text.replace("((2, 4), (4, 1), (1))", "((2, 4), (2, 1), (1))"))
     status, out, _ = run(capsys, "check", str(path), "--config", str(SAMPLE / "irtool.toml"))
     assert status == 1
     assert "x and weight split the dimension that is summed up differently" in out
