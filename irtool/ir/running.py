@@ -361,7 +361,8 @@ def _requested(function: Ran) -> tuple[Graph, ...]:
     """The graphs whose gradient ``J`` asks for."""
     if function.op != "J":
         return ()
-    return tuple(source for source in function.inputs if isinstance(source, Graph))
+    graphs = (item.graph if isinstance(item, Closure) else item for item in function.inputs)
+    return tuple(graph for graph in graphs if isinstance(graph, Graph))
 
 
 def _reference(node: Node) -> Value:
