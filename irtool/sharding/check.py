@@ -24,7 +24,7 @@ from irtool.sharding.network.communications import (
     communications,
 )
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.data import dataset_slices
+from irtool.sharding.network.data import check_result, dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
 from irtool.sharding.network.gradients import nodes_with_gradient
@@ -81,6 +81,7 @@ def check(
     check_users(analysis)
     parameters = weights(analysis)
     check_positions(analysis)
+    check_result(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
