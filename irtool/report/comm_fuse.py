@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from irtool.cluster.fuse import Bucket, Fusion
 from irtool.cluster.fuse_plan import Channel, FusionPlan
-from irtool.cluster.pricing import Overlap
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
+from irtool.report.answer import as_json
 from irtool.report.comm_pieces import machine_text, pieces, shown
+from irtool.report.cost import hideable_seconds
 from irtool.report.model import (
     Answer,
     Block,
@@ -220,7 +221,9 @@ def fuse_pieces(view: FuseView) -> Iterator[str]:
         "never_fused": dict(view.fusion.separate),
         "compute_seconds": plan.compute_seconds,
         "gain_seconds": plan.gain,
-        "hideable": hideable_object(plan.sums, plan.gathers),
+        "hideable": {
+            kind: as_json(each) for kind, each in hideable_seconds(plan.sums, plan.gathers).items()
+        },
         "unknown_operators": plan.unknown_operators,
         "setting": view.setting or None,
     }
@@ -233,14 +236,6 @@ def fuse_pieces(view: FuseView) -> Iterator[str]:
         "channels": [_channel_object(one) for one in plan.channels],
     }
     return pieces(head, lists)
-
-
-def hideable_object(sums: Overlap, gathers: Overlap) -> dict[str, object]:
-    """Communication that computing may hide: seconds of it, and of what it does not hide."""
-    return {
-        name: {"seconds": each.hideable, "exposed_seconds": each.exposed}
-        for name, each in (("gradients", sums), ("gathers", gathers))
-    }
 
 
 def _bucket_object(bucket: Bucket) -> dict[str, object]:

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
+from dataclasses import replace
 
-from irtool.cluster.context.model import Assumption, RunContext, shown
-from irtool.operators.layout import UserLayout
+from irtool.cluster.context.model import RunContext
+from irtool.ir.units import plural
+from irtool.report.answer import as_json, assumption_text, context_fields
 from irtool.report.json import json_text
-from irtool.report.model import Block, Note
+from irtool.report.model import Block, Note, Report
 
 
 def context_object(context: RunContext, more: Iterable[str] = ()) -> dict[str, object]:
     """``context``, ``assumptions`` and ``contradictions``; ``more`` are other assumptions."""
     return {
-        "context": {
-            key: {
-                "value": _value(entry.value),
-                "origin": entry.origin.source,
-                "path": entry.origin.path or None,
-                "what": entry.origin.what or None,
-            }
-            for key, entry in context.entries.items()
-        },
-        "assumptions": [*map(assumption_text, context.assumptions), *more],
-        "contradictions": [each.message for each in context.contradictions],
+        key: {name: as_json(entry) for name, entry in value.items()} if key == "context" else value
+        for key, value in context_fields(context, more).items()
     }
-
-
-def _value(value: object) -> object:
-    if isinstance(value, UserLayout):
-        return {
-            "device_matrix": list(value.device_matrix),
-            "tensor_map": [_value(entry) for entry in value.tensor_map],
-        }
-    if isinstance(value, tuple | list):
-        return [_value(item) for item in cast("Sequence[object]", value)]
-    return value
 
 
 def context_pieces(
@@ -53,11 +34,6 @@ def context_pieces(
     yield last or "}\n"
 
 
-def assumption_text(item: Assumption) -> str:
-    """``dataset_strategy data_parallel (MindSpore's default)``."""
-    return f"{item.key} {shown(item.value)} ({item.why})"
-
-
 def context_lines(context: RunContext) -> Sequence[str]:
     """A line of what was assumed and decides the answer; what contradicts goes to stderr."""
     deciding = [each for each in context.assumptions if each.decides]
@@ -71,3 +47,25 @@ def context_blocks(context: RunContext) -> Sequence[Block]:
     """What was assumed and decides the answer, and what two sources say differently."""
     found = [f"contradiction: {each.message}" for each in context.contradictions]
     return [Note(line) for line in (*found, *context_lines(context))]
+
+
+def with_context(
+    report: Report, context: RunContext, assumptions: Sequence[str] = (), list_all: bool = False
+) -> Report:
+    """A report that ends in what contradicts, and in what was assumed.
+
+    Args:
+        report: the report.
+        context: what of it was assumed and decides the answer is told in one line.
+        assumptions: others, of which only the number is told.
+        list_all: list all of them instead, those of the context that decide nothing too.
+    """
+    notes = list(context_blocks(context))
+    if list_all:
+        quiet = [assumption_text(each) for each in context.assumptions if not each.decides]
+        notes += [Note(f"assumed: {text}") for text in (*assumptions, *quiet)]
+    elif assumptions:
+        notes.append(
+            Note(f"{plural(len(assumptions), 'more assumption')}: --assumptions lists them")
+        )
+    return replace(report, elements=[*report.elements, *notes])

@@ -1,21 +1,46 @@
-"""What ``irtool cost`` shows: shares of a step, the dearest operators and edges, what to pull."""
+"""``irtool cost``: its answer for scripts, and its report for people."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from msgspec import field
+
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.pricing import Overlap
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
+from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text
-from irtool.planning.cost.costs import ASSUMPTIONS, seconds_of
+from irtool.operators.call import Strategy
+from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES, Cause, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_report import StepCost, without_strategy
-from irtool.report.comm_fuse import hideable_object
-from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
-from irtool.sharding.network.report import Report
+from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.model import (
+    Answer,
+    Element,
+    Explorer,
+    Facts,
+    Note,
+    Picture,
+    Report,
+    Table,
+    Tone,
+    number_column,
+    rows_shown,
+    text_column,
+)
+from irtool.report.page.charts import bars
+from irtool.report.page.graph_data import graph_data
+from irtool.report.page.links import with_node_links
+from irtool.report.picture.overlay import Mark, Overlay
+from irtool.sharding.network.report import Report as CheckResult
 
-SCHEMA = "irtool.cost/1"
 USUAL_ROWS = 10
 _UNKNOWN = 5
 
@@ -31,13 +56,13 @@ LEVERS = {
 
 @dataclass(frozen=True, eq=False)
 class CostView:
-    """A step's cost, and the report that it was made from.
+    """A step's cost, and what ``check`` says of the network that it was made from.
 
     ``stages``: the cost of each stage of a pipeline, the slowest first; ``cost`` is that one's.
     """
 
     cost: StepCost
-    report: Report
+    report: CheckResult
     path: str
     limit: int | None = None
     stages: tuple[tuple[int, StepCost], ...] = ()
@@ -46,6 +71,238 @@ class CostView:
     def stage(self) -> int | None:
         """Whose cost it is, where it is that of one of several stages."""
         return self.stages[0][0] if self.stages else None
+
+    @property
+    def title(self) -> str:
+        """What was priced: the path, and the stage where there are several."""
+        return self.path if self.stage is None else f"{self.path}, stage {self.stage}"
+
+
+# -- for scripts ---------------------------------------------------------------------------------
+
+
+class HiddenSeconds(AnswerObject, frozen=True, kw_only=True):
+    """Seconds of communication that computing could hide."""
+
+    before: Annotated[float | None, doc("as the network is; null: nothing could be priced")]
+    after: Annotated[float | None, doc("as planned; null where nothing is planned")] = None
+
+
+class StepSeconds(AnswerObject, frozen=True, kw_only=True):
+    """How long a step takes."""
+
+    before: Annotated[
+        float | None,
+        doc("as the network is, without what `unknown` lists; null: nothing could be priced"),
+    ]
+    after: Annotated[float | None, doc("as planned; null where nothing is planned")] = None
+    lower_bound: Annotated[float | None, doc("that no plan undercuts; null where none is made")] = (
+        None
+    )
+    unit: Literal["seconds a step"] = "seconds a step"
+    hidden: Annotated[HiddenSeconds, doc("of communication that computing could hide")]
+
+
+class HideableSeconds(AnswerObject, frozen=True, kw_only=True):
+    """Communication that computing may hide."""
+
+    seconds: Annotated[float, doc("of such communication")]
+    exposed_seconds: Annotated[float, doc("of it that nothing hides, fused as it is")]
+
+
+class StageSeconds(AnswerObject, frozen=True, kw_only=True):
+    """A stage of a pipeline."""
+
+    stage: int
+    seconds: Annotated[float, doc("of a step of this stage")]
+    shares: Annotated[dict[str, float], doc("seconds by cause")]
+
+
+class ReceivedBytes(AnswerObject, frozen=True, kw_only=True):
+    """Bytes that one device receives by one collective."""
+
+    op: str
+    phase: Annotated[str, doc("`forward` or `backward`")]
+    received_bytes: int
+
+
+class DeviceBytes(AnswerObject, frozen=True, kw_only=True):
+    """What one device holds, in bytes."""
+
+    weights: int
+    gradients: int
+    states: Annotated[int, doc("of the optimizer")]
+    activations: Annotated[int, doc("results kept for the backward pass")]
+    total: int
+
+
+class CostPart(AnswerObject, frozen=True, kw_only=True):
+    """An operator, an edge or a weight with what it costs."""
+
+    node: Annotated[str | None, doc("of an edge: the consumer")]
+    op: Annotated[str, doc("its name; of a weight: the weight's own")]
+    line: Annotated[int | None, doc("of the dump")]
+    producer: Annotated[str | None, doc("of an edge: the producer")] = field(name="from")
+    strategy: Annotated[Strategy | None, doc("in_strategy of an operator")]
+    seconds: Annotated[dict[str, float], doc("by cause")]
+    received_bytes: Annotated[int, doc("of one device")]
+    where: Annotated[str, doc("the line of Python, or that of the dump")]
+    lever: Annotated[str, doc("what would make it cheaper")]
+
+
+class CostAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.cost/1"):
+    """Where a step goes: seconds and bytes by cause, axis, link and part of the network."""
+
+    path: Annotated[str, doc("what was read")]
+    stage: Annotated[
+        int | None,
+        doc("of a run folder with a pipeline: the slowest stage, whose cost all of this is"),
+    ]
+    algorithm: Annotated[None, doc("nothing is planned")] = None
+    devices: int
+    accepted: Annotated[bool | None, doc("as in [check](json-check.md)")]
+    machine: Annotated[str, doc("name of the machine model")]
+    cost: StepSeconds
+    shares: Annotated[
+        dict[str, float], doc(f"seconds by cause: {', '.join(f'`{cause}`' for cause in CAUSES)}")
+    ]
+    links: Annotated[dict[str, float], doc("seconds of communication by the links used")]
+    axes: Annotated[
+        dict[str, float],
+        doc(
+            "seconds of communication by axis: `data`, `tensor`, `optimizer`, `data and tensor`, "
+            "`unknown`; `pipeline`: sent and received, in no share"
+        ),
+    ]
+    hidden_at_best: Annotated[
+        float, doc("seconds of communication that computing could hide, fused as it is")
+    ]
+    hideable: Annotated[
+        dict[str, HideableSeconds], doc("by kind: `gradients`, and `gathers` of weights")
+    ]
+    flop: Annotated[int, doc("operations of one device and step")]
+    recompute_seconds: Annotated[
+        float, doc("what recomputation adds, where the network asks for it; in no share")
+    ]
+    stages: Annotated[
+        list[StageSeconds], doc("of a run folder with a pipeline, the slowest first; else empty")
+    ]
+    communication: list[ReceivedBytes]
+    memory_bytes: DeviceBytes
+    operators: list[CostPart]
+    edges: list[CostPart]
+    weights: list[CostPart]
+    unknown: Annotated[list[str], doc("parts that could not be priced")]
+
+
+def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
+    """The answer for scripts."""
+    cost = view.cost
+    parts: dict[str, list[CostPart]] = defaultdict(list)
+    for item in cost.items:
+        parts[item.kind].append(cost_part(item))
+    return CostAnswer(
+        path=view.path,
+        stage=view.stage,
+        devices=view.report.devices,
+        accepted=view.report.accepted,
+        machine=cost.machine.name,
+        cost=StepSeconds(
+            before=cost.seconds or None,
+            hidden=HiddenSeconds(before=cost.hidden_at_best if cost.seconds else None),
+        ),
+        shares=_by_name(cost.shares),
+        links=cost.by_link,
+        axes={each.axis: each.seconds for each in axis_costs(cost)},
+        hidden_at_best=cost.hidden_at_best,
+        hideable=hideable_seconds(*cost.overlaps),
+        flop=cost.operations,
+        recompute_seconds=cost.recompute_seconds,
+        stages=[
+            StageSeconds(stage=stage, seconds=each.seconds, shares=_by_name(each.shares))
+            for stage, each in view.stages
+        ],
+        communication=received_bytes(cost),
+        memory_bytes=device_bytes(cost.memory),
+        operators=parts["operator"],
+        edges=parts["edge"],
+        weights=parts["weight"],
+        unknown=list(cost.unknown),
+        **context_fields(context, assumed(view)),
+    )
+
+
+def hideable_seconds(sums: Overlap, gathers: Overlap) -> dict[str, HideableSeconds]:
+    """Communication that computing may hide, by kind."""
+    return {
+        kind: HideableSeconds(seconds=each.hideable, exposed_seconds=each.exposed)
+        for kind, each in (("gradients", sums), ("gathers", gathers))
+    }
+
+
+def received_bytes(cost: StepCost) -> list[ReceivedBytes]:
+    """Bytes that a device receives, by collective and phase."""
+    return [
+        ReceivedBytes(op=op, phase=phase, received_bytes=received)
+        for (op, phase), received in sorted(cost.received.items())
+    ]
+
+
+def device_bytes(memory: MemoryCost) -> DeviceBytes:
+    """What a device holds, by cause."""
+    return DeviceBytes(
+        weights=memory.weights,
+        gradients=memory.gradients,
+        states=memory.states,
+        activations=memory.activations,
+        total=memory.total,
+    )
+
+
+def cost_part(item: CostItem) -> CostPart:
+    """One operator, edge or weight."""
+    node = item.node
+    return CostPart(
+        node=node.id if node else None,
+        op=item.name,
+        line=node.line if node else None,
+        producer=item.producer.id if item.producer else None,
+        strategy=item.strategy,
+        seconds=_by_name(item.seconds),
+        received_bytes=item.received,
+        where=place_text(node),
+        lever=lever_of(item),
+    )
+
+
+def _by_name(seconds: Mapping[Cause, float]) -> dict[str, float]:
+    return {str(cause): value for cause, value in seconds.items()}
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def cost_report(view: CostView, dump: Dump | None = None) -> Report:
+    """The answer, shares, and the dearest parts.
+
+    Args:
+        view: the cost, and what ``check`` says of the network.
+        dump: of that network, for a page: then its graph shows where the time goes.
+    """
+    cost = view.cost
+    elements: list[Element] = [Facts(_facts(view))]
+    tables = (shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
+    if view.stages:
+        elements.append(stages_table(view))
+    elements += [table for table in tables if table.rows]
+    elements += _not_priced(cost)
+    elements += [Note(f"assumed: {text}") for text in _of_network(view.report)]
+    if dump is not None:
+        marks = _marks(cost)
+        elements = with_node_links(elements, list(marks))
+        elements += [_shares_picture(cost), _graph(view, dump, marks)]
+    tone: Tone = "bad" if view.report.accepted is False else "plain"
+    return Report(f"cost: {view.title}", Answer(answer_text(view), tone), elements, view.title)
 
 
 def place_text(node: Node | None) -> str:
@@ -61,38 +318,26 @@ def place_text(node: Node | None) -> str:
 
 def lever_of(item: CostItem) -> str:
     """What would make an item cheaper."""
-    cause = max(item.seconds, key=lambda each: item.seconds[each])
+    cause = max(item.seconds, key=lambda cause: item.seconds[cause])
     return LEVERS[cause]
-
-
-def cost_document(view: CostView) -> Document:
-    """The answer, shares, and the dearest parts."""
-    cost = view.cost
-    title = view.path if view.stage is None else f"{view.path}, stage {view.stage}"
-    document = Document([Heading(f"{title}: {answer_text(view)}"), Facts(_facts(view))])
-    if view.stages:
-        document.add(stages_table(view))
-    tables = (shares_table(cost), axes_table(cost), links_table(cost), dearest_table(view))
-    document.add(*(table for table in tables if table.rows))
-    document.add(*(Note(f"not priced: {text}") for text in cost.unknown[:_UNKNOWN]))
-    if len(cost.unknown) > _UNKNOWN:
-        document.add(Note(f"not priced: {len(cost.unknown) - _UNKNOWN:,} more (--format json)"))
-    document.add(*(Note(f"assumed: {text}") for text in assumed(view)))
-    return document
 
 
 def assumed(view: CostView) -> list[str]:
     """What the figures take for granted."""
-    count = without_strategy(view.report)
-    found = [*ASSUMPTIONS, *_of_machine(view.cost)]
-    if count:
-        what = f"{plural(count, 'operator')} without a strategy"
-        found.insert(0, f"{what}: as MindSpore makes them where nothing is searched")
-    return found
+    return [*_of_network(view.report), *usual_assumptions(view.cost)]
 
 
-def _of_machine(cost: StepCost) -> list[str]:
-    return [f"{cost.machine.name}: {text}" for text in cost.machine.sources]
+def _of_network(report: CheckResult) -> list[str]:
+    count = without_strategy(report)
+    if not count:
+        return []
+    what = f"{plural(count, 'operator')} without a strategy"
+    return [f"{what}: as MindSpore makes them where nothing is searched"]
+
+
+def usual_assumptions(cost: StepCost) -> list[str]:
+    """What all figures of the model take for granted, and the machine's."""
+    return [*ASSUMPTIONS, *(f"{cost.machine.name}: {text}" for text in cost.machine.sources)]
 
 
 def answer_text(view: CostView) -> str:
@@ -165,161 +410,99 @@ def pipeline_text(stages: int) -> str:
 
 def shares_table(cost: StepCost) -> Table:
     """Seconds by cause."""
+    columns = [
+        text_column("cause"), number_column("time", "seconds"), number_column("share", "share"),
+        text_column("lever", 1),
+    ]  # fmt: skip
     rows = [
-        [cause, seconds_text(seconds), share_text(ratio(seconds, cost.seconds)), LEVERS[cause]]
+        [cause, seconds, ratio(seconds, cost.seconds), LEVERS[cause]]
         for cause, seconds in cost.shares.items()
         if seconds
     ]
-    columns = [
-        text_column("cause"), number_column("time"), number_column("share"), text_column("lever"),
-    ]  # fmt: skip
     return Table("Where a step goes", columns, rows)
 
 
 def stages_table(view: CostView) -> Table:
     """The stages of a pipeline, the slowest first."""
+    columns = [
+        number_column("stage"), number_column("time", "seconds"),
+        number_column("compute", "share"), number_column("memory", "bytes"),
+    ]  # fmt: skip
     rows = [
-        [
-            stage,
-            seconds_text(cost.seconds),
-            share_text(ratio(cost.shares["compute"], cost.seconds)),
-            bytes_text(cost.memory.total),
-        ]
+        [stage, cost.seconds, ratio(cost.shares["compute"], cost.seconds), cost.memory.total]
         for stage, cost in view.stages
     ]
-    columns = [
-        number_column("stage"), number_column("time"), number_column("compute"),
-        number_column("memory"),
-    ]  # fmt: skip
     return Table("Stages, the slowest first", columns, rows)
 
 
 def axes_table(cost: StepCost) -> Table:
     """Communication by axis of parallelism."""
-    rows = [
-        [
-            each.axis,
-            each.count,
-            seconds_text(each.seconds),
-            share_text(ratio(each.seconds, cost.seconds)),
-            bytes_text(each.received),
-        ]
-        for each in axis_costs(cost)
-    ]
     columns = [
-        text_column("axis"), number_column("count"), number_column("time"),
-        number_column("share"), number_column("a device receives"),
+        text_column("axis"), number_column("count"), number_column("time", "seconds"),
+        number_column("share", "share"), number_column("a device receives", "bytes"),
     ]  # fmt: skip
+    rows = [
+        [axis.axis, axis.count, axis.seconds, ratio(axis.seconds, cost.seconds), axis.received]
+        for axis in axis_costs(cost)
+    ]
     return Table("Communication by axis", columns, rows)
 
 
 def links_table(cost: StepCost) -> Table:
     """Communication by collective and phase."""
-    rows = [
-        [*key, each.count, seconds_text(each.seconds), bytes_text(each.received)]
-        for key, each in cost.by_kind.items()
-    ]
     columns = [
         text_column("collective"), text_column("phase"), text_column("links"),
-        number_column("count"), number_column("time"), number_column("a device receives"),
+        number_column("count"), number_column("time", "seconds"),
+        number_column("a device receives", "bytes"),
     ]  # fmt: skip
+    rows = [[*key, kind.count, kind.seconds, kind.received] for key, kind in cost.by_kind.items()]
     return Table("Communication", columns, rows)
 
 
 def dearest_table(view: CostView) -> Table:
-    """The operators, edges and weights that take longest."""
+    """The operators, edges and weights, those that take longest first."""
     cost = view.cost
-    count = len(cost.items) if view.limit == 0 else view.limit or USUAL_ROWS
+    columns = [
+        text_column("node"), text_column("what"), number_column("time", "seconds"),
+        number_column("share", "share"), number_column("received", "bytes", 1),
+        text_column("where", 3), text_column("lever", 2),
+    ]  # fmt: skip
     rows = [
         [
             item.node.id if item.node else "",
             f"{item.kind} {item.name}",
-            seconds_text(item.total),
-            share_text(ratio(item.total, cost.seconds)),
-            bytes_text(item.received),
+            item.total,
+            ratio(item.total, cost.seconds),
+            item.received,
             place_text(item.node),
             lever_of(item),
         ]
-        for item in cost.dearest(count)
+        for item in cost.dearest(len(cost.items))
     ]
-    columns = [
-        text_column("node"), text_column("what"), number_column("time"), number_column("share"),
-        number_column("received"), text_column("where"), text_column("lever"),
-    ]  # fmt: skip
-    left = max(0, len(cost.items) - count)
-    return Table(f"Dearest {plural(len(rows), 'part')}", columns, rows, left, "part")
+    most = rows_shown(view.limit, USUAL_ROWS)
+    return Table("Parts by time", columns, rows, noun="part", most=most)
 
 
-def cost_object(view: CostView) -> dict[str, object]:
-    """The JSON object."""
-    cost = view.cost
-    return {
-        "schema": SCHEMA,
-        "path": view.path,
-        "stage": view.stage,
-        "algorithm": None,
-        "devices": view.report.devices,
-        "accepted": view.report.accepted,
-        "machine": cost.machine.name,
-        "cost": {
-            "before": cost.seconds or None,
-            "after": None,
-            "lower_bound": None,
-            "unit": "seconds a step",
-            "hidden": {"before": cost.hidden_at_best if cost.seconds else None, "after": None},
-        },
-        "shares": dict(cost.shares),
-        "links": cost.by_link,
-        "axes": {each.axis: each.seconds for each in axis_costs(cost)},
-        "hidden_at_best": cost.hidden_at_best,
-        "hideable": hideable_object(*cost.overlaps),
-        "flop": cost.operations,
-        "recompute_seconds": cost.recompute_seconds,
-        "stages": [
-            {"stage": stage, "seconds": each.seconds, "shares": dict(each.shares)}
-            for stage, each in view.stages
-        ],
-        "communication": communication_object(cost),
-        "memory_bytes": memory_object(cost),
-        "operators": [item_object(item) for item in cost.items if item.kind == "operator"],
-        "edges": [item_object(item) for item in cost.items if item.kind == "edge"],
-        "weights": [item_object(item) for item in cost.items if item.kind == "weight"],
-        "unknown": list(cost.unknown),
-        "assumptions": assumed(view),
-    }
+def _not_priced(cost: StepCost) -> Iterator[Note]:
+    yield from (Note(f"not priced: {text}") for text in cost.unknown[:_UNKNOWN])
+    if len(cost.unknown) > _UNKNOWN:
+        yield Note(f"not priced: {len(cost.unknown) - _UNKNOWN:,} more (--format json)")
 
 
-def communication_object(cost: StepCost) -> list[dict[str, object]]:
-    """Bytes that a device receives, by collective and phase."""
-    return [
-        {"op": op, "phase": phase, "received_bytes": received}
-        for (op, phase), received in sorted(cost.received.items())
-    ]
+def _shares_picture(cost: StepCost) -> Picture:
+    causes = [(str(cause), [cost.shares[cause]]) for cause in CAUSES if cost.shares.get(cause)]
+    return Picture("A step", bars(causes, "seconds"), "Time of a step by cause")
 
 
-def memory_object(cost: StepCost) -> dict[str, int]:
-    """Bytes of a device by cause."""
-    memory = cost.memory
-    return {
-        "weights": memory.weights,
-        "gradients": memory.gradients,
-        "states": memory.states,
-        "activations": memory.activations,
-        "total": memory.total,
-    }
+def _graph(view: CostView, dump: Dump, marks: Mapping[Node, Mark]) -> Explorer:
+    overlay = Overlay("cost", "cost of a step", "seconds", marks)
+    return Explorer("Cost in the graph", graph_data(dump, view.report, [overlay]))
 
 
-def item_object(item: CostItem) -> dict[str, object]:
-    """One operator, edge or weight."""
-    node = item.node
-    return {
-        "node": node.id if node else None,
-        "op": item.name,
-        "line": node.line if node else None,
-        "from": item.producer.id if item.producer else None,
-        "strategy": item.strategy,
-        "seconds": dict(item.seconds),
-        "received_bytes": item.received,
-        "where": place_text(node),
-        "lever": lever_of(item),
-    }
+def _marks(cost: StepCost) -> dict[Node, Mark]:
+    """Seconds by operator, with those of the edge that leads to it."""
+    seconds: dict[Node, float] = defaultdict(float)
+    for item in cost.items:
+        if item.node is not None:
+            seconds[item.node] += item.total
+    return {node: Mark(value) for node, value in seconds.items()}

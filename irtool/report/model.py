@@ -211,11 +211,13 @@ class Report:
         title: the question, as in ``check: net/step_parallel_begin_0018.ir``.
         answer: the answer, first of all.
         elements: what follows, in order; at most one graph to explore.
+        subject: what was asked of, as text shows it before the answer.
     """
 
     title: str
     answer: Answer
     elements: Sequence[Element] = field(default_factory=tuple[Element, ...])
+    subject: str = ""
 
     def __post_init__(self) -> None:
         graphs = sum(isinstance(element, Explorer) for element in self.elements)
@@ -225,7 +227,8 @@ class Report:
     @property
     def blocks(self) -> list[Block]:
         """What text shows: the answer as the title line, and every element that text can show."""
-        shown: list[Block] = [Heading(self.answer.text), *map(Note, self.answer.details)]
+        answer = f"{self.subject}: {self.answer.text}" if self.subject else self.answer.text
+        shown: list[Block] = [Heading(answer), *map(Note, self.answer.details)]
         shown += [
             each for each in self.elements if isinstance(each, Heading | Note | Facts | Table)
         ]

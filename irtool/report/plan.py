@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.ir.units import bytes_text, plural
+from irtool.ir.units import bytes_text, plural, seconds_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.stages.stages import StagedPlan
+from irtool.report.answer import as_json
 from irtool.report.cost import (
-    communication_object,
-    memory_object,
+    device_bytes,
     place_text,
-    seconds_text,
+    received_bytes,
 )
 from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.report.plan_elastic import (
@@ -308,8 +308,8 @@ def plan_object(view: PlanView) -> dict[str, object]:
             "before": dict(plan.before.shares) if plan.before else None,
             "after": dict(plan.after.shares),
         },
-        "communication": communication_object(plan.after),
-        "memory_bytes": memory_object(plan.after),
+        "communication": as_json(received_bytes(plan.after)),
+        "memory_bytes": as_json(device_bytes(plan.after.memory)),
         "memory_limit": plan.memory_limit,
         "seconds": plan.seconds,
         "rounds": plan.rounds,
