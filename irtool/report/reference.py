@@ -96,19 +96,9 @@ def _type_text(value: Schema, kinds: Mapping[str, Schema]) -> str:
         return " or ".join(_type_text(item, kinds) for item in inner)
     match value.get("type"):
         case "array":
-            items = value.get("items") or value.get("prefixItems")
-            of = (
-                f" of {_type_text(cast('Schema', items), kinds)}" if isinstance(items, dict) else ""
-            )
-            return f"list{of}"
+            return f"list{_of(value.get('items'), kinds)}"
         case "object":
-            values = value.get("additionalProperties")
-            of = (
-                f" of {_type_text(cast('Schema', values), kinds)}"
-                if isinstance(values, dict)
-                else ""
-            )
-            return f"object{of}"
+            return f"object{_of(value.get('additionalProperties'), kinds)}"
         case None:
             return "any"
         case name:
