@@ -57,7 +57,11 @@ class Step(nn.Cell):
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     names = sorted(module.name for module in pkgutil.iter_modules(catalogue.__path__))
-    parser.add_argument("family", nargs="*", help=f"{', '.join(names)} (default: all but dynamic: sizes that are not known are read, too)")
+    parser.add_argument(
+        "family",
+        nargs="*",
+        help=f"{', '.join(names)} (default: all but dynamic: sizes that are not known are read, too)",
+    )
     parser.add_argument("--only", nargs="*", help="only these operators")
     parser.add_argument("--out", type=Path, default=TABLE)
     options = parser.parse_args()
@@ -190,9 +194,7 @@ def results(text: str, operator: str) -> dict[str, Any]:
         match = _STATEMENT.match(line)
         if match and match[2] == operator:
             after = types.partition(" -> ")[2]
-            kinds = [
-                kind for kind, count in _TYPES.findall(after) for _ in range(int(count or 1))
-            ]
+            kinds = [kind for kind, count in _TYPES.findall(after) for _ in range(int(count or 1))]
             return {"outputs": kinds, "of_tuple": "Tuple[" in after}
     raise LookupError(f"no {operator} in the dump")
 
@@ -323,7 +325,9 @@ def tensor_places(arguments: list[Any]) -> list[int]:
     """Of each tensor that is an input of the network, the operand that it is, or is an item of."""
     found: list[int] = []
     for place, argument in enumerate(arguments):
-        items = argument["tuple"] if isinstance(argument, dict) and "tuple" in argument else [argument]
+        items = (
+            argument["tuple"] if isinstance(argument, dict) and "tuple" in argument else [argument]
+        )
         found += [place for item in items if isinstance(item, dict) and item.get("is") == "input"]
     return found
 

@@ -258,7 +258,9 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: frozenset[Node]) -> It
                 yield link
 
 
-def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: frozenset[Node]) -> Link | None:
+def _link(
+    analysis: Analysis, symbols: _Symbols, edge: Edge, marked: frozenset[Node]
+) -> Link | None:
     source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
     target = symbols.layout(_wanted(analysis, edge))
     if source is None or target is None or source == target:

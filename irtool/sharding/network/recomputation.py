@@ -1,8 +1,8 @@
 """What of the forward pass runs again in the backward pass, because its cell is recomputed.
 
-``Cell.recompute()`` keeps no results of a cell's operators: those that a gradient reads are computed
-again from what the cell was given, and with them all that leads there inside of recomputed cells,
-the communication that the parallel pass inserted included.  A cell's own result is kept.
+``Cell.recompute()`` keeps no results of a cell's operators: those that a gradient reads are
+computed again from what the cell was given, and with them all that leads there inside of recomputed
+cells, the communication that the parallel pass inserted included.  A cell's own result is kept.
 
 Source: the copies in validate dumps of MindSpore 2.7 (``duplicated: Bool(1)``).
 """
@@ -125,8 +125,9 @@ class _Search:
         if position >= len(inputs):
             return
         source = inputs[position]
-        tied = isinstance(source, Node) and primitive(source) in TIES
-        items = self.analysis.network.inputs[source] if tied and isinstance(source, Node) else (source,)
+        items: tuple[Source, ...] = (source,)
+        if isinstance(source, Node) and primitive(source) in TIES:
+            items = self.analysis.network.inputs[source]
         for item, value in enumerate(items):
             use = Use(node, position, item)
             chain = self.chains.get(use)

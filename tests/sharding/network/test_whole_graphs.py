@@ -44,5 +44,6 @@ def test_communications(name: str) -> None:
 
 
 def test_copies_of_recomputed_cells_say_so() -> None:
-    again = [item for item in report_of("4711_0196_decoder").communications if "recomputed" in item.why]
+    communications = report_of("4711_0196_decoder").communications
+    again = [item for item in communications if "recomputed" in item.why]
     assert [(item.op, item.phase) for item in again] == [("AllReduce", "backward")]
