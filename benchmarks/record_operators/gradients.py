@@ -6,8 +6,8 @@
 Each call of the catalogue is compiled once for one device, with all its tensors as inputs of the
 network, and its float results added up, each times a number that is an input too (so that nothing
 of the gradient is constant). From the ``validate`` dump follows for each float input: of which
-inputs and results its gradient reads the *values* (shapes are constants). A recomputed cell computes
-those again in the backward pass.
+inputs and results its gradient reads the *values* (shapes are constants). A recomputed cell
+computes those again in the backward pass.
 
 A line of ``irtool/operators/gradients.tsv`` is an operator, then for each input that has a gradient
 what is read: ``0<1`` (the gradient of input 0 reads input 1), ``0<=0`` (of result 0), ``0<`` (it
@@ -24,6 +24,7 @@ import pkgutil
 import re
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def main() -> int:
     parser.add_argument(
         "family",
         nargs="*",
-        help=f"{', '.join(names)} (default: all but dynamic: sizes that are not known are read, too)",
+        help=f"{', '.join(names)} (all but dynamic)",
     )
     parser.add_argument("--only", nargs="*", help="only these operators")
     parser.add_argument("--out", type=Path, default=TABLE)
@@ -190,7 +191,7 @@ def results(text: str, operator: str) -> dict[str, Any]:
         LookupError: the operator is not there.
     """
     lines = text.splitlines()
-    for line, types in zip(lines, lines[1:]):
+    for line, types in pairwise(lines):
         match = _STATEMENT.match(line)
         if match and match[2] == operator:
             after = types.partition(" -> ")[2]

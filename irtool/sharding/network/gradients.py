@@ -77,8 +77,8 @@ def differentiated(analysis: Analysis, trained: Iterable[GraphParameter]) -> Dif
 def _leading_to_loss(walk: _Walk) -> Differentiated:
     """The part of what was reached from which the loss can be reached."""
     if not walk.finds_loss:
-        uses = [use for found in walk.before.values() for _, use in found]
-        return Differentiated(frozenset(walk.marked), tuple(dict.fromkeys(uses)))
+        every = [use for found in walk.before.values() for _, use in found]
+        return Differentiated(frozenset(walk.marked), tuple(dict.fromkeys(every)))
     todo = list(walk.ends)
     seen = {id(port) for port in todo}
     live: set[Node] = set()
