@@ -141,7 +141,7 @@ def _lines(found: Plan, asked: Asked) -> list[str]:
     if found.decisions is not None:
         lines += decision_lines(found.decisions)
     if asked.staged is not None:
-        from irtool.report.plan_stages import stage_lines
+        from irtool.report.planning.stages import stage_lines
 
         lines += stage_lines(asked.staged)
     if asked.region is not None:

@@ -211,7 +211,7 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
             before=cost.seconds or None,
             hidden=HiddenSeconds(before=cost.hidden_at_best if cost.seconds else None),
         ),
-        shares=_by_name(cost.shares),
+        shares=seconds_by_cause(cost.shares),
         links=cost.by_link,
         axes={each.axis: each.seconds for each in axis_costs(cost)},
         hidden_at_best=cost.hidden_at_best,
@@ -219,7 +219,7 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
         flop=cost.operations,
         recompute_seconds=cost.recompute_seconds,
         stages=[
-            StageSeconds(stage=stage, seconds=each.seconds, shares=_by_name(each.shares))
+            StageSeconds(stage=stage, seconds=each.seconds, shares=seconds_by_cause(each.shares))
             for stage, each in view.stages
         ],
         communication=received_bytes(cost),
@@ -268,14 +268,15 @@ def cost_part(item: CostItem) -> CostPart:
         line=node.line if node else None,
         producer=item.producer.id if item.producer else None,
         strategy=item.strategy,
-        seconds=_by_name(item.seconds),
+        seconds=seconds_by_cause(item.seconds),
         received_bytes=item.received,
         where=place_text(node),
         lever=lever_of(item),
     )
 
 
-def _by_name(seconds: Mapping[Cause, float]) -> dict[str, float]:
+def seconds_by_cause(seconds: Mapping[Cause, float]) -> dict[str, float]:
+    """Seconds by the name of their cause."""
     return {str(cause): value for cause, value in seconds.items()}
 
 

@@ -120,23 +120,25 @@ def runs(result: RunComparison) -> Document:
 
 def plan(result: Plan) -> Document:
     """A plan: what it costs, and what changes."""
-    from irtool.report.plan import PlanView, plan_document
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView
 
-    return plan_document(PlanView(result, result.dump.path or "plan"))
+    return Document(plan_report(PlanView(result, result.dump.path or "plan")).blocks)
 
 
 def staged(result: StagedPlan) -> Document:
     """A pipeline that was planned: its stages, and the plan inside of each."""
-    from irtool.report.plan import PlanView, plan_document
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView
 
     inner = result.inner
-    return plan_document(PlanView(inner, inner.dump.path or "plan", staged=result))
+    return Document(plan_report(PlanView(inner, inner.dump.path or "plan", staged=result)).blocks)
 
 
 def elastic(result: ElasticPlan) -> Document:
     """Plans for other devices, and what there was to choose from."""
-    from irtool.report.plan import elastic_text
-    from irtool.report.plan_elastic import elastic_facts, points_table
+    from irtool.report.planning.elastic import elastic_facts, points_table
+    from irtool.report.planning.report import elastic_text
 
     stages = [
         Note((f"stage {stage}: " if len(result.plans) > 1 else "") + elastic_text(each))

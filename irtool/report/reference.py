@@ -12,6 +12,7 @@ from irtool.report.answer import AnswerObject
 
 ANSWERS: dict[str, str] = {
     "cost": "irtool.report.cost:CostAnswer",
+    "plan": "irtool.report.planning.answer:PlanAnswer",
 }
 """By the name of its page, ``docs/json-NAME.md``: module and class of each answer."""
 

@@ -12,10 +12,11 @@ from irtool.cli.main import main
 from irtool.report.reference import ANSWERS, page_of, schema_of
 
 ROOT = Path(__file__).parents[2]
-BEGIN = "samples/mlp_semi_auto/rank_0/step_parallel_begin_0018.ir"
+BEGIN = "samples/gpt/step_parallel_begin_0018.ir"
 
 ASKED = {
     "cost": ["cost", "samples/pipeline_run"],
+    "plan": ["plan", BEGIN, "--to", "4"],
 }
 """A command whose answer is held against the schema, by the name of the page."""
 

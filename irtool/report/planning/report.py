@@ -1,88 +1,81 @@
-"""What ``irtool plan`` shows: what changes and why, cost before and after, and how good it is."""
+"""The report of ``irtool plan``: what changes and why, cost before and after, how good it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from irtool.ir.units import bytes_text, plural, seconds_text
+from irtool.ir.dump import Dump
+from irtool.ir.units import UNKNOWN, bytes_text, plural, seconds_text, tuple_text
 from irtool.operators.call import Strategy
-from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES
+from irtool.planning.cost.costs import CAUSES
 from irtool.planning.plans.plan import Plan, PlannedOperator
-from irtool.planning.recovery.elastic import ElasticPlan
-from irtool.planning.stages.stages import StagedPlan
-from irtool.report.answer import as_json
-from irtool.report.cost import (
-    device_bytes,
-    place_text,
-    received_bytes,
+from irtool.report.cost import place_text
+from irtool.report.model import (
+    Amount,
+    Answer,
+    Cell,
+    Element,
+    Explorer,
+    Facts,
+    Note,
+    Picture,
+    Report,
+    Table,
+    Tone,
+    number_column,
+    rows_shown,
+    text_column,
 )
-from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
-from irtool.report.plan_elastic import (
-    border_object,
+from irtool.report.page.charts import bars
+from irtool.report.page.graph_data import graph_data
+from irtool.report.page.links import with_node_links
+from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.planning.elastic import (
     border_table,
     border_text,
     decision_facts,
-    decisions_object,
     elastic_facts,
-    elastic_object,
     not_kept_table,
     onto_facts,
-    onto_object,
     points_table,
 )
-from irtool.report.plan_stages import (
-    stage_assumptions,
-    stage_facts,
-    stages_object,
-    stages_table,
-)
+from irtool.report.planning.stages import stage_facts, stages_table
+from irtool.report.planning.view import PlanView
+from irtool.report.text import shortened
 
-SCHEMA = "irtool.plan/1"
 USUAL_ROWS = 25
+_TEXT = 60
+"""Characters of a change at a node of the graph."""
 
 
-@dataclass(frozen=True, eq=False)
-class PlanView:
-    """A plan to show; ``limit`` rows of what changes; ``elastic``: what it was chosen from."""
+def plan_report(view: PlanView, dump: Dump | None = None) -> Report:
+    """The answer, cost by cause, what changes.
 
-    plan: Plan
-    path: str
-    limit: int | None = None
-    elastic: ElasticPlan | None = None
-    staged: StagedPlan | None = None
-
-
-def plan_document(view: PlanView) -> Document:
-    """The answer, cost by cause, what changes."""
+    Args:
+        view: the plan.
+        dump: that of the plan, for a page: then its graph shows what changes.
+    """
     plan = view.plan
-    document = Document([Heading(f"{view.path}: {view_text(view)}"), Facts(_facts(view))])
+    elements: list[Element] = [Facts(_facts(view))]
     if view.elastic is not None:
-        document.add(points_table(view.elastic))
+        elements.append(points_table(view.elastic))
     if view.staged is not None:
-        document.add(stages_table(view.staged))
-    document.add(costs_table(view))
+        elements.append(stages_table(view.staged))
+    elements.append(costs_table(view))
     if any(item.changes for item in plan.operators):
-        document.add(changes_table(view))
-    if plan.onto is not None and (table := not_kept_table(plan.onto, view.limit)) is not None:
-        document.add(table)
+        elements.append(changes_table(view))
+    if plan.onto is not None and plan.onto.not_kept:
+        elements.append(not_kept_table(plan.onto, view.limit))
     if plan.border is not None:
-        document.add(border_table(plan.border), Note(border_text(plan.border)))
-    document.add(*(Note(f"note: {text}") for text in plan.notes))
+        elements += [border_table(plan.border), Note(border_text(plan.border))]
+    elements += [Note(f"note: {text}") for text in plan.notes]
     had = any(item.before is not None for item in plan.operators)
     if had and plan.before is None and view.staged is None and view.elastic is None:
         text = "MindSpore would refuse the dump's strategies, or they are not complete"
-        document.add(Note(f"note: what they cost before is not known: {text} (`irtool check`)"))
-    document.add(*(Note(f"assumed: {text}") for text in assumed(view)))
-    return document
-
-
-def assumed(view: PlanView) -> list[str]:
-    """What the model takes for granted."""
-    found = list(ASSUMPTIONS) if view.staged is None else stage_assumptions()
-    decisions = view.plan.decisions
-    if decisions is None or not decisions.recomputed:
-        return found
-    return [text.replace("none is recomputed", "but for what is recomputed") for text in found]
+        elements.append(Note(f"note: what they cost before is not known: {text} (`irtool check`)"))
+    if dump is not None:
+        elements = with_node_links(elements, [item.node for item in plan.operators])
+        elements += [_shares_picture(view), _graph(plan, dump)]
+    tone: Tone = "good" if plan.report.accepted else "unknown"
+    return Report(f"plan: {view.path}", Answer(view_text(view), tone), elements, view.path)
 
 
 def view_text(view: PlanView) -> str:
@@ -196,34 +189,25 @@ def _devices(view: PlanView) -> list[tuple[str, str]]:
 def costs_table(view: PlanView) -> Table:
     """Seconds by cause, before and after; and bytes."""
     before, after = view.plan.before, view.plan.after
-    rows: list[list[str | int | None]] = [
-        [
-            cause,
-            seconds_text(before.shares[cause]) if before else "?",
-            seconds_text(after.shares[cause]),
-        ]
+    rows: list[list[Cell]] = [
+        [str(cause), before.shares[cause] if before else UNKNOWN, after.shares[cause]]
         for cause in CAUSES
         if after.shares[cause] or (before and before.shares[cause])
     ]
-    rows.append(
-        ["all", seconds_text(before.seconds) if before else "?", seconds_text(after.seconds)]
-    )
-    rows.append(
-        [
-            "received by a device",
-            bytes_text(sum(before.received.values())) if before else "?",
-            bytes_text(sum(after.received.values())),
-        ]
-    )
-    rows.append(
-        [
-            "memory of a device",
-            bytes_text(before.memory.total) if before else "?",
-            bytes_text(after.memory.total),
-        ]
-    )
+    rows.append(["all", before.seconds if before else UNKNOWN, after.seconds])
+    sizes = {
+        "received by a device": (
+            sum(before.received.values()) if before else None,
+            sum(after.received.values()),
+        ),
+        "memory of a device": (before.memory.total if before else None, after.memory.total),
+    }
+    for what, (old, new) in sizes.items():
+        rows.append([what, Amount(old, "bytes"), Amount(new, "bytes")])
     name = "before" if view.elastic is None else "old ones, fitted"
-    columns = [text_column("cost"), number_column(name), number_column("after")]
+    columns = [
+        text_column("cost"), number_column(name, "seconds"), number_column("after", "seconds"),
+    ]  # fmt: skip
     title = "Cost by cause"
     if view.staged is not None:
         title += " (one device of every stage, together)"
@@ -233,7 +217,7 @@ def costs_table(view: PlanView) -> Table:
 def changes_table(view: PlanView) -> Table:
     """Operators that get another strategy, equal ones of repeated layers together."""
     plan = view.plan
-    costs = {
+    planned = {
         item.node: item.total for item in plan.after.items if item.kind == "operator" and item.node
     }
     old: dict[str, float] = {}
@@ -245,30 +229,29 @@ def changes_table(view: PlanView) -> Table:
         if item.changes:
             key = (item.node.op, item.before, item.after, item.out_after, place_text(item.node))
             groups.setdefault(key, []).append(item)
-    rows: list[list[str | int | None]] = []
+    rows: list[list[Cell]] = []
     for items in groups.values():
         first = items[0]
         graph = first.node.graph.name if first.node.graph else ""
-        before = old.get(_key(first.node.id, graph))
         rows.append(
             [
                 first.node.id + (f" +{len(items) - 1}" if len(items) > 1 else ""),
                 first.node.op,
                 strategy_text(first.before, first.out_before),
                 strategy_text(first.after, first.out_after),
-                seconds_text(before) if before is not None else "",
-                seconds_text(costs.get(first.node, 0.0)),
+                old.get(_key(first.node.id, graph)),
+                planned.get(first.node, 0.0),
                 place_text(first.node),
             ]
         )
-    shown = len(rows) if view.limit == 0 else view.limit or USUAL_ROWS
     columns = [
         text_column("node"), text_column("operator"), text_column("before"), text_column("after"),
-        number_column("alone"), number_column("then"), text_column("where"),
+        number_column("time before", "seconds", 1), number_column("time after", "seconds", 1),
+        text_column("where", 2),
     ]  # fmt: skip
-    left = max(0, len(rows) - shown)
-    return Table("What changes (time of the operator with its own collectives)", columns,
-                 rows[:shown], left, "change")  # fmt: skip
+    title = "What changes (times of an operator with its own collectives)"
+    most = rows_shown(view.limit, USUAL_ROWS)
+    return Table(title, columns, rows, noun="change", most=most)
 
 
 def _key(node: str, graph: str) -> str:
@@ -279,59 +262,36 @@ def strategy_text(strategy: Strategy | None, out: Strategy | None) -> str:
     """``((8, 1), (1, 1)) -> ((8, 1),)``."""
     if strategy is None:
         return "none"
-    text = repr(strategy).replace(",)", ")") if len(strategy) > 1 else repr(strategy)
-    return text + (f" -> {out!r}" if out is not None else "")
+    return tuple_text(strategy) + (f" -> {tuple_text(out)}" if out is not None else "")
 
 
-def plan_object(view: PlanView) -> dict[str, object]:
-    """The JSON object."""
+def _shares_picture(view: PlanView) -> Picture:
+    """A step before and after, by cause."""
     plan = view.plan
-    return {
-        "schema": SCHEMA,
-        "path": view.path,
-        "algorithm": plan.algorithm,
-        "devices": plan.context.devices,
-        "accepted": plan.report.accepted,
-        "machine": plan.after.machine.name,
-        "cost": {
-            "before": plan.before.seconds if plan.before else None,
-            "after": plan.after.seconds,
-            "lower_bound": plan.lower_bound,
-            "passed_over": plan.passed_over.seconds if plan.passed_over is not None else None,
-            "unit": "seconds a step",
-            "hidden": {
-                "before": plan.before.hidden_at_best if plan.before else None,
-                "after": plan.after.hidden_at_best,
-            },
-        },
-        "shares": {
-            "before": dict(plan.before.shares) if plan.before else None,
-            "after": dict(plan.after.shares),
-        },
-        "communication": as_json(received_bytes(plan.after)),
-        "memory_bytes": as_json(device_bytes(plan.after.memory)),
-        "memory_limit": plan.memory_limit,
-        "seconds": plan.seconds,
-        "rounds": plan.rounds,
-        "operators": [
-            {
-                "node": item.node.id,
-                "op": item.node.op,
-                "line": item.node.line,
-                "before": item.before,
-                "after": item.after,
-                "out_before": item.out_before,
-                "out_after": item.out_after,
-                "pinned": item.pinned,
-                "why": item.why,
-            }
-            for item in plan.operators
-        ],
-        "elastic": elastic_object(view.elastic) if view.elastic is not None else None,
-        "pipeline": stages_object(view.staged) if view.staged is not None else None,
-        "onto": onto_object(plan.onto) if plan.onto is not None else None,
-        "border": border_object(plan.border) if plan.border is not None else None,
-        "decisions": decisions_object(plan.decisions) if plan.decisions is not None else None,
-        "notes": list(plan.notes),
-        "assumptions": assumed(view),
+    before = "before" if view.elastic is None else "old, fitted"
+    sides = [(before, plan.before), ("after", plan.after)]
+    rows = [
+        (name, [cost.shares.get(cause, 0.0) for cause in CAUSES])
+        for name, cost in sides
+        if cost is not None
+    ]
+    described = "Time of a step by cause" + (", before and after" if plan.before else "")
+    title = "A step" if view.staged is None else "All stages together"
+    return Picture(title, bars(rows, "seconds", list(CAUSES)), described)
+
+
+def _graph(plan: Plan, dump: Dump) -> Explorer:
+    changes = {item.node: Mark(None, "changed", _change_text(item))
+               for item in plan.operators if item.changes}  # fmt: skip
+    pinned = {
+        item.node: Mark(None, "info", "pinned")
+        for item in plan.operators
+        if item.pinned and not item.changes
     }
+    overlay = Overlay("plan", "strategies before → after", marks=changes | pinned)
+    return Explorer("The plan", graph_data(dump, plan.report, [overlay]))
+
+
+def _change_text(item: PlannedOperator) -> str:
+    before = strategy_text(item.before, item.out_before)
+    return shortened(f"{before} → {strategy_text(item.after, item.out_after)}", _TEXT)

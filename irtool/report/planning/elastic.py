@@ -12,7 +12,7 @@ from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_target import Point
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
 from irtool.report.cost import place_text
-from irtool.report.model import Table, number_column, text_column
+from irtool.report.model import Amount, Cell, Table, number_column, rows_shown, text_column
 
 _MOST_NOT_KEPT = 15
 
@@ -54,29 +54,28 @@ def _all_seconds(found: ElasticPlan, point: Point) -> float:
 def points_table(found: ElasticPlan) -> Table:
     """What there was to choose from."""
     endless = isinf(found.horizon)
-    rows: list[list[str | int | None]] = []
-    for at, (point, best) in enumerate(zip(found.points, found.best_over, strict=True)):
-        whole = [] if endless else [seconds_text(_all_seconds(found, point))]
+    rows: list[list[Cell]] = []
+    for place, (point, best) in enumerate(zip(found.points, found.best_over, strict=True)):
         rows.append(
             [
-                "chosen" if at == found.chosen else "",
+                "chosen" if place == found.chosen else "",
                 point.devices,
-                seconds_text(point.seconds),
-                bytes_text(int(point.fetched_per_device)),
-                bytes_text(point.fetched_bytes),
+                point.seconds,
+                int(point.fetched_per_device),
+                point.fetched_bytes,
                 point.recompiled,
                 point.changed,
-                seconds_text(point.seconds_before(found.bandwidth)),
-                *whole,
+                point.seconds_before(found.bandwidth),
+                *([] if endless else [_all_seconds(found, point)]),
                 _range_text(best),
             ]
         )
     columns = [
-        text_column(""), number_column("devices"), number_column("a step"),
-        number_column("fetched by a device"), number_column("by all"),
-        number_column("slices change"), number_column("forms change"),
-        number_column("until it runs"),
-        *([] if endless else [number_column(f"with {horizon_text(found.horizon)}")]),
+        text_column(""), number_column("devices"), number_column("a step", "seconds"),
+        number_column("fetched by a device", "bytes", 1), number_column("by all", "bytes", 3),
+        number_column("slices change", rank=2), number_column("strategies change", rank=2),
+        number_column("until it runs", "seconds"),
+        *([] if endless else [number_column(f"with {horizon_text(found.horizon)}", "seconds")]),
         text_column("cheapest for"),
     ]  # fmt: skip
     title = "A faster step against bytes to move and operators (whose slices change) to compile"
@@ -98,38 +97,6 @@ def horizon_text(horizon: float) -> str:
     if isinf(horizon):
         return "endless steps"
     return f"{horizon:,.0f} step{'s' if horizon != 1 else ''}"
-
-
-def elastic_object(found: ElasticPlan) -> dict[str, object]:
-    """The JSON object."""
-    return {
-        "lost": list(found.lost),
-        "devices": list(found.devices),
-        "legal": list(found.legal),
-        "why": found.why,
-        "horizon": None if isinf(found.horizon) else found.horizon,
-        "bandwidth": found.bandwidth,
-        "compile_seconds": COMPILE_SECONDS,
-        "operators": found.operators,
-        "chosen": found.chosen,
-        "points": [
-            {
-                "devices": point.devices,
-                "seconds": point.seconds,
-                "fetched_bytes": point.fetched_bytes,
-                "slices_changed": point.recompiled,
-                "strategies_changed": point.changed,
-                "seconds_before": point.seconds_before(found.bandwidth),
-                "horizon": None if isinf(point.horizon) else point.horizon,
-                "cheapest_for": None if best is None else [best[0], _finite(best[1])],
-            }
-            for point, best in zip(found.points, found.best_over, strict=True)
-        ],
-    }
-
-
-def _finite(number: float) -> float | None:
-    return None if isinf(number) else number
 
 
 # -- decisions beside strategies -----------------------------------------------------------------
@@ -154,19 +121,6 @@ def decision_facts(found: Decisions) -> list[tuple[str, str]]:
     return facts
 
 
-def decisions_object(found: Decisions) -> dict[str, object]:
-    """The JSON object."""
-    again = None if found.recomputed is None else [node.id for node in found.recomputed]
-    return {
-        "sharded": None if found.sharded is None else list(found.sharded),
-        "whole": list(found.whole),
-        "recomputed": again,
-        "recompute_seconds": found.seconds,
-        "saved_bytes": found.saved,
-        "held_bytes": found.held,
-    }
-
-
 # -- onto an old plan ----------------------------------------------------------------------------
 
 
@@ -181,30 +135,14 @@ def onto_facts(found: Onto) -> list[tuple[str, str]]:
     ]
 
 
-def not_kept_table(found: Onto, limit: int | None) -> Table | None:
+def not_kept_table(onto: Onto, limit: int | None) -> Table:
     """Operators that both have, planned anew."""
-    if not found.not_kept:
-        return None
-    shown = len(found.not_kept) if limit == 0 else limit or _MOST_NOT_KEPT
-    rows: list[list[str | int | None]] = [
-        [item.node.id, item.node.op, item.why, place_text(item.node)]
-        for item in found.not_kept[:shown]
-    ]
-    columns = [text_column(each) for each in ("node", "operator", "why", "where")]
-    left = max(0, len(found.not_kept) - shown)
-    return Table("Not kept of the old plan", columns, rows, left, "operator")
-
-
-def onto_object(found: Onto) -> dict[str, object]:
-    """The JSON object."""
-    return {
-        "kept": [node.id for node in found.kept],
-        "added": [node.id for node in found.added],
-        "not_kept": [
-            {"node": item.node.id, "op": item.node.op, "why": item.why} for item in found.not_kept
-        ],
-        "removed": found.removed,
-    }
+    rows = [[item.node.id, item.node.op, item.why, place_text(item.node)] for item in onto.not_kept]
+    columns = [
+        text_column("node"), text_column("operator"), text_column("why"), text_column("where", 1),
+    ]  # fmt: skip
+    most = rows_shown(limit, _MOST_NOT_KEPT)
+    return Table("Not kept of the old plan", columns, rows, noun="operator", most=most)
 
 
 # -- a region's border ---------------------------------------------------------------------------
@@ -212,18 +150,21 @@ def onto_object(found: Onto) -> dict[str, object]:
 
 def border_table(border: Border) -> Table:
     """A region's plan against one of everything."""
-    columns = [text_column("region"), number_column("rest frozen"), number_column("all planned")]
+    columns = [
+        text_column("region"), number_column("rest frozen", "seconds"),
+        number_column("all planned", "seconds"),
+    ]  # fmt: skip
     frozen, free = border.frozen, border.free
-    rows: list[list[str | int | None]] = [
-        ["inside", seconds_text(frozen.inside), seconds_text(free.inside)],
-        [
-            "edges across its border",
-            f"{seconds_text(frozen.border)} ({frozen.edges})",
-            f"{seconds_text(free.border)} ({free.edges})",
-        ],
-        ["whole step", seconds_text(frozen.whole), seconds_text(free.whole)],
+    rows: list[list[Cell]] = [
+        ["inside", frozen.inside, free.inside],
+        ["edges across its border", _edges(frozen), _edges(free)],
+        ["whole step", frozen.whole, free.whole],
     ]
     return Table("What the frozen border costs", columns, rows)
+
+
+def _edges(share: Share) -> Amount:
+    return Amount(share.border, "seconds", f"{seconds_text(share.border)} ({share.edges})")
 
 
 def border_text(border: Border) -> str:
@@ -240,23 +181,3 @@ def _costs(seconds: float) -> str:
 
 def _size(seconds: float) -> str:
     return seconds_text(abs(seconds))
-
-
-def border_object(border: Border) -> dict[str, object]:
-    """The JSON object."""
-    return {
-        "operators": border.operators,
-        "seconds": border.seconds,
-        "step_seconds": border.step_seconds,
-        "frozen": _share(border.frozen),
-        "free": _share(border.free),
-    }
-
-
-def _share(share: Share) -> dict[str, object]:
-    return {
-        "inside": share.inside,
-        "border": share.border,
-        "edges": share.edges,
-        "whole": share.whole,
-    }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.units import bytes_text, plural, seconds_text, share_text
-from irtool.planning.cost.costs import ASSUMPTIONS
+from irtool.ir.units import plural, seconds_text, share_text
 from irtool.planning.files.shard_lines import cell_path
 from irtool.planning.stages.files import staged_cells, unsaid_scopes
 from irtool.planning.stages.stages import StagedPlan
-from irtool.report.model import Table, number_column, text_column
+from irtool.report.model import Cell, Table, number_column, text_column
 
 
 def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
@@ -34,15 +33,9 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
     return facts
 
 
-def stage_assumptions() -> list[str]:
-    """What the model takes for granted of a pipeline."""
-    own = "stages run one forward, one backward (1F1B); what they hand on is not hidden"
-    return [own if text.startswith("one micro-batch") else text for text in ASSUMPTIONS]
-
-
 def stages_table(found: StagedPlan) -> Table:
     """One row a stage."""
-    rows: list[list[str | int | None]] = []
+    rows: list[list[Cell]] = []
     for number, stage in enumerate(found.stages):
         names = stage.layers
         text = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]} ({len(names)})"
@@ -50,57 +43,21 @@ def stages_table(found: StagedPlan) -> Table:
             [
                 number,
                 text,
-                seconds_text(stage.seconds),
-                bytes_text(stage.static_bytes),
+                stage.seconds,
+                stage.static_bytes,
                 stage.in_flight,
-                bytes_text(stage.activation_bytes),
-                bytes_text(stage.bytes),
-                bytes_text(stage.sent_bytes) if stage.sent_bytes else "",
+                stage.activation_bytes,
+                stage.bytes,
+                stage.sent_bytes or None,
             ]
         )
     columns = [
-        number_column("stage"), text_column("layers"), number_column("works"),
-        number_column("weights and states"), number_column("in flight"),
-        number_column("results"), number_column("all"), number_column("sends"),
+        number_column("stage"), text_column("layers", 2), number_column("works", "seconds"),
+        number_column("weights and states", "bytes", 1), number_column("in flight", rank=1),
+        number_column("results", "bytes", 1), number_column("all", "bytes"),
+        number_column("sends", "bytes", 1),
     ]  # fmt: skip
     return Table("Stages (one device of each)", columns, rows)
-
-
-def stages_object(found: StagedPlan) -> dict[str, object]:
-    """The JSON object."""
-    return {
-        "devices": found.devices,
-        "micro_batches": found.micro_batches,
-        "seconds": found.seconds,
-        "unstaged_seconds": found.unstaged,
-        "bubble": found.bubble,
-        "imbalance": found.imbalance,
-        "replanned": list(found.replanned),
-        "stages": [
-            {
-                "layers": list(stage.layers),
-                "seconds": stage.seconds,
-                "static_bytes": stage.static_bytes,
-                "activation_bytes": stage.activation_bytes,
-                "in_flight": stage.in_flight,
-                "loose_bytes": stage.loose_bytes,
-                "sent_bytes": stage.sent_bytes,
-                "scopes": list(stage.scopes),
-            }
-            for stage in found.stages
-        ],
-        "transfers": [
-            {
-                "from": item.source,
-                "to": item.target,
-                "what": item.what,
-                "bytes": item.size,
-                "count": item.count,
-                "returned": item.returned,
-            }
-            for item in found.transfers
-        ],
-    }
 
 
 def stage_lines(found: StagedPlan) -> Iterator[str]:
