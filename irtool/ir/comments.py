@@ -113,10 +113,7 @@ class Comments:
     @property
     def scope(self) -> Scope | None:
         """The scope line."""
-        for line in self.lines:
-            if isinstance(line, Scope):
-                return line
-        return None
+        return next((line for line in self.lines if isinstance(line, Scope)), None)
 
     @property
     def locations(self) -> tuple[Location, ...]:

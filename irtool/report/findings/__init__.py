@@ -1,1 +1,0 @@
-"""Reports of findings, one module a format; :mod:`irtool.report.findings.formats` lists them."""

@@ -1,1 +1,0 @@
-"""``irtool plan``: its answer for scripts, and its report for people."""
