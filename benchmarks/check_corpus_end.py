@@ -17,8 +17,9 @@ from check_corpus_context import (
 from check_corpus_shapes import Scores, all_nodes, compare_shapes, instance
 
 from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
 from irtool.ir.group_names import decode
-from irtool.ir.node import Node
+from irtool.ir.node import GraphTarget, Node
 from irtool.sharding.network.report import RedistributionReport, Report
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
@@ -191,9 +192,30 @@ def is_inserted(node: Node) -> bool:
     return instance(node).startswith("redistribution") and node.op in CHAIN
 
 
-def chain_before(source: object) -> list[Node]:
+def only_calls(dump: Dump) -> dict[str, Node]:
+    """The call of each graph that is called once, by the graph's name."""
+    found: dict[str, list[Node]] = {}
+    for node in all_nodes(dump):
+        if isinstance(node.target, GraphTarget):
+            found.setdefault(node.target.graph, []).append(node)
+    return {name: calls[0] for name, calls in found.items() if len(calls) == 1}
+
+
+def outside(source: object, dump: Dump, calls: dict[str, Node]) -> object:
+    """What stands behind a parameter of a graph that is called once; else the source itself."""
+    while isinstance(source, GraphParameter) and source.graph in calls:
+        graph, call = dump.graph(source.graph), calls[source.graph]
+        index = graph.parameters.index(source) if graph is not None else len(call.inputs)
+        if index >= len(call.inputs):
+            break
+        source = call.inputs[index]
+    return source
+
+
+def chain_before(source: object, dump: Dump, calls: dict[str, Node]) -> list[Node]:
     """The inserted operators that end in ``source``, first one first."""
     found: list[Node] = []
+    source = outside(source, dump, calls)
     while isinstance(source, Node):
         if source.op in ("_VirtualDiv", "Cast") and not found and not is_inserted(source):
             source = source.inputs[0]
@@ -202,7 +224,7 @@ def chain_before(source: object) -> list[Node]:
             found.append(source)
         elif not (source.op in ("TupleGetItem", "MakeTuple") and found and near(source)):
             break
-        source = source.inputs[0] if source.inputs else None
+        source = outside(source.inputs[0] if source.inputs else None, dump, calls)
     return list(reversed(found))
 
 
@@ -266,6 +288,7 @@ def compare_redistributions(
     score: Scores, case: str, report: Report, begin: Dump, end: Dump
 ) -> None:
     pairs = matched(begin, end)
+    calls = only_calls(end)
     chains = {item.consumer: item for item in report.redistributions if item.replaces}
     for item in report.redistributions:
         if item.replaces or item.consumer.is_return:
@@ -275,7 +298,7 @@ def compare_redistributions(
         after = pairs.get(holder)
         if after is None or position >= len(after.inputs):
             continue
-        chain = chain_before(after.inputs[position])
+        chain = chain_before(after.inputs[position], end, calls)
         actual = [shown(node, report) for node in chain if node.op not in TIES]
         before = chain_of_reshapes(item.producer, chains)
         wanted = None if before is None else [*before, *expected(item)]

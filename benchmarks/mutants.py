@@ -73,15 +73,23 @@ BEFORE = (
 WARM = (
     "tests/syntax/test_reading.py",
     "tests/syntax/test_query.py",
-    "tests/sharding/test_rules.py",
+    "tests/operators/test_rules.py",
 )
 """Their first tests run once, so that not every child has to make the parsers."""
 
 TABLES = (("irtool.operators.table", "entries"),)
 """Functions that read tables, called once for the same reason."""
 
-BELOW = ("tests/syntax/", "tests/ir/", "tests/test_")
+BELOW = (
+    *("tests/syntax/", "tests/ir/", "tests/test_ci.py", "tests/test_dependencies.py"),
+    *("tests/test_exceptions.py", "tests/test_layers.py", "tests/test_mutants.py"),
+    "tests/test_package.py",
+)
 """Tests of layers that import nothing of what is mutated, and of the project as a whole."""
+
+
+WHOLE_ANSWERS = "tests/test_net.py"
+"""Its cases are no repetition of one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,28 +189,41 @@ class Choice:
 
     def of(self, mutant: Mutant, *, ran_before: bool) -> list[str]:
         """Tests for a mutant; ``ran_before``: its line may have run before any test began."""
+        if not mutant.file.endswith(".py"):
+            words = self._operators(mutant)
+            named = [name for name in self.seconds if words & set(re.findall(r"[A-Za-z]\w*", name))]
+            return self._ordered(named, self._mirroring(mutant.file))
+        found = self.tests.touching(mutant.file, mutant.line)
+        if mutant.at_import:
+            found += self._of_users(mutant)
+        near = self._mirroring(mutant.file) if mutant.at_import or ran_before else []
+        return self._ordered(found, near)
+
+    def _ordered(self, *groups: Iterable[str]) -> list[str]:
+        """The groups one after the other, in each what is quick first.
+
+        Further cases of a test that has run are put off: they rarely notice what it did not.
+        """
         found: dict[str, None] = {}
-        if mutant.file.endswith(".py"):
-            found.update(dict.fromkeys(self.tests.touching(mutant.file, mutant.line)))
-            if mutant.at_import:
-                found.update(dict.fromkeys(self._of_users(mutant)))
-        near: list[str] = []
-        if mutant.at_import or ran_before:
-            near = [name for name in self._mirroring(mutant.file) if name not in found]
-        word = self._word(mutant)
-        return self._ordered(found, word) + self._ordered(near, word)
+        for names in groups:
+            known = sorted({name for name in names if name in self.seconds}, key=self._first)
+            cases = Counter[str]()
+            price: dict[str, float] = {}
+            for name in known:
+                test = name.split("[")[0]
+                cases[test] += not name.startswith(WHOLE_ANSWERS)
+                price[name] = self.seconds[name] * max(1, cases[test])
+            found.update(dict.fromkeys(sorted(known, key=lambda name: price[name])))
+        return list(found)
 
-    def _ordered(self, names: Iterable[str], word: str) -> list[str]:
-        known = (name for name in names if name in self.seconds)
-        return sorted(known, key=lambda name: (bool(word) and word not in name, self.seconds[name]))
+    def _first(self, name: str) -> tuple[float, str]:
+        return self.seconds[name], name
 
-    def _word(self, mutant: Mutant) -> str:
-        """The operator that a line of a table is about: tests that name it come first."""
-        if mutant.file.endswith(".py"):
-            return ""
+    def _operators(self, mutant: Mutant) -> set[str]:
+        """The operators that a line of a table is about."""
         lines = (self.root / mutant.file).read_text("utf-8").splitlines()[: mutant.line]
-        heads = (re.match(r"([A-Z]\w+)", line) for line in reversed(lines))
-        return next((head[1] for head in heads if head), "")
+        head = next((line for line in reversed(lines) if re.match("[A-Z]", line)), "")
+        return set(re.findall(r"[A-Z]\w*", re.sub(r"\([^()]*\)", "", head).split(":")[0]))
 
     def _mirroring(self, file: str) -> list[str]:
         """Tests in the folder that mirrors the file's, or in the nearest one above it."""
@@ -277,6 +298,7 @@ class Bench:
         self.root: Path = options.root
         self.items: dict[str, pytest.Item] = {}
         self.ran_before: dict[str, set[int]] = {}
+        self.killers = defaultdict[str, dict[str, None]](dict)
 
     def main(self, items: list[pytest.Item]) -> None:
         """Everything, once the tests are collected."""
@@ -355,28 +377,51 @@ class Bench:
         """Run the tests that may notice the mutant."""
         ran_before = mutant.line in self.ran_before.get(mutant.file, ())
         names = self.choice.of(mutant, ran_before=ran_before)
-        seconds = self.choice.seconds
+        within = self._within_budget(self._killers_first(mutant.file, names))
+        if not within:
+            return Result(mutant, Outcome("", "", 0), 0)
+        limits = {name: self.choice.seconds[name] for name in within}
+        mutated = mutant.apply((self.root / mutant.file).read_bytes())
+        done = Outcome("", "", 0)
+        if not mutant.at_import:
+            play = partial(self._play, self.root / mutant.file, mutated, within)
+            done = outcome(in_child(play, partial(limit_of, limits)))
+        could_not = done.how == "crash" and not done.ran  # the functions could not take the code
+        if mutant.at_import or could_not or (ran_before and not done.how):
+            done = self._imported(mutant.file, mutated, limits)
+        if done.killed_by:
+            killers = self.killers[mutant.file]
+            killers.pop(done.killed_by, None)
+            killers[done.killed_by] = None
+        return Result(mutant, done, len(names))
+
+    def _killers_first(self, file: str, names: list[str]) -> list[str]:
+        """Of what touches the mutant, first the tests that noticed others of its file lately."""
+        touching = set(names)
+        killers = [name for name in reversed(self.killers[file]) if name in touching][:4]
+        return list(dict.fromkeys([*killers, *names]))
+
+    def _within_budget(self, names: list[str]) -> list[str]:
         taken, within = 0.0, list[str]()
         for name in names:
-            taken += seconds[name]
+            taken += self.choice.seconds[name]
             if within and taken > self.options.budget:
                 break
             within.append(name)
-        if not within:
-            return Result(mutant, Outcome("", "", 0), 0)
-        limits = {name: seconds[name] for name in within}
-        path = self.root / mutant.file
-        original = path.read_bytes()
-        mutated = mutant.apply(original)
-        if mutant.at_import or ran_before:
-            done = self.importer.run(mutant.file, mutated, limits)
-        else:
-            done = outcome(
-                in_child(partial(self._play, path, mutated, within), partial(limit_of, limits))
-            )
-            if done.how == "crash" and not done.ran:  # the functions could not take the new code
-                done = self.importer.run(mutant.file, mutated, limits)
-        return Result(mutant, done, len(names))
+        return within
+
+    def _imported(self, file: str, mutated: bytes, limits: dict[str, float]) -> Outcome:
+        """Import everything with the mutant: first for few files of tests, which load fast."""
+        ran = 0
+        files = list(dict.fromkeys(name.split("::")[0] for name in limits))
+        for some in (files[:2], files[2:]):
+            chosen = {name: t for name, t in limits.items() if name.split("::")[0] in some}
+            if chosen:
+                done = self.importer.run(file, mutated, chosen)
+                ran += done.ran
+                if done.how:
+                    return Outcome(done.killed_by, done.how, ran)
+        return Outcome("", "", ran)
 
     def _play(
         self, path: Path, mutated: bytes, names: list[str], tell: Callable[[Any], None]
@@ -450,10 +495,11 @@ def survivor(root: Path, result: Result) -> str:
 
 def print_report(results: list[Result], seconds: float) -> None:
     """How many were killed, by package and by kind of change."""
-    for title, of in (
-        ("package", lambda result: result.part),
-        ("change", lambda result: result.mutant.operator),
-    ):
+    rows_of: dict[str, Callable[[Result], str]] = {
+        "package": lambda result: result.part,
+        "change": lambda result: result.mutant.operator,
+    }
+    for title, of in rows_of.items():
         rows = defaultdict[str, Counter[str]](Counter)
         for result in results:
             for row in (of(result), "all"):
@@ -482,7 +528,7 @@ def say(text: str) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--changed", nargs="?", const="HEAD", metavar="BASE", help="lines changed since"
@@ -498,7 +544,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--state", type=Path, help="file of results; a run goes on where it stopped"
     )
-    parser.add_argument("--budget", type=float, default=60, help="seconds of tests a mutant")
+    parser.add_argument("--budget", type=float, default=20, help="seconds of tests a mutant")
     parser.add_argument(
         "--renew", type=float, default=300, help="seconds to measure tests again; 0: measure none"
     )

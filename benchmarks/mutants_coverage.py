@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import sqlite3
 import time
 from bisect import bisect_left
@@ -41,6 +42,15 @@ def recorder(root: Path, packages: Iterable[str]) -> Coverage:
     return coverage
 
 
+def started_before(root: Path, packages: Iterable[str]) -> Coverage:
+    """A recorder that starts at once, in children too: getting ready takes longer than a test."""
+    coverage = recorder(root, packages)
+    coverage.start()
+    coverage.stop()
+    coverage.get_data().erase()
+    return coverage
+
+
 def recorded(coverage: Coverage, root: Path) -> dict[str, list[int]]:
     """Lines that ran, by file relative to the root."""
     data = coverage.get_data()
@@ -61,6 +71,7 @@ class TestMap:
         self.package = package
         self.database = sqlite3.connect(path)
         self.database.executescript(SCHEMA)
+        self.coverage = started_before(root, [package])
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._mapped: dict[str, dict[int, list[int]]] = {}
 
@@ -109,7 +120,7 @@ class TestMap:
     ) -> bool:
         start = told = time.monotonic()
         # What is nearest to the mutants first, so that a measurement cut short is of use.
-        last = ("tests/cli/", "tests/lint/", "tests/render/")
+        last = ("tests/cli/", "tests/lint/", "tests/report/")
         for number, item in enumerate(sorted(items, key=lambda i: i.nodeid.startswith(last))):
             if time.monotonic() - start > limit:
                 say(f"not measured again: {len(items) - number} tests")
@@ -126,7 +137,7 @@ class TestMap:
         seconds, ok = LONGEST, False
         lines: dict[str, list[int]] = {}
         for word in in_child(partial(self._record, item), lambda _: LONGEST):
-            if isinstance(word, dict):
+            if word not in ("timeout", "crash", "done"):
                 seconds, ok, lines = word["seconds"], word["ok"], word["lines"]
         self._forget(item.nodeid)
         self.database.execute(
@@ -139,13 +150,12 @@ class TestMap:
         )
 
     def _record(self, item: pytest.Item, tell: Callable[[Any], None]) -> None:
-        coverage = recorder(self.root, [self.package])
-        start = time.perf_counter()
-        coverage.start()
+        start = _computed()
+        self.coverage.start()
         ok = passes(item, item)
-        coverage.stop()
-        seconds = time.perf_counter() - start
-        lines = recorded(coverage, self.root)
+        self.coverage.stop()
+        seconds = _computed() - start
+        lines = recorded(self.coverage, self.root)
         tell({"seconds": seconds, "ok": ok, "lines": lines})
         tell("done")
 
@@ -181,7 +191,7 @@ class TestMap:
     # -- asking ------------------------------------------------------------------------------
 
     def seconds(self) -> dict[str, float]:
-        """What every test that passes takes."""
+        """Seconds of CPU that every test that passes takes."""
         return dict(self.database.execute("select name, seconds from test where ok = 1"))
 
     def touching(self, file: str, line: int) -> list[str]:
@@ -250,6 +260,11 @@ def _statements(source: bytes) -> list[tuple[int, int]]:
                 last = max(node.lineno, first.lineno - 1)
             found.append((node.lineno, last))
     return sorted(found)
+
+
+def _computed() -> float:
+    """Seconds of CPU so far, of children too: what a test takes however busy the machine is."""
+    return sum(os.times()[:4])
 
 
 def _file(name: str) -> str:

@@ -21,7 +21,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -126,12 +126,12 @@ def in_child(
         code = 1
         try:
             with os.fdopen(writing, "w", buffering=1) as pipe:
-                work(lambda word: pipe.write(json.dumps(word) + "\n") and None)
+                work(lambda word: print(json.dumps(word), file=pipe))
             code = 0
         finally:
             os._exit(code)
     os.close(writing)
-    ended = ""
+    ended: str | None = None
     try:
         ended = yield from _told(reading, limit)
     finally:
@@ -147,7 +147,7 @@ def in_child(
         yield "crash"
 
 
-def _told(reading: int, limit: Callable[[Any], float]) -> Iterator[Any]:
+def _told(reading: int, limit: Callable[[Any], float]) -> Generator[Any, None, str]:
     rest = b""
     until = time.monotonic() + limit(None)
     while True:
@@ -210,6 +210,9 @@ def outcome(words: Iterator[Any]) -> Outcome:
 # -- code put into functions that are there ------------------------------------------------------
 
 
+_CACHED = type(functools.lru_cache(lambda: None))
+
+
 class Functions:
     """All functions that live in this process, by the file they come from, and all caches."""
 
@@ -222,7 +225,7 @@ class Functions:
                 file = thing.__code__.co_filename
                 if file.startswith(kept):
                     self.by_file.setdefault(file, []).append(thing)
-            elif isinstance(thing, functools._lru_cache_wrapper):
+            elif isinstance(thing, _CACHED):
                 self.caches.append(thing)
 
     def put(self, path: Path, original: bytes, mutated: bytes) -> bool:
@@ -397,6 +400,6 @@ class Importer:
 
 def limit_of(seconds: dict[str, float], word: Any) -> float:
     """Seconds a test may take: many times what it usually does."""
-    if isinstance(word, dict) and "starts" in word:
+    if word is not None and "starts" in word:
         return PATIENCE * (1 + seconds.get(word["starts"], 1.0))
     return 90.0

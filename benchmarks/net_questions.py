@@ -221,7 +221,11 @@ def formats() -> dict[str, list[str]]:
                 for command in registered
             }
         for command, home in homes.items():
-            choices = getattr(home, "Format", None) or _shared_format(home)
+            choices = (
+                getattr(home, "Format", None)
+                or getattr(home, "AnswerForm", None)
+                or _shared_format(home)
+            )
             listed[command] = [member.value for member in choices]
     return listed
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.render.page.graph_data import MONAD, PASSING, graph_data
-from irtool.render.page.graph_page import graph_page
-from irtool.render.page.write import render_page
+from irtool.report.page.graph_data import MONAD, PASSING, graph_data
+from irtool.report.page.graph_page import graph_page
+from irtool.report.page.write import render_page
 
 PATIENCE = 300
 

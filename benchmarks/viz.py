@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import irtool
-from irtool.render.json import json_text
-from irtool.render.model_explorer.graph import model_explorer_graph
-from irtool.render.picture.build import Wishes, picture
-from irtool.render.picture.dot import dot_text
-from irtool.render.picture.material import material
-from irtool.render.picture.render import RenderError, rendered
+from irtool.report.json import json_text
+from irtool.report.model_explorer.graph import model_explorer_graph
+from irtool.report.picture.build import Wishes, picture
+from irtool.report.picture.dot import dot_text
+from irtool.report.picture.material import material
+from irtool.report.picture.render import RenderError, rendered
 
 ROOT = Path(__file__).resolve().parents[1]
 Result = TypeVar("Result")

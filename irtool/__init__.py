@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-add_source("irtool.render.notebook")
+add_source("irtool.report.notebook")
 
 _HOMES = {
     "Dump": "irtool.ir.dump",

@@ -1,4 +1,4 @@
-"""Imports run one way only: cli, then lint and render, planning, cluster and compare, ... to ir."""
+"""Imports run one way only: cli, then lint and report, planning, cluster and compare, ... to ir."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
 
 LAYERS = [
     {"cli"},
-    {"lint", "render"},
+    {"lint", "report"},
     {"planning"},
     {"cluster", "compare"},
     {"sharding"},
@@ -117,7 +117,7 @@ def test_no_import_is_relative() -> None:
         ("ir", "from irtool import syntax"),
         ("syntax", "def f():\n    from irtool.operators.layout import Layout"),
         ("cluster", "import irtool.compare"),
-        ("render", "from irtool.lint import rules"),
+        ("report", "from irtool.lint import rules"),
         ("sharding", "if True:\n    import irtool.cli.main"),
         ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
     ],
@@ -129,7 +129,7 @@ def test_the_check_sees_an_import_upwards(layer: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
-        ("cli", "import irtool.lint, irtool.render, irtool.ir.dump"),
+        ("cli", "import irtool.lint, irtool.report, irtool.ir.dump"),
         ("syntax", "from irtool.ir.dump import Dump"),
         ("syntax", "from irtool.syntax.part import Part"),
         ("ir", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),

@@ -24,15 +24,15 @@ from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
-from irtool.render.check import CheckView, check_document
-from irtool.render.check_against import against_blocks, against_object
-from irtool.render.check_json import SCHEMA, check_pieces
-from irtool.render.check_page import check_page, why_page
-from irtool.render.check_why import why_document, why_objects
-from irtool.render.context import context_blocks, context_object
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
-from irtool.render.tables import Document
+from irtool.report.check import CheckView, check_document
+from irtool.report.check_against import against_blocks, against_object
+from irtool.report.check_json import SCHEMA, check_pieces
+from irtool.report.check_page import check_page, why_page
+from irtool.report.check_why import why_document, why_objects
+from irtool.report.context import context_blocks, context_object
+from irtool.report.json import json_text
+from irtool.report.model import Document
+from irtool.report.page.write import render_page
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckFinding, Report

@@ -23,7 +23,7 @@ from irtool.cluster.fuse import (
 )
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.ranks import RankProgram
-from irtool.render.comm_fuse import FuseView, fuse_document, fuse_page, fuse_pieces, fuse_svg
+from irtool.report.comm_fuse import FuseView, fuse_document, fuse_page, fuse_pieces, fuse_svg
 
 
 def command(

@@ -15,10 +15,10 @@ from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.node import Node
-from irtool.render.comm_groups import GroupsView, groups_document, groups_pieces
-from irtool.render.comm_groups_page import groups_page, groups_svg
-from irtool.render.comm_named import named_document, named_pieces
-from irtool.render.context import context_pieces
+from irtool.report.comm_groups import GroupsView, groups_document, groups_pieces
+from irtool.report.comm_groups_page import groups_page, groups_svg
+from irtool.report.comm_named import named_document, named_pieces
+from irtool.report.context import context_pieces
 from irtool.syntax.query import QueryError, query
 
 

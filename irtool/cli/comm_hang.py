@@ -8,7 +8,7 @@ from irtool.cli.comm_options import Format, FormatOption, write
 from irtool.cli.output import Output
 from irtool.cli.report import report_problems
 from irtool.cluster.hang import play, unknown_parts
-from irtool.render.comm_hang import HangView, hang_document, hang_page, hang_pieces, hang_svg
+from irtool.report.comm_hang import HangView, hang_document, hang_page, hang_pieces, hang_svg
 
 
 def command(

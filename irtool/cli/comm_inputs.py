@@ -21,7 +21,7 @@ from irtool.ir.group_names import WORLD_GROUPS
 from irtool.ir.operators import VIRTUAL
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile, PassFile
-from irtool.render.text import ranks_text
+from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
@@ -219,8 +219,7 @@ def _context(
     asked: Asked, file: InputFile | None, known: Mapping[str, Dump], *, rank: int | None = None
 ) -> RunContext:
     """The context of what is read, as far as anybody says it or anything shows it."""
-    options = {"device_num": asked.devices, "global_rank": asked.rank}
-    given = {key: value for key, value in options.items() if value is not None}
+    given = {} if asked.devices is None else {"device_num": asked.devices}
     arguments = ContextArguments(given, asked.context)
     configuration = read_configuration(asked.config)
     if file is None or file.path == STDIN:
@@ -232,7 +231,9 @@ def _context(
     evidence = evidence_for(file, known, otherwise="validate")
     if rank is not None and evidence.rank is None:
         evidence = replace(evidence, rank=rank)
-    return find(given_by(arguments, configuration, file.path, file.run), evidence, as_run=True)
+    return find(
+        given_by(arguments, configuration, file.path, rank, file.run), evidence, as_run=True
+    )
 
 
 def _exact(context: RunContext) -> int | None:

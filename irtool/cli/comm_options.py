@@ -10,10 +10,9 @@ import typer
 
 from irtool.cli.output import Output
 from irtool.cluster.context.model import RunContext
-from irtool.render.context import context_blocks, context_pieces
-from irtool.render.page.page import Page
-from irtool.render.page.write import render_page
-from irtool.render.tables import Document
+from irtool.report.context import context_blocks, context_pieces
+from irtool.report.model import Document, Report
+from irtool.report.page.write import render_page
 
 
 class Format(str, Enum):
@@ -41,7 +40,7 @@ def write(
     document: Callable[[], Document],
     pieces: Callable[[], Iterable[str]],
     svg: Callable[[], str],
-    page: Callable[[], Page],
+    page: Callable[[], Report],
     context: RunContext,
 ) -> None:
     """Write a result in the form that was asked for; only that form is made."""

@@ -20,14 +20,14 @@ from irtool.cluster.reuse_later import later
 from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
 from irtool.cluster.reuse_log import LogCheck, check_log, read_log
 from irtool.cluster.reuse_streams import STREAM_LIMIT
-from irtool.render.comm_reuse import (
+from irtool.report.comm_reuse import (
     ReuseView,
     reuse_document,
     reuse_page,
     reuse_pieces,
     reuse_svg,
 )
-from irtool.render.comm_reuse_later import (
+from irtool.report.comm_reuse_later import (
     LaterView,
     later_document,
     later_page,

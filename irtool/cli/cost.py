@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
@@ -22,22 +22,12 @@ from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
 from irtool.sharding.check import check
 
 if TYPE_CHECKING:
     from irtool.cluster.machine import Machine
-    from irtool.render.cost import CostView
+    from irtool.report.cost import CostView
     from irtool.sharding.network.context import ParallelContext
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    html = "html"
 
 
 def _cost(
@@ -46,14 +36,13 @@ def _cost(
         typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
                        show_default=False),
     ],
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
-    ] = Format.table,
+    format: options.AnswerFormat = AnswerForm.table,
     machine: options.MachineName = None,
     bind: options.Bind = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
     *,
@@ -65,10 +54,9 @@ def _cost(
     """
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
-    from irtool.render.context import context_blocks, context_object
-    from irtool.render.cost import CostView, assumed, cost_document, cost_object
+    from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
 
-    if limit is not None and format is not Format.table:
+    if limit is not None and format is not AnswerForm.table:
         message = f"goes with --format table, not with {format.value}"
         raise Failure(message, "--limit", hint="--format table")
     configuration = read_configuration(config)
@@ -90,19 +78,15 @@ def _cost(
     if parallel.stages > 1 and os.path.isdir(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
         found, report = view.cost, view.report
-    output = Output(output_file)
-    if format is Format.json:
-        made = {**cost_object(view), **context_object(known, assumed(view))}
-        output.write(json_text(made) + "\n")
-    elif format is Format.html:
-        from irtool.render.cost_page import cost_page
-
-        output.write(render_page(cost_page(view, dump)))
-    else:
-        document = cost_document(view)
-        document.add(*context_blocks(known))
-        output.show(document)
-    output.close()
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: cost_answer(view, known),
+        report=lambda is_page: cost_report(view, dump if is_page else None),
+        context=known,
+        assumptions=usual_assumptions(view.cost),
+        all_assumptions=assumptions,
+    )
     incomplete = bool(found.unknown) or report.accepted is None
     refused = report.accepted is False
     return 1 if dump.problems or refused or (incomplete and not allow_unknown) else 0
@@ -125,7 +109,7 @@ def _slowest(
     from irtool.cli.recover_inputs import begins_of
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
-    from irtool.render.cost import CostView
+    from irtool.report.cost import CostView
 
     made: list[tuple[float, int, CostView, Dump]] = []
     for stage, dump in begins_of(path, context, graph).items():

@@ -13,11 +13,11 @@ from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.timeline import Snapshot, timeline
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.render.diff import DiffView, diff_document, timeline_document
-from irtool.render.diff_json import diff_object, ranks_object, timeline_object
-from irtool.render.diff_ranks import RankDifference, ranks_document
-from irtool.render.json import json_text
-from irtool.render.tables import Document
+from irtool.report.diff import DiffView, diff_document, timeline_document
+from irtool.report.diff_json import diff_object, ranks_object, timeline_object
+from irtool.report.diff_ranks import RankDifference, ranks_document
+from irtool.report.json import json_text
+from irtool.report.model import Document
 from irtool.syntax.load import loads
 from irtool.syntax.query import Predicate
 from irtool.syntax.run import Compilation, Run, load_run
@@ -113,8 +113,8 @@ def _tell(asked: Asked, diff: GraphDiff) -> int:
     if asked.format == "json":
         asked.output.write(json_text(diff_object(diff, patterns, wanted)) + "\n")
     elif asked.format == "html":
-        from irtool.render.diff_page import diff_page
-        from irtool.render.page.write import render_page
+        from irtool.report.diff_page import diff_page
+        from irtool.report.page.write import render_page
 
         asked.output.write(render_page(diff_page(view)))
     elif asked.format == "model-explorer":
@@ -126,7 +126,7 @@ def _tell(asked: Asked, diff: GraphDiff) -> int:
 
 def _write_explorer(asked: Asked, diff: GraphDiff) -> None:
     """Both graphs, and beside them the mapping between their nodes."""
-    from irtool.render.diff_explorer import diff_explorer
+    from irtool.report.diff_explorer import diff_explorer
 
     graphs, mapping = diff_explorer(diff)
     asked.output.write(json_text(graphs) + "\n")
@@ -198,8 +198,8 @@ def _write_series(asked: Asked, made: dict[str, object], document: Callable[[], 
     if asked.format == "json":
         asked.output.write(json_text(made) + "\n")
     elif asked.format == "html":
-        from irtool.render.diff_page import series_page
-        from irtool.render.page.write import render_page
+        from irtool.report.diff_page import series_page
+        from irtool.report.page.write import render_page
 
         asked.output.write(render_page(series_page(document())))
     else:

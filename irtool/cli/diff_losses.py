@@ -10,15 +10,15 @@ from irtool.cli.report import Failure, note
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
-from irtool.render.json import json_text
+from irtool.report.json import json_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 
 def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, output: Output) -> int:
     """Compare and write; the exit status."""
-    from irtool.render.losses import losses_document, losses_object
-    from irtool.render.losses_page import losses_chart, losses_page
+    from irtool.report.losses import losses_document, losses_object
+    from irtool.report.losses_page import losses_chart, losses_page
 
     found = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
     if format == "json":
@@ -26,7 +26,7 @@ def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, outp
     elif format == "svg":
         output.write(losses_chart(found) + "\n")
     elif format == "html":
-        from irtool.render.page.write import render_page
+        from irtool.report.page.write import render_page
 
         output.write(render_page(losses_page(found)))
     else:

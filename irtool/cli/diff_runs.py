@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.cli.diff_options import RunOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
-from irtool.render.json import json_text
+from irtool.report.json import json_text
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.reading import parse_json, read_text
 from irtool.syntax.run import Run, load_run
@@ -83,16 +83,16 @@ def _tell_runs(paths: list[str], options: RunOptions) -> int:
     if found.first is not None and shown is not None and shown.comparison is not None:
         case = case_of(shown.comparison, found.first)
     if options.format == "json":
-        from irtool.render.runs_json import runs_object
+        from irtool.report.runs_json import runs_object
 
         options.output.write(json_text(runs_object(found, case)) + "\n")
     elif options.format == "html":
-        from irtool.render.page.write import render_page
-        from irtool.render.runs_page import runs_page
+        from irtool.report.page.write import render_page
+        from irtool.report.runs_page import runs_page
 
         options.output.write(render_page(runs_page(found, case)))
     else:
-        from irtool.render.runs import runs_document
+        from irtool.report.runs import runs_document
 
         options.output.show(runs_document(found, case, options.limit))
     options.output.close()

@@ -19,9 +19,9 @@ from irtool.cli.report import Failure
 from irtool.ir.finding import RuleText
 from irtool.lint.failure.known import KnownLine, known_lines
 from irtool.lint.settings import SettingsError, expanded
-from irtool.render.json import json_text
-from irtool.render.rule_pages import rule_blocks, rule_markdown, rules_json_pieces
-from irtool.render.tables import Document, Facts, Heading
+from irtool.report.json import json_text
+from irtool.report.model import Document, Facts, Heading
+from irtool.report.rule_pages import rule_blocks, rule_markdown, rules_json_pieces
 from irtool.syntax.run_expand import STDIN
 
 _PATHS = "irtool.cli.explain_path"

@@ -19,8 +19,8 @@ from irtool.lint.failure.fail_dump import explain_dump, with_rank
 from irtool.lint.failure.finding import Explained
 from irtool.lint.failure.log import LogReader
 from irtool.lint.failure.report import Place, report_of
-from irtool.render.explain import explain_document, explain_object
-from irtool.render.json import json_text
+from irtool.report.explain import explain_document, explain_object
+from irtool.report.json import json_text
 from irtool.syntax.lines import MOST_LINE, chunks_of, lines_in
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps

@@ -22,11 +22,11 @@ from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.gate import GateFacts, GateRule, run_gate
 from irtool.lint.rule import Rule
 from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
-from irtool.render.findings.json import json_pieces
-from irtool.render.findings.places import relative
-from irtool.render.findings.sarif import sarif_pieces
-from irtool.render.findings.text import TextStyle, text_pieces
-from irtool.render.tables import colours_wanted
+from irtool.report.findings.json import json_pieces
+from irtool.report.findings.places import relative
+from irtool.report.findings.sarif import sarif_pieces
+from irtool.report.findings.text import TextStyle, text_pieces
+from irtool.report.plain import colours_wanted
 
 SCHEMA = "irtool.gate/1"
 FAMILY = "GAT"

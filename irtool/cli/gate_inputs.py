@@ -12,9 +12,9 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
+from irtool.ir.units import ranks_text
 from irtool.lint.kinds import kind_of_dump, kind_of_name
 from irtool.lint.rule import DumpKind
-from irtool.render.text import ranks_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError

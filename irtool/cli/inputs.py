@@ -13,7 +13,7 @@ from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.groups import is_rank
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
-from irtool.render.text import ranks_text
+from irtool.ir.units import ranks_text
 from irtool.syntax.load import load
 from irtool.syntax.run_expand import STDIN, expand
 from irtool.syntax.run_names import parse_name

@@ -23,9 +23,9 @@ from irtool.cli.report import note
 from irtool.cli.work import Outcome, WorkerDied, processes_for, run_all
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.problem import Problem
+from irtool.ir.units import plural
 from irtool.lint.cache import Cache
 from irtool.lint.rule import RunRule
-from irtool.render.text import plural
 
 
 class Linting:

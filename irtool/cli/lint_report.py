@@ -23,9 +23,9 @@ from irtool.lint.baseline import (
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.sources import SourceFiles
 from irtool.lint.suppression import Suppressions, apply_ignores
-from irtool.render.context import context_pieces
-from irtool.render.findings.formats import FORMATS, View
-from irtool.render.findings.places import relative
+from irtool.report.context import context_pieces
+from irtool.report.findings.formats import FORMATS, View
+from irtool.report.findings.places import relative
 
 
 @dataclass(frozen=True, slots=True)

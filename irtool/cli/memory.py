@@ -17,7 +17,6 @@ from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
-    placed,
     read_ranks,
     size_of,
     sizes_of,
@@ -29,12 +28,12 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import MemoryOptions, memory
 from irtool.cluster.memory_plan import memory_plan
-from irtool.render.context import context_blocks, context_object
-from irtool.render.json import json_text
-from irtool.render.memory import MemoryView, RankMemory, memory_document
-from irtool.render.memory_json import memory_object
-from irtool.render.memory_page import memory_page, memory_picture
-from irtool.render.page.write import render_page
+from irtool.report.context import context_blocks, context_object
+from irtool.report.json import json_text
+from irtool.report.memory import MemoryView, RankMemory, memory_document
+from irtool.report.memory_json import memory_object
+from irtool.report.memory_page import memory_page, memory_picture
+from irtool.report.page.write import render_page
 
 
 class Format(str, Enum):
@@ -119,7 +118,6 @@ def _memory(
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
     named = named_machine(machine)
     layout = layout_of(found, context, configuration, named)
-    found = placed(found, layout)
     model = named or default_machine(target_of(layout.context))
     asked = _Asked(counting, most, model, layout)
     view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)

@@ -6,8 +6,9 @@ import sys
 from typing import BinaryIO, cast
 
 from irtool.cli.writing import NewFile, Sink, is_standard_output, standard_output, told
-from irtool.render.tables import Document, is_terminal, plain_lines
-from irtool.render.text import escape_lines
+from irtool.report.model import Document, Report
+from irtool.report.plain import is_terminal, plain_lines
+from irtool.report.text import escape_lines
 
 
 class Output:
@@ -48,15 +49,15 @@ class Output:
         else:
             self.binary().write(text.encode("utf-8", "surrogateescape"))
 
-    def show(self, document: Document) -> None:
+    def show(self, document: Document | Report) -> None:
         """Write a document for people."""
         if self.terminal:
-            from irtool.render.terminal import write_rich
+            from irtool.report.terminal import write_rich
 
             with told("standard output"):
-                write_rich(document, sys.stdout)
+                write_rich(document.blocks, sys.stdout)
         else:
-            self.write("".join(f"{line}\n" for line in plain_lines(document)))
+            self.write("".join(f"{line}\n" for line in plain_lines(document.blocks)))
 
     def close(self) -> None:
         """Finish: only now a file is at its place.

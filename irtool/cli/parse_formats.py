@@ -20,10 +20,10 @@ from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
-from irtool.render import rows
-from irtool.render.dump_json import SCHEMA, dump_pieces, unread_text
-from irtool.render.json import json_text, json_value
-from irtool.render.summary import (
+from irtool.report import rows
+from irtool.report.dump_json import SCHEMA, dump_pieces, unread_text
+from irtool.report.json import json_text, json_value
+from irtool.report.summary import (
     NodeRow,
     groups_document,
     node_row,

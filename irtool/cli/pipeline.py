@@ -17,7 +17,6 @@ from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
-    placed,
     read_ranks,
     sizes_of,
     target_of,
@@ -29,12 +28,12 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.render.context import context_blocks, context_object
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
-from irtool.render.pipeline import PipelineView, pipeline_document
-from irtool.render.pipeline_json import pipeline_object
-from irtool.render.pipeline_page import pipeline_page, pipeline_picture
+from irtool.report.context import context_blocks, context_object
+from irtool.report.json import json_text
+from irtool.report.page.write import render_page
+from irtool.report.pipeline import PipelineView, pipeline_document
+from irtool.report.pipeline_json import pipeline_object
+from irtool.report.pipeline_page import pipeline_page, pipeline_picture
 from irtool.syntax.run_expand import STDIN
 
 
@@ -101,7 +100,6 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
         one = next(one for one in found if one.rank is None)
         hint = "put each dump into a folder rank_N, or give one and --rank"
         raise Failure("whose dump is this?", one.path, hint=hint)
-    found = placed(found, layout)
     if found[0].rank is None and layout.stages > 1:
         note(f"{found[0].path}: taken as rank 0; --rank says whose it is")
     return [

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.begin import context_of, find_begin
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
@@ -22,9 +23,7 @@ from irtool.cli.plan_request import Request, made
 from irtool.cli.report import Failure, note
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
-from irtool.render.text import escape_lines
+from irtool.report.text import escape_lines
 from irtool.sharding.network.context import ParallelContext
 
 
@@ -38,6 +37,10 @@ class Format(str, Enum):
     strategy = "strategy"
     shard = "shard"
     msjob = "msjob"
+
+
+PLAN_ITSELF = frozenset({"ir", "strategy", "shard", "msjob"})
+"""Formats that hold the plan, and nothing about it."""
 
 
 class Keys(str, Enum):
@@ -154,6 +157,7 @@ def _plan(
                      help="With --format msjob: parameter servers."),
     ] = None,
     limit: options.Limit = None,
+    assumptions: options.Assumptions = False,
     graph: options.GraphNumber = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -168,8 +172,9 @@ def _plan(
     """
     from irtool.planning.plans.plan import CannotPlan
     from irtool.planning.recovery.elastic import HORIZON
-    from irtool.render.context import context_blocks, context_object
-    from irtool.render.plan import PlanView, assumed, plan_document, plan_object
+    from irtool.report.planning.answer import plan_answer
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView, assumed
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -211,25 +216,22 @@ def _plan(
     asked = Asked((keys or Keys.operators).value, names, region_nodes, job, staged, read)
     output = Output(output_file)
     view = PlanView(found, file.path, limit, elastic, staged)
-    if format is Format.json:
-        whole = {**plan_object(view), **context_object(known, assumed(view))}
-        output.write(json_text(whole) + "\n")
-    elif format is Format.html:
-        from irtool.render.plan_page import plan_page
-
-        output.write(render_page(plan_page(view)))
-    elif format is Format.table:
-        document = plan_document(view)
-        document.add(*context_blocks(known))
-        output.show(document)
-    else:
+    if format.value in PLAN_ITSELF:
         # A dump keeps the bytes that it came with; in other forms names are but comments.
         is_dump = format is Format.ir
         for piece in plan_itself(found, format.value, asked):
             output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
         return 1 if dump.problems else 0
-    output.close()
+    write_answer(
+        output,
+        AnswerForm(format.value),
+        answer=lambda: plan_answer(view, known),
+        report=lambda is_page: plan_report(view, found.dump if is_page else None),
+        context=known,
+        assumptions=assumed(view),
+        all_assumptions=assumptions,
+    )
     if dump.problems:
         return 1
     if staged is not None:

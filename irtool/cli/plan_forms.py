@@ -141,7 +141,7 @@ def _lines(found: Plan, asked: Asked) -> list[str]:
     if found.decisions is not None:
         lines += decision_lines(found.decisions)
     if asked.staged is not None:
-        from irtool.render.plan_stages import stage_lines
+        from irtool.report.planning.stages import stage_lines
 
         lines += stage_lines(asked.staged)
     if asked.region is not None:
@@ -151,7 +151,7 @@ def _lines(found: Plan, asked: Asked) -> list[str]:
 
 def _job(found: Plan, job: JobOptions, devices: int) -> str:
     from irtool.planning.recovery.servers import serves_parameters
-    from irtool.render.msjob import Job, job_text
+    from irtool.report.msjob import Job, job_text
 
     if not _NAME.fullmatch(job.name):
         hint = "lower-case letters, digits and hyphens, 63 at most"

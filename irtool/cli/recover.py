@@ -21,16 +21,16 @@ from irtool.cli.report import Failure
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.planning.recovery.times import Assumptions
-from irtool.render.context import context_blocks, context_object
-from irtool.render.json import json_text
-from irtool.render.page.write import render_page
+from irtool.report.context import context_blocks, context_object
+from irtool.report.json import json_text
+from irtool.report.page.write import render_page
 from irtool.syntax.printer import dumps
 from irtool.syntax.run_classes import Fingerprints
 
 if TYPE_CHECKING:
     from irtool.planning.cost.holdings import StageDumps
     from irtool.planning.recovery.recover import Recovery
-    from irtool.render.recovery_view import RecoveryView
+    from irtool.report.recovery_view import RecoveryView
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
@@ -108,7 +108,7 @@ def _recover(
     from irtool.planning.recovery.groups import group_table
     from irtool.planning.recovery.holdings_seen import seen_holdings
     from irtool.planning.recovery.recover import CannotRecover, Request, recover
-    from irtool.render.recovery_view import RecoveryView
+    from irtool.report.recovery_view import RecoveryView
 
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
@@ -174,14 +174,14 @@ def _with_servers(machine: Machine, size: int | None) -> Machine:
 
 
 def _write(view: RecoveryView, format: Format, output: Output, known: RunContext) -> None:
-    from irtool.render.recovery import recovery_document
-    from irtool.render.recovery_json import recovery_object
+    from irtool.report.recovery import recovery_document
+    from irtool.report.recovery_json import recovery_object
 
     if format is Format.json:
         made = {**recovery_object(view), **context_object(known)}
         output.write(json_text(made) + "\n")
     elif format is Format.html:
-        from irtool.render.recovery_page import recovery_page
+        from irtool.report.recovery_page import recovery_page
 
         output.write(render_page(recovery_page(view)))
     else:

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from typing import Any, TextIO
 
 from irtool.ir.problem import Problem
-from irtool.render.tables import colours_wanted
-from irtool.render.text import escape
+from irtool.report.plain import colours_wanted
+from irtool.report.text import escape
 
 MAX_REPORTED = 20
 """Most problems printed in one run; the rest is counted."""

@@ -21,9 +21,9 @@ from irtool.lint.registry import FAMILIES, own_rules
 from irtool.lint.settings import SettingsError, expanded
 from irtool.operators.notation import Rule
 from irtool.operators.table import operators, rule_of
-from irtool.render.check_rules import rules_document, rules_json
-from irtool.render.check_rules import rules_markdown as operators_markdown
-from irtool.render.rule_pages import (
+from irtool.report.check_rules import rules_document, rules_json
+from irtool.report.check_rules import rules_markdown as operators_markdown
+from irtool.report.rule_pages import (
     GENERATED,
     documents,
     rules_json_pieces,

@@ -16,8 +16,8 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.viz_choice import Choice, check_choice, chosen
 from irtool.cli.viz_formats import WRITERS, Drawing, format_of
 from irtool.cli.viz_load import load_drawn, overlays_of
-from irtool.render.picture.build import MAX_BOXES, Wishes
-from irtool.render.picture.material import material
+from irtool.report.picture.build import MAX_BOXES, Wishes
+from irtool.report.picture.material import material
 
 
 class Format(str, Enum):

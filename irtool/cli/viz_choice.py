@@ -8,8 +8,8 @@ from difflib import get_close_matches
 
 from irtool.cli.report import Failure
 from irtool.cli.where import read_query
-from irtool.render.picture.choose import around, between, find_leaves, where
-from irtool.render.picture.leaves import Leaf, Material
+from irtool.report.picture.choose import around, between, find_leaves, where
+from irtool.report.picture.leaves import Leaf, Material
 
 _MOST_CENTRES = 50
 

@@ -11,11 +11,11 @@ from irtool.cli.report import Failure, note
 from irtool.cli.viz_load import Drawn
 from irtool.ir.dump import Dump
 from irtool.ir.whole import Whole
-from irtool.render.json import json_text
-from irtool.render.picture.build import NoSuchScope, Wishes, picture
-from irtool.render.picture.leaves import Material
-from irtool.render.picture.model import Picture
-from irtool.render.picture.overlay import Overlay
+from irtool.report.json import json_text
+from irtool.report.picture.build import NoSuchScope, Wishes, picture
+from irtool.report.picture.leaves import Material
+from irtool.report.picture.model import Picture
+from irtool.report.picture.overlay import Overlay
 
 MANY_BOXES = 1000
 """Boxes from which dot takes long."""
@@ -68,14 +68,14 @@ def _picture(drawing: Drawing) -> Picture:
 
 
 def _dot(drawing: Drawing, output: Output, file: str | None) -> None:
-    from irtool.render.picture.dot import dot_text
+    from irtool.report.picture.dot import dot_text
 
     output.write(dot_text(_picture(drawing), drawing.overlays))
 
 
 def _graphviz(format: str) -> Writer:
     def write(drawing: Drawing, output: Output, file: str | None) -> None:
-        from irtool.render.picture.render import RenderError, rendered
+        from irtool.report.picture.render import RenderError, rendered
 
         made = _picture(drawing)
         if len(made.boxes) > MANY_BOXES:
@@ -90,8 +90,8 @@ def _graphviz(format: str) -> Writer:
 
 
 def _html(drawing: Drawing, output: Output, file: str | None) -> None:
-    from irtool.render.page.graph_page import graph_page
-    from irtool.render.page.write import render_page
+    from irtool.report.page.graph_page import graph_page
+    from irtool.report.page.write import render_page
 
     drawn = drawing.drawn
     is_joined = any(item.source is not None for item in drawn.whole.nodes)
@@ -116,8 +116,8 @@ def _named(whole: Whole) -> list[tuple[str, Dump]]:
 
 
 def _model_explorer(drawing: Drawing, output: Output, file: str | None) -> None:
-    from irtool.render.model_explorer.graph import graph_collection, model_explorer_graph
-    from irtool.render.model_explorer.node_data import node_data
+    from irtool.report.model_explorer.graph import graph_collection, model_explorer_graph
+    from irtool.report.model_explorer.node_data import node_data
 
     name = drawing.drawn.title
     graph = model_explorer_graph(drawing.shown, name, drawing.drawn.report)

@@ -15,11 +15,12 @@ from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
+from irtool.ir.units import plural
 from irtool.ir.whole import Whole
-from irtool.render.context import context_lines
-from irtool.render.picture.overlay import Mark, Overlay
-from irtool.render.picture.overlay_json import OverlayError, read_overlays
-from irtool.render.text import plural, shortened
+from irtool.report.context import context_lines
+from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.picture.overlay_json import OverlayError, read_overlays
+from irtool.report.text import shortened
 from irtool.sharding.check import check
 from irtool.sharding.network.report import Report
 from irtool.syntax.reading import read_json

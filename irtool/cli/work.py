@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, TypeVar
 
-from irtool.render.tables import is_terminal
+from irtool.report.plain import is_terminal
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -113,7 +113,10 @@ class Comments:
     @property
     def scope(self) -> Scope | None:
         """The scope line."""
-        return next((line for line in self.lines if isinstance(line, Scope)), None)
+        for line in self.lines:
+            if isinstance(line, Scope):
+                return line
+        return None
 
     @property
     def locations(self) -> tuple[Location, ...]:

@@ -275,10 +275,11 @@ class Node:
     @property
     def is_backward(self) -> bool:
         """Whether this node computes a gradient, by what the node itself says."""
-        if self.forward_unique_id is not None:
-            return True
-        if self.unique_id is not None:
-            return False  # a forward collective may be called grad… as well
+        if self.primal_attributes is not None:
+            if self.forward_unique_id is not None:
+                return True
+            if self.unique_id is not None:
+                return False  # a forward collective may be called grad… as well
         if self.instance_name and self.instance_name.startswith("grad"):
             return True
         scope = self.comments.scope

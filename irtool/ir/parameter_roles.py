@@ -16,26 +16,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter
 from irtool.ir.items import Parameter
-from irtool.ir.node import Node
-from irtool.ir.operators import ACCUMULATED, COMMUNICATION, OPTIMIZERS, PLUMBING
-from irtool.ir.phases import Phase, phases
-from irtool.ir.whole_model import Whole, WholeNode, WholeSource
+from irtool.ir.operators import ACCUMULATED
+from irtool.ir.parameter_evidence import Evidence, evidence
 
 Role: TypeAlias = Literal["input", "weight", "state", "accumulated gradient", "other"]
 ROLES: tuple[Role, ...] = ("input", "weight", "state", "accumulated gradient", "other")
 """``other``: what is kept from step to step for no single weight: steps, rates, scales, caches."""
-
-_ASSIGNING = ("Assign", "AssignAdd", "AssignSub", "InplaceCopy")
-_ADDS = ("AssignAdd",)
-_SCALING = ("Cast", "Mul", "RealDiv", "Div", "Muls", *COMMUNICATION)
-_COMPUTING: tuple[Phase, ...] = ("forward", "backward", "recompute")
-_MANY = 64
-"""Parameters behind one value, beyond which it is one of all weights (a norm, a flag)."""
-
-Names: TypeAlias = frozenset[str]
-_NONE: Names = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +39,7 @@ def parameter_roles(dump: Dump) -> Mapping[str, ParameterRole]:
     if found is None or found[0] is not dump:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        found = _KNOWN[id(dump)] = dump, _Roles(dump, _evidence(dump)).all()
+        found = _KNOWN[id(dump)] = dump, _Roles(dump, evidence(dump)).all()
     return found[1]
 
 
@@ -72,226 +59,6 @@ def weight_of(dump: Dump) -> dict[str, str]:
     return {item.name: roles[item.name].weight for item in dump.parameters if item.is_weight}
 
 
-# -- what operators say ----------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Evidence:
-    """What the operators of a graph do with its parameters.
-
-    Attributes:
-        computed_with: names that forward or backward operators read.
-        updated_from: by the name that is assigned, names that the new values are computed from.
-        sums: names that a gradient is added to as it is.
-        updates: names that an optimizer's operator updates.
-        optimizers: for each of these operators the parameters that it takes as such, in their
-            order, and the names behind all of its operands.
-        mentioned: names that any operator takes, or any call hands on.
-        trains: whether there is a backward pass, or an optimizer.
-    """
-
-    computed_with: set[str] = field(default_factory=set[str])
-    updated_from: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    sums: set[str] = field(default_factory=set[str])
-    updates: set[str] = field(default_factory=set[str])
-    optimizers: list[tuple[tuple[str, ...], Names]] = field(
-        default_factory=list["tuple[tuple[str, ...], Names]"]
-    )
-    mentioned: set[str] = field(default_factory=set[str])
-    trains: bool = False
-
-
-def _evidence(dump: Dump) -> _Evidence:
-    whole = dump.whole()
-    reader = _Reader(phases(dump), _aliases(whole))
-    for item in whole.nodes:
-        reader.read(item)
-    found = reader.found
-    for taken, names in found.optimizers:
-        # Most take the weight first; of some it stands behind their hyperparameters.
-        weight = next((name for name in taken if name in found.computed_with), None)
-        weight = weight or next(iter(taken), None)
-        if weight is not None:
-            found.updates.add(weight)
-            found.updated_from.setdefault(weight, set()).update(names)
-            for name in taken:
-                found.updated_from.setdefault(name, set())
-    found.trains |= bool(found.optimizers)
-    return found
-
-
-def _is_parameter(source: WholeSource) -> bool:
-    """Whether an operand is a parameter itself, not what was loaded from one."""
-    return isinstance(source, GraphParameter)
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Goes through a graph in order, and keeps which parameters are behind each value."""
-
-    phase_of: Mapping[Node, Phase]
-    aliases: Mapping[tuple[str, int | None, str | None], Names]
-    found: _Evidence = field(default_factory=_Evidence)
-    behind: dict[WholeNode, Names] = field(default_factory=dict[WholeNode, Names])
-    gradients: set[WholeNode] = field(default_factory=set[WholeNode])
-
-    def read(self, item: WholeNode) -> None:
-        """Take one node in."""
-        node = item.node
-        if node.op in ("UpdateState", "J"):
-            return
-        phase = self.phase_of.get(node, "other")
-        self.found.trains |= phase == "backward"
-        if node.op in PLUMBING:
-            self._pass_on(item, phase)
-            return
-        if _updates(node, phase):
-            self._update(item)
-            return
-        names = self._names(item.inputs)
-        if phase in _COMPUTING:
-            self.found.computed_with |= names
-            if phase == "backward":
-                self.gradients.add(item)
-            return
-        if len(names) <= _MANY:
-            self.behind[item] = names
-        if self._is_scaled_gradient(item):
-            self.gradients.add(item)
-
-    def _pass_on(self, item: WholeNode, phase: Phase) -> None:
-        if item.function is not None or item.op in ("EnvironGet", "EnvironAdd"):
-            self._names(item.inputs)
-            if phase == "backward" or item.op == "EnvironGet":
-                self.gradients.add(item)
-            return
-        inputs = item.inputs[:1] if item.op in ("Depend", "Load") else item.inputs
-        names = self._names(inputs)
-        if names and len(names) <= _MANY:
-            self.behind[item] = names
-        if any(source in self.gradients for source in inputs if isinstance(source, WholeNode)):
-            self.gradients.add(item)
-
-    def _update(self, item: WholeNode) -> None:
-        target, *rest = item.inputs
-        if OPTIMIZERS.match(item.op):
-            direct = [self._names((source,)) for source in item.inputs if _is_parameter(source)]
-            taken = tuple(name for names in direct if len(names) == 1 for name in names)
-            self.found.optimizers.append((taken, self._names(item.inputs)))
-            self.behind[item] = frozenset(taken[:1])
-            return
-        names = self._names((target,))
-        if len(names) != 1:
-            return
-        (name,) = names
-        self.behind[item] = names
-        values = self.found.updated_from.setdefault(name, set())
-        values |= self._names(rest)
-        if rest and self._adds(item, name, rest[0]):
-            self.found.sums.add(name)
-
-    def _adds(self, item: WholeNode, name: str, value: WholeSource) -> bool:
-        """Whether a gradient, as it is, is added to a parameter."""
-        if item.op in _ADDS:
-            return value in self.gradients
-        if not isinstance(value, WholeNode) or value.op not in ("Add", "AddExt"):
-            return False
-        first, second = (value.inputs[:2], value.inputs[1::-1])
-        return any(
-            other in self.gradients and self._reads(own) == frozenset((name,))
-            for own, other in (first, second)
-        )
-
-    def _reads(self, source: WholeSource) -> Names:
-        """The parameter that a value is, as it was loaded."""
-        is_load = isinstance(source, WholeNode) and source.op in PLUMBING
-        return self._names((source,)) if is_load or isinstance(source, GraphParameter) else _NONE
-
-    def _is_scaled_gradient(self, item: WholeNode) -> bool:
-        if item.op not in _SCALING or not item.inputs:
-            return False
-        first, *rest = item.inputs
-        return first in self.gradients and all(_is_small(source) for source in rest)
-
-    def _names(self, sources: Iterable[WholeSource]) -> Names:
-        found: set[str] = set()
-        for source in sources:
-            if isinstance(source, WholeNode):
-                found |= self.behind.get(source, _NONE)
-            elif isinstance(source, GraphParameter):
-                names = _named(source, self.aliases)
-                self.found.mentioned |= names
-                found |= names
-            elif isinstance(source, tuple):
-                found |= self._names(source)
-        return frozenset(found)
-
-
-def _updates(node: Node, phase: Phase) -> bool:
-    """Whether an operator writes its first operand, a parameter, after the backward pass."""
-    if not node.operands:
-        return False
-    if node.op in _ASSIGNING or OPTIMIZERS.match(node.op):
-        return True
-    return phase not in _COMPUTING and node.attribute("side_effect_mem") is True
-
-
-def _is_small(source: WholeSource) -> bool:
-    """Whether an operand is a scalar, so that it scales what is beside it."""
-    if isinstance(source, WholeNode):
-        type = source.node.output_type
-    elif isinstance(source, GraphParameter):
-        type = source.type
-    else:
-        return True
-    return type is None or type.dimensions in ((), (1,), None)
-
-
-def _named(
-    source: GraphParameter, aliases: Mapping[tuple[str, int | None, str | None], Names]
-) -> Names:
-    if source.declaration is not None:
-        return frozenset((source.name,)) if source.declaration.is_weight else _NONE
-    if source.type is not None and source.type.ref_key:
-        return frozenset((source.type.ref_key,))
-    return aliases.get((source.graph, source.number, source.label), _NONE)
-
-
-def _aliases(whole: Whole) -> dict[tuple[str, int | None, str | None], Names]:
-    """Parameters of graphs behind calls that were kept, by what the calls hand to them."""
-    found: dict[tuple[str, int | None, str | None], Names] = {}
-    for _ in range(3):  # calls in called graphs hand on what they were handed
-        before = len(found)
-        for call in whole.kept_calls:
-            for graph in call.graphs:
-                for parameter, argument in _handed(graph, call.node):
-                    names = _loaded(argument, found)
-                    if names:
-                        key = (parameter.graph, parameter.number, parameter.label)
-                        found[key] = found.get(key, _NONE) | names
-        if len(found) == before:
-            break
-    return found
-
-
-def _handed(graph: Graph, call: WholeNode) -> Iterator[tuple[GraphParameter, WholeSource]]:
-    yield from zip(graph.parameters, call.inputs, strict=False)
-
-
-def _loaded(
-    source: WholeSource, aliases: Mapping[tuple[str, int | None, str | None], Names]
-) -> Names:
-    for _ in range(8):
-        if isinstance(source, GraphParameter):
-            return _named(source, aliases)
-        if not isinstance(source, WholeNode) or source.op not in ("Load", "Depend"):
-            return _NONE
-        if not source.inputs:
-            return _NONE
-        source = source.inputs[0]
-    return _NONE
-
-
 # -- roles -----------------------------------------------------------------------------------------
 
 
@@ -300,7 +67,7 @@ class _Roles:
     """Decides what each parameter is."""
 
     dump: Dump
-    seen: _Evidence
+    seen: Evidence
     by_name: dict[str, Parameter] = field(init=False)
     named: dict[str, str] = field(init=False)
     with_states: set[str] = field(init=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from irtool.ir.dump import Dump
@@ -24,9 +26,16 @@ def _marked(node: Node) -> Phase | None:
         return "backward"
     if node.unique_id is not None:
         return "forward"
-    if "optimizer-" in (node.scope or "") or OPTIMIZERS.match(node.op):
-        return "optimizer" if node.op not in ("UpdateState", "Return") else "other"
+    op = node.op
+    if is_optimizer(op) or "optimizer-" in (node.scope or ""):
+        return "optimizer" if op not in ("UpdateState", "Return") else "other"
     return None
+
+
+@lru_cache(maxsize=4096)
+def is_optimizer(op: str) -> bool:
+    """Whether an operator updates parameters, by its name."""
+    return OPTIMIZERS.match(op) is not None
 
 
 def phases(dump: Dump) -> dict[Node, Phase]:
@@ -44,45 +53,59 @@ def phases(dump: Dump) -> dict[Node, Phase]:
 
 
 def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:
-    marks: dict[Node, Phase | None] = {
-        node: _gradient_call(node) or _marked(node) for node in nodes
-    }
+    marks: dict[Node, Phase | None] = {}
+    data: dict[Node, list[Node]] = {}
     late: set[Node] = set()
     for node in nodes:
+        marks[node] = _gradient_call(node) or _marked(node)
+        data[node] = taken = _data(node)
         if _reads_sums(node) or any(
-            marks.get(item) in ("backward", "optimizer") or item in late for item in _data(node)
+            item in late or marks.get(item) in _BACKWARD_OR_LATER for item in taken
         ):
             late.add(node)
     wanted: dict[Node, set[Phase]] = {}
     for node in reversed(nodes):
-        mark: Phase | None = marks[node]
+        mark = marks[node]
         if mark is None:
-            mark = _from_users(node, node in late, wanted.get(node, set()))
+            mark = _from_users(node, node in late, wanted.get(node, _NOBODY))
         found[node] = mark
-        for item in _data(node):
-            # A passing node hands on what its own users want.
-            passes = node.op in PLUMBING and mark == "other"
-            handed: set[Phase] = wanted.get(node, set()) if passes else {mark}
-            wanted.setdefault(item, set()).update(handed)
+        taken = data[node]
+        if not taken:
+            continue
+        # A passing node hands on what its own users want.
+        passes = mark == "other" and node.op in PLUMBING
+        handed: Set[Phase] = wanted.get(node, _NOBODY) if passes else {mark}
+        for item in taken:
+            if marks[item] is None:  # the others do not ask their users
+                wanted.setdefault(item, set()).update(handed)
 
 
-def _from_users(node: Node, late: bool, users: set[Phase]) -> Phase:
-    passes = node.op in PLUMBING
-    if node.op in ("UpdateState", "Return"):
+_BACKWARD_OR_LATER: frozenset[Phase | None] = frozenset(("backward", "optimizer"))
+_NOBODY: Set[Phase] = frozenset()
+
+
+def _from_users(node: Node, late: bool, users: Set[Phase]) -> Phase:
+    op = node.op
+    passes = op in PLUMBING
+    if op in ("UpdateState", "Return"):
         return "other"
     if late:
-        if node.op.startswith("Assign"):
+        if op.startswith("Assign"):
             return "optimizer"
         if "backward" in users:
             return "backward"
         if "optimizer" in users:
             return "optimizer"
         return "other" if passes else "backward"
-    if users and users <= {"optimizer"}:
+    if users and users <= _OPTIMIZER:
         return "optimizer"
     if passes:
-        return "forward" if users & {"forward", "backward", "recompute"} else "other"
+        return "other" if users.isdisjoint(_COMPUTED) else "forward"
     return "forward"
+
+
+_OPTIMIZER: frozenset[Phase] = frozenset(("optimizer",))
+_COMPUTED: frozenset[Phase] = frozenset(("forward", "backward", "recompute"))
 
 
 def _reads_sums(node: Node) -> bool:
@@ -100,11 +123,12 @@ def _reads_sums(node: Node) -> bool:
 
 def _data(node: Node) -> list[Node]:
     """Nodes of the same graph whose values a node takes; what only orders it is left out."""
-    if node.op == "UpdateState" or node.graph is None:
+    graph = node.graph
+    if graph is None or not node.operands or node.op == "UpdateState":
         return []
     operands = node.operands[:1] if node.op == "Depend" else node.operands
-    found = [node.graph.node(item.number) for item in operands if isinstance(item, NodeReference)]
-    return [item for item in found if item is not None]
+    numbers = [item.number for item in operands if isinstance(item, NodeReference)]
+    return [item for number in numbers if (item := graph.node(number)) is not None]
 
 
 def _gradient_call(node: Node) -> Phase | None:

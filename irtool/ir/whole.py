@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
+from irtool.ir.running import MAX_NODES
 from irtool.ir.whole_inliner import Inliner
 from irtool.ir.whole_model import (
     CallSite,
@@ -36,9 +37,6 @@ __all__ = [
     "inline",
     "join",
 ]
-
-MAX_NODES = 4_000_000
-"""Most nodes that inlining may make; beyond, calls are kept (reason ``limit``)."""
 
 
 def inline(dump: Dump, limit: int = MAX_NODES) -> Whole:

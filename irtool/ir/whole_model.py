@@ -30,7 +30,20 @@ class CallSite:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WholeNode:
+class Ran:
+    """A statement as it runs: the original ``node``, and what its operands stand for."""
+
+    node: Node
+    inputs: tuple[object, ...]
+
+    @property
+    def op(self) -> str:
+        """The operator, as in :attr:`irtool.ir.node.Node.op`."""
+        return self.node.op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeNode(Ran):
     """One statement as it runs: the original ``node``, reached through the calls of ``path``.
 
     ``inputs`` has an entry an operand: another WholeNode, a parameter, a graph, a constant, or a
@@ -38,19 +51,13 @@ class WholeNode:
     calls.  ``source`` names the dump in a joined view.
     """
 
-    index: int
-    node: Node
-    site: CallSite | None
     inputs: tuple[WholeSource, ...]
+    index: int
+    site: CallSite | None
     function: WholeSource | None = None
     source: int | str | None = None
     links: list[WholeNode] = field(default_factory=list["WholeNode"], repr=False)
     users: list[WholeNode] = field(default_factory=list["WholeNode"], repr=False)
-
-    @property
-    def op(self) -> str:
-        """The operator, as in :attr:`irtool.ir.node.Node.op`."""
-        return self.node.op
 
     @property
     def path(self) -> tuple[Node, ...]:

@@ -46,15 +46,14 @@ class Operand:
     def divisible_shape(self) -> Shape:
         """The shape to divide by a strategy: dynamic dimensions as what divides them, or 1.
 
-        Where nothing at all is known of the tensor's dynamic dimensions they stay -1, which every
-        strategy divides.
+        Where nothing is known of them 1 alone divides them: so MindSpore takes what it has no
+        symbol for, as in graphs that a gradient is taken of.
         """
         shape = self.shape or ()
-        if self.divisors is None:
-            return shape
+        divisors = self.divisors or (1,) * len(shape)
         return tuple(
             size if size != DYNAMIC else max(divisor, 1)
-            for size, divisor in zip(shape, self.divisors, strict=True)
+            for size, divisor in zip(shape, divisors, strict=True)
         )
 
 

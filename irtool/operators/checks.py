@@ -96,6 +96,13 @@ def check_unknown_sizes(layout: TensorLayout, divisors: Shape, what: str) -> Non
         divisors: by dimension the size, or what is known to divide it (1: nothing).
         what: ``input 0``, ``output 1``.
     """
+    for dimension, entry in enumerate(layout.tensor_map):
+        if layout.tensor_shape[dimension] == DYNAMIC and isinstance(entry, tuple):
+            message = (
+                f"{what}: dimension {dimension} has no known size, so it can not lie along "
+                "several device axes"
+            )
+            raise Refused("layout", message, LAYOUT_DIVISOR)
     for dimension, (divisor, split) in enumerate(zip(divisors, layout.splits, strict=True)):
         if layout.tensor_shape[dimension] == DYNAMIC and divisor % split:
             message = (

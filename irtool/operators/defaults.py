@@ -14,7 +14,7 @@ from math import gcd
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.case import Case
 from irtool.operators.judgement import Unsure
-from irtool.operators.layout import Shape
+from irtool.operators.layout import DYNAMIC, Shape
 
 NEVER_SHARDED = ("Stack", "TensorScatterUpdate", "Meshgrid")
 """Primitives that stand alone where MindSpore has no rule for them."""
@@ -74,6 +74,13 @@ def _labelled(case: Case) -> Strategy:
     return _split(case, tuple(index < 2 for index in range(len(case.tensors))))
 
 
+def _attended(case: Case) -> Strategy:
+    """All inputs but a mask that serves every query (sparse modes 2 to 4)."""
+    shared = case.number("sparse_mode") > 1
+    masks = sum(1 for one in case.call.inputs[3:4] if one.shape is not None) if shared else 0
+    return _split(case, tuple(not 3 <= index < 3 + masks for index in range(len(case.tensors))))
+
+
 def _none(case: Case) -> Strategy:
     return _split(case, (False,) * len(case.tensors))
 
@@ -120,10 +127,15 @@ def _joined(case: Case) -> Strategy:
 
 
 def _fetched(case: Case) -> Strategy:
-    """Only where dimension 0 comes out as long as it went in; micro-batches are whole."""
+    """Only where dimension 0 comes out as long as it went in; micro-batches are whole.
+
+    Two sizes that are not known are the same where a mask says that the end is not looked at.
+    """
     if case.call.attributes.get("strided_slice_flag"):
         return _none(case)
     whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
+    if whole and case.shape(0)[0] == DYNAMIC and case.has("end_mask"):
+        whole = bool(case.number("end_mask") & 1)
     return _first(case) if whole else _none(case)
 
 
@@ -141,6 +153,7 @@ def _embedding(case: Case) -> Strategy:
 BATCH_STRATEGIES: dict[str, Callable[[Case], Strategy]] = {
     "first": _first,
     "all": _all,
+    "attended": _attended,
     "labelled": _labelled,
     "none": _none,
     "broadcast": _broadcast,

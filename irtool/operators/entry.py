@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.operators.counting import Expression
 from irtool.operators.facts import Computation, Search
+from irtool.operators.gradients import Gradient
 from irtool.operators.notation import Attribute, Rule
 
 
@@ -31,6 +32,8 @@ class Operator:
         search: how the double recursive search treats it; None: it does not know it.
         propagates: what MindSpore's sharding propagation tries of it, if not all that is legal: a
             word of ``irtool.planning.propagation.choices``.
+        gradients: the operands that have a gradient, and what each gradient reads of the forward
+            pass, as measured; None: it was not.
         traits: words of ``facts.TRAITS``.
         declared: a user says so, nobody has measured it.
     """
@@ -49,6 +52,7 @@ class Operator:
     weights: tuple[int, ...] = ()
     search: Search | None = None
     propagates: str = ""
+    gradients: tuple[Gradient, ...] | None = None
     traits: frozenset[str] = frozenset()
     declared: bool = False
 

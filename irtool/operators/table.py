@@ -17,6 +17,7 @@ from typing import Any
 
 import irtool.operators.functions as functions
 from irtool.operators.entry import Operator
+from irtool.operators.gradients import measured_gradients
 from irtool.operators.notation import (
     Declaration,
     Family,
@@ -240,7 +241,7 @@ def _entry(name: str) -> Operator | None:
     own = _declared.get(name, [])
     if not said and not own:
         return None
-    entry = Operator(name, declared=bool(own))
+    entry = Operator(name, declared=bool(own), gradients=measured_gradients(name))
     for one in (*said, *own):
         entry = _with(entry, one)
     return entry
@@ -252,7 +253,10 @@ def _with(entry: Operator, said: Declaration) -> Operator:
     like = fields.pop("like", None)
     if like is not None:
         model = operator_of(like)
-        entry = replace(model, name=entry.name, rule=entry.rule, torch=(), declared=entry.declared)
+        entry = replace(
+            model, name=entry.name, rule=entry.rule, torch=(), declared=entry.declared,
+            gradients=entry.gradients,
+        )  # fmt: skip
     if said.attributes:
         fields["attributes"] = said.attributes
     rule = said.rule

@@ -24,10 +24,10 @@ from irtool.sharding.network.communications import (
     communications,
 )
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.data import dataset_slices
+from irtool.sharding.network.data import check_result, dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
-from irtool.sharding.network.gradients import nodes_with_gradient
+from irtool.sharding.network.gradients import differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
@@ -81,6 +81,7 @@ def check(
     check_users(analysis)
     parameters = weights(analysis)
     check_positions(analysis)
+    check_result(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
@@ -195,7 +196,7 @@ def _communications(
     ]
     trained = trained_parameters(analysis)
     inserted = Inserted(tuple(redistributions), tuple(parameters), tuple(others))
-    return communications(analysis, nodes_with_gradient(analysis, trained), inserted)
+    return communications(analysis, differentiated(analysis, trained), inserted)
 
 
 def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:

@@ -9,9 +9,9 @@ import pytest
 
 from irtool.cli.main import main
 from irtool.ir.dump import Dump
-from irtool.render.cost import CostView, seconds_text
-from irtool.render.cost_page import cost_page
-from irtool.render.page.page import Page
+from irtool.ir.units import seconds_text
+from irtool.report.cost import CostView, cost_report
+from irtool.report.model import Report
 
 BEGIN = "mlp_recursive_search/step_parallel_begin_0019.ir"
 
@@ -27,7 +27,11 @@ def test_shares_and_assumptions(capsys: pytest.CaptureFixture[str], samples: Pat
     assert status == 0
     assert "Where a step goes" in out
     assert "gradients" in out
-    assert "assumed: nothing is hidden" in out
+    assert "more assumptions: --assumptions lists them" in out
+    assert "assumed: nothing is hidden" not in out
+    _, whole, _ = run(capsys, samples / BEGIN, "--devices", 8, "--assumptions")
+    assert "assumed: nothing is hidden" in whole
+    assert "--assumptions lists them" not in whole
 
 
 def test_shares_add_up_to_the_step(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -68,11 +72,12 @@ def test_the_page_of_a_pipeline_shows_the_graph_of_the_slowest_stage(
 ) -> None:
     shown: list[tuple[CostView, Dump]] = []
 
-    def spy(view: CostView, dump: Dump) -> Page:
+    def spy(view: CostView, dump: Dump | None = None) -> Report:
+        assert dump is not None
         shown.append((view, dump))
-        return cost_page(view, dump)
+        return cost_report(view, dump)
 
-    monkeypatch.setattr("irtool.render.cost_page.cost_page", spy)
+    monkeypatch.setattr("irtool.report.cost.cost_report", spy)
     _, page, _ = run(capsys, samples / "pipeline_run", "-f", "html")
     assert "pipeline_run, stage 1" in page
     ((view, dump),) = shown

@@ -95,7 +95,7 @@ def test_worked_example_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     status, out, _ = run(capsys, "check", str(path), "--config", str(SAMPLE / "irtool.toml"))
     assert status == 1
     assert "x and weight split the dimension that is summed up differently" in out
-    assert "instead    in_strategy ((2, 4), (4, 1), (1))" in out
+    assert "instead    in_strategy ((2, 4), (4, 1), (1,))" in out
 
 
 def test_rules_of_one_run_do_not_reach_the_next(capsys: pytest.CaptureFixture[str]) -> None:

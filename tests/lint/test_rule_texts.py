@@ -8,7 +8,7 @@ import pytest
 
 from irtool.lint.registry import FAMILIES, RuleEntry, mistake_in, own_rules
 from irtool.lint.rule import EngineRule, NodeRule, RunRule
-from irtool.render.rule_pages import documents
+from irtool.report.rule_pages import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = list(own_rules().values())

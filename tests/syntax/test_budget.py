@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.render.dump_json import node_object
+from irtool.report.dump_json import node_object
 from irtool.syntax.budget import READING, Budget
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.records import Records

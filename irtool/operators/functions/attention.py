@@ -13,7 +13,7 @@ from irtool.operators.checks import check_strategy
 from irtool.operators.functions import irregular
 from irtool.operators.functions.common import given_inputs, layout_maps
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap
+from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorLayout, TensorMap
 
 Base = Callable[[], Sharding]
 
@@ -21,6 +21,9 @@ LAYOUTS = ("BSH", "BNSD", "SBH", "BSND", "TND", "TH", "NSD", "SH")
 """Input layouts in the order of the numbers that dumps print for them."""
 COMPRESSED = (2, 3, 4)
 """Sparse modes whose mask is compressed, so not split along the query's sequence."""
+LATER = "flash_attention_score.cc:InferShape"
+"""Of what no check of layouts refuses, but the operator on each device then does."""
+MASKS = ("real_shift", "drop_mask", "attn_mask")
 OPTIONAL = (
     "real_shift", "drop_mask", "padding_mask", "attn_mask", "prefix",
     "actual_seq_qlen", "actual_seq_kvlen",
@@ -62,7 +65,7 @@ RING = "enable_ring_attention"
 RING_LAYOUTS = ("BSH", "BNSD")
 
 
-@irregular("flash_attention", self_checked=True)
+@irregular("flash_attention", self_checked=True, out_layout=True)
 def flash_attention(case: Case, base: Base) -> Sharding:
     """The strategy must be the one that the splits of query and key make necessary."""
     layout = input_layout(case)
@@ -80,16 +83,15 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         place = "flash_attention_score_info.cc:CheckInputInRingAttention"
         message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"
         case.refuse("attention", message, place)
-    splits = _splits(case, layout, ring)
     compressed = case.number("sparse_mode") in COMPRESSED
     axes = tuple(
-        _axes_of(name, layout, case.shape(index), splits, compressed)
-        for index, name in enumerate(names)
+        _axes_of(name, layout, case.shape(index), compressed) for index, name in enumerate(names)
     )
     if case.layouts is not None and ring:
         raise Unsure("layouts of an attention along a split sequence")
     if case.layouts is not None:
         return _by_layout(case, layout, names, axes)
+    splits = _splits(case, layout, ring)
     expected = tuple(splits.of(pattern) for pattern in axes)
     if expected != case.strategy:
         message = f"the strategy must be {expected}, but is {case.strategy}"
@@ -148,7 +150,7 @@ def _is_shared_head(case: Case, layout: str, heads: int) -> bool:
     return case.shape(0)[2] != case.shape(1)[2] and case.shape(0)[2] == case.shape(1)[2] * heads
 
 
-def _axes_of(name: str, layout: str, shape: Shape, splits: _Splits, compressed: bool) -> str:
+def _axes_of(name: str, layout: str, shape: Shape, compressed: bool) -> str:
     """Which axis each dimension of an input lies along: b s n, t and m of the key, . whole."""
     if name == "query":
         return QUERY[layout]
@@ -199,17 +201,53 @@ def _outputs(case: Case, layout: str, place: dict[str, MapEntry]) -> tuple[Tenso
 
 
 def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]) -> Sharding:
-    """User layouts: the same axes must lie along the same device axes everywhere."""
+    """User layouts: MindSpore looks at the query's alone; what does not fit locally fails later.
+
+    An output layout may say anything: the result lies as the query does, and is taken to lie so.
+    """
     matrix, maps = layout_maps(case)
+    if any(isinstance(entry, tuple) for entry in maps[0]):
+        message = f"a dimension of the query lies along several device axes: {maps[0]}"
+        check = "flash_attention_score_info.cc:InferSplitNumAndDevMatrixShapeByLayout"
+        case.refuse("layout", message, check)
     if maps[1] != maps[2]:
-        message = f"key and value must have the same layout, not {maps[1]} and {maps[2]}"
-        case.refuse("axis-mismatch", message)
+        raise Unsure(f"key and value with different layouts, {maps[1]} and {maps[2]}")
+    _check_local(case, layout, names, axes)
     place: dict[str, MapEntry] = {".": WHOLE}
     for axis, entry in zip(axes[0], maps[0], strict=True):
         place.setdefault(axis, entry)
-    for axis, entry in zip(axes[1], maps[1], strict=True):
-        place.setdefault(axis, entry)
-    for name, pattern, given in zip(names, axes, maps, strict=True):
-        if any(place[a] != e for a, e in zip(pattern, given, strict=True) if a != "."):
-            raise Unsure(f"the layout of {name} differs from that of the query")
-    return Sharding(matrix, maps, _outputs(case, layout, place), complete=True, loss_output=3)
+    outputs = _outputs(case, layout, place)
+    if case.output_layouts is None:
+        return Sharding(matrix, maps, outputs, complete=True, loss_output=3)
+    slices = tuple(
+        TensorLayout(matrix, tensor_map, case.result(index)).slice_shape
+        for index, tensor_map in enumerate(outputs)
+    )
+    return Sharding(
+        matrix,
+        maps,
+        tuple(given.tensor_map for given in case.output_layouts),
+        complete=True,
+        loss_output=3,
+        output_slices=tuple(enumerate(slices)),
+    )
+
+
+def _check_local(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]) -> None:
+    """Local heads of the key must divide those of the query, and masks must be as long."""
+    query = dict(zip(axes[0], case.strategy[0], strict=True))
+    key = dict(zip(axes[1], case.strategy[1], strict=True))
+    width = case.shape(0)[QUERY[layout].index("n")]
+    heads = case.number("head_num")
+    shared = heads * case.shape(1)[KEY[layout].index("m")] // width
+    if layout in ("BNSD", "BSND"):
+        shared = case.shape(1)[KEY[layout].index("m")]
+    local = max(shared // key["m"], 1)
+    if (heads // query["n"]) % local:
+        message = f"{local} heads of the key are no factor of {heads // query['n']} of the query"
+        case.refuse("attention", message, LATER)
+    for name, pattern, given in zip(names[3:], axes[3:], case.strategy[3:], strict=True):
+        pairs = zip(pattern, given, strict=True)
+        if name in MASKS and any(axis in "bsn" and query[axis] != split for axis, split in pairs):
+            message = f"the layout of {name} leaves it slices that those of the query do not fit"
+            case.refuse("attention", message, LATER)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.operators.case import Case
-from irtool.operators.checks import check_strategy
+from irtool.operators.checks import BY_VECTOR, check_strategy
 from irtool.operators.defaults import adjusted
 from irtool.operators.functions import irregular
 from irtool.operators.functions.common import (
@@ -38,6 +38,8 @@ def scale_and_offset(case: Case, base: Base) -> Sharding:
     """X and its scale as in an addition; the offset is not checked, only mapped where it fits."""
     if len(case.tensors) < 3:
         return base()
+    if case.layouts is not None:
+        case.refuse("layout", "layouts are taken of two inputs, here are three")
     call = replace(case.call, inputs=case.tensors[:2])
     sharding = evaluate(replace(case, call=call, strategy=case.strategy[:2]))
     offset = case.strategy[2]
@@ -52,7 +54,16 @@ def scale_and_offset(case: Case, base: Base) -> Sharding:
 
 @irregular("masked_fill", self_checked=True)
 def masked_fill(case: Case, base: Base) -> Sharding:
-    """A third entry of the strategy, for the value, is dropped."""
+    """A third entry of the strategy, for the value, is dropped, which only constants bear."""
+    value = case.tensors[2] if len(case.tensors) > 2 else None
+    if value is not None and value.is_parameter:
+        message = "the value is a parameter, which no layout is found for"
+        case.refuse("operand-position", message, "parallel_preprocessor.cc:SetParallelShape")
+    if value is not None and case.context.dynamic:
+        if not case.call.is_dynamic:
+            raise Unsure("a tensor as the value of MaskedFill in a network with unknown sizes")
+        message = "with unknown sizes the value needs an entry, which is then dropped"
+        case.refuse("strategy-size", message, BY_VECTOR)
     shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
     strategy = case.strategy[:2]
     check_strategy(strategy, shapes[:2], case.context)
@@ -133,16 +144,19 @@ def repeat(case: Case, base: Base) -> Sharding:
     dim = case.attribute(names[0]) if names else None
     matrix, tensor_map = base_maps(case)
     extended = case.call.op == "RepeatInterleaveTensor"
-    if case.call.op.startswith("RepeatInterleave") and dim is None and case.layouts is None:
+    if case.call.op.startswith("RepeatInterleave") and dim is None:
         # Refused even where every number of slices is 1.
         check = "elementary_function_info.cc:CheckStrategy"
+        if case.layouts is not None:
+            check = REPEAT_LAYOUT
         case.refuse("axis-split", "no dimension can be split when 'dim' is None", check)
     rank = len(case.shape(0))
     if extended and isinstance(dim, int) and case.strategy[0][dim % rank] != 1:
         message = f"the dimension 'dim' {dim} can not be split, strategy {case.strategy[0]}"
         case.refuse("axis-split", message, REPEAT_LAYOUT if case.layouts is not None else "")
-    if extended and case.layouts is not None:
-        raise Unsure("RepeatInterleaveTensor with layouts: MindSpore may refuse a whole dimension")
+    if extended and isinstance(dim, int) and not _lies_along(case, dim % rank):
+        message = f"the dimension 'dim' {dim} must lie along a device axis, one of size 1"
+        case.refuse("axis-split", message, REPEAT_LAYOUT)
     for index in range(1, len(case.tensors)):
         must_be_whole(case, index, "the input 'repeats'")
     out = tensor_map if dim is not None else tuple(WHOLE for _ in case.result(0))
@@ -152,6 +166,11 @@ def repeat(case: Case, base: Base) -> Sharding:
         output_maps=(out,),
         complete=case.layouts is not None,
     )
+
+
+def _lies_along(case: Case, dimension: int) -> bool:
+    """Whether a layout names a device axis for a dimension, as it must where none may split it."""
+    return case.layouts is None or case.layouts[0].tensor_map[dimension] != WHOLE
 
 
 @irregular("squeeze")

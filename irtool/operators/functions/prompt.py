@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from irtool.operators.case import Case
 from irtool.operators.functions import irregular
-from irtool.operators.functions.attention import input_layout
+from irtool.operators.functions.attention import COMPRESSED, input_layout
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape, TensorMap
 
@@ -62,11 +62,15 @@ def _optional(case: Case, position: int, index: int, sequence: tuple[int, int]) 
         split, entry = sequence
         given = case.strategy[index][rank - 2]
         mode = case.number("sparse_mode")
-        if mode not in (0, 2):
+        if mode not in (0, *COMPRESSED):
             raise Unsure(f"a mask with sparse_mode {mode}")
         if mode == 0 and given != split:
             message = f"the rows of the mask are split by {given}, those of the query by {split}"
             case.refuse("axis-mismatch", message, ON_INDEX)
-        before: TensorMap = ((), (2,), (2, WHOLE))[rank - 2]
+        if mode != 0 and given != 1:
+            message = f"the rows of a mask for all can not be split, strategy {given}"
+            case.refuse("axis-split", message, ON_INDEX)
+        batch = 2 if mode == 0 else WHOLE
+        before: TensorMap = ((), (batch,), (batch, WHOLE))[rank - 2]
         return (*before, entry, WHOLE)
     raise Unsure(f"input {position} of the attention was not seen in a dump")

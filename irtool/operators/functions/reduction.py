@@ -44,10 +44,13 @@ def _check_reduced(case: Case) -> None:
 
 @irregular("softmax", keeps_axes=True)
 def softmax(case: Case, base: Base) -> Sharding:
-    """Under layouts the axis must not lie along any device axis, not even one of size 1."""
+    """Under layouts the axis must not lie along any device axis, not even one of size 1.
+
+    Of several axes MindSpore looks at the first one only, as they are written.
+    """
     sharding = base()
-    name = "dim" if case.has("dim") else "axis"
-    for axis in case.axes(name, len(case.shape(0))):
+    if case.layouts is not None:
+        axis = case.numbers("dim" if case.has("dim") else "axis")[0] % len(case.shape(0))
         if case.is_split(0, axis):
             case.refuse("axis-split", f"the axis {axis} lies along an axis of the device matrix")
     return sharding

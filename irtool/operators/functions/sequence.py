@@ -134,8 +134,6 @@ def init_routing(case: Case, base: Base) -> Sharding:
 def capacity_router(case: Case, base: Base) -> Sharding:
     """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""
     choices = [index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3]
-    if not choices:
-        raise Unsure("the router has no choices of experts [b n k] among its inputs")
     if not case.strategy:
         shape = case.sizes(choices[0])
         case = replace(case, strategy=adjusted(((case.devices, 1, 1),), (shape,), case.devices))
@@ -147,6 +145,9 @@ def capacity_router(case: Case, base: Base) -> Sharding:
     for row in rows:
         if row[1:] != (1, 1):
             case.refuse("axis-split", f"the last two dimensions can not be split, strategy {row}")
+    if case.call.op == "TopPRouter" and len(case.strategy) < 6:
+        message = "MindSpore looks for a sixth row of the strategy, and there is none"
+        case.refuse("strategy-size", message)
     if len(rows) != len(choices):
         raise Unsure("the strategy of the router has too few entries")
     inputs = tuple(
@@ -177,6 +178,9 @@ def dynamic_quant(case: Case, base: Base) -> Sharding:
     """
     if case.out_strategy is not None:
         _check_quantised_output(case, case.out_strategy)
+    if case.generated and len(case.tensors) < 2:
+        message = "MindSpore's own strategy counts the scale, which is not there"
+        case.refuse("batch-parallel", message)
     if len(case.tensors) > 2:
         raise Unsure("DynamicQuantExt with more than two inputs")
     first = case.strategy[0]

@@ -205,9 +205,8 @@ def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
     try:
         return case.numbers(name)
     except Unsure:
-        place = next((a.position for a in case.rule.attributes if a.name == name), None)
-        inputs = case.call.inputs
-        items = inputs[place].items if place is not None and place < len(inputs) else ()
+        place = next(a.position for a in case.rule.attributes if a.name == name)
+        items = case.call.inputs[place].items if place is not None else ()
         known = tuple(i.value if isinstance(i.value, int) else None for i in items)
         return known or None
 
@@ -239,7 +238,7 @@ def _check_step(case: Case, step: _Step, skipped: bool) -> None:
         case.refuse("axis-split", message, _STRIDED_CHECK)
 
 
-@irregular("tile", self_checked=True)
+@irregular("tile", self_checked=True, out_layout=True)
 def tile(case: Case, base: Base) -> Sharding:
     """The strategy is one of the output: a repeated dimension is cut into its repetitions."""
     multiples = case.numbers("dims")
@@ -274,7 +273,36 @@ def _tiled_layout(case: Case, layout: TensorLayout, multiples: tuple[int, ...]) 
             case.refuse("axis-split", f"dimension {axis} is repeated, so it can not be split")
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     source = layout.tensor_map
-    return Sharding(layout.device_matrix, (source, *others), (source,), complete=True)
+    if case.output_layouts is None:
+        return Sharding(layout.device_matrix, (source, *others), (source,), complete=True)
+    target = case.output_layouts[0]
+    _check_tiled(case, layout, target, multiples)
+    cut = tuple(
+        times // split if times > 1 else times
+        for times, split in zip(multiples, target.splits, strict=True)
+    )
+    local = tuple(size * times for size, times in zip(layout.slice_shape, cut, strict=True))
+    return Sharding(
+        layout.device_matrix,
+        (source, *others),
+        (target.tensor_map,),
+        complete=True,
+        output_slices=((0, local),),
+    )
+
+
+def _check_tiled(
+    case: Case, source: TensorLayout, target: TensorLayout, multiples: tuple[int, ...]
+) -> None:
+    """Repetitions may be cut, other dimensions lie as they did; the first one is not looked at."""
+    check = "tile_info.cc:log_func_tile"
+    for axis, (times, split) in enumerate(zip(multiples, target.splits, strict=True)):
+        if times > 1 and times % split:
+            message = f"{times} repetitions of dimension {axis} are not divisible by {split}"
+            case.refuse("out-layout", message, check)
+        if axis and times <= 1 and source.tensor_map[axis] != target.tensor_map[axis]:
+            message = f"dimension {axis} is not repeated, so its output map is that of the input"
+            case.refuse("out-layout", message, check)
 
 
 def _tile_batch(case: Case) -> Strategy:

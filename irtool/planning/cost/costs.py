@@ -66,7 +66,7 @@ ASSUMPTIONS = (
     "memory is weights, gradients, optimizer states and kept results: batches, temporaries and "
     "buffers of collectives come on top",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
-    f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} us at least, those of a redistribution too",
+    f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} µs at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "
     "says hierarchical = true)",

@@ -28,7 +28,7 @@ from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.edges import SKIP, Edge, EdgeFinder, is_silent
-from irtool.sharding.network.gradients import nodes_with_gradient
+from irtool.sharding.network.gradients import differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
@@ -154,7 +154,7 @@ def structure_of(dump: Dump, context: ParallelContext) -> Structure:
     own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
     found = weights(analysis)
     trained = [item.parameter for item in found if item.mirror_ranks is not None]
-    marked = nodes_with_gradient(analysis, trained)
+    marked = differentiated(analysis, trained).nodes
     return Structure(
         dump,
         context,
@@ -162,7 +162,7 @@ def structure_of(dump: Dump, context: ParallelContext) -> Structure:
         own,
         tuple(_links(analysis, symbols, marked)),
         tuple(_parameters(analysis, symbols, found)),
-        frozenset(marked),
+        marked,
         analysis.differentiates,
         frozenset(loss_nodes(analysis)),
     )
@@ -235,7 +235,7 @@ class _Symbols:
         return None if ranks is None else self.refs.get(id(ranks))
 
 
-def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator[Link]:
+def _links(analysis: Analysis, symbols: _Symbols, marked: frozenset[Node]) -> Iterator[Link]:
     """Everything that may be redistributed, in MindSpore's order."""
     for node, judged in analysis.judged.items():
         if primitive(node) != "Reshape" or node in analysis.foreign:
@@ -258,7 +258,9 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: set[Node]) -> Iterator
                 yield link
 
 
-def _link(analysis: Analysis, symbols: _Symbols, edge: Edge, marked: set[Node]) -> Link | None:
+def _link(
+    analysis: Analysis, symbols: _Symbols, edge: Edge, marked: frozenset[Node]
+) -> Link | None:
     source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
     target = symbols.layout(_wanted(analysis, edge))
     if source is None or target is None or source == target:

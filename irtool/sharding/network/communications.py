@@ -22,8 +22,10 @@ from irtool.ir.types import BITS
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
-from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.gradients import Differentiated
+from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.recomputation import Recomputed, recomputed
 from irtool.sharding.network.states import Weight
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
@@ -43,6 +45,10 @@ GRADIENT_OF: Mapping[str, str] = {
 
 FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
+
+
+AGAIN = "recomputed: "
+"""What the reason begins with of a communication that runs again for the backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +123,21 @@ class _Counter:
     with_gradient: frozenset[Node]
     losses: frozenset[Node]
     instances: dict[str, int]
+    again: Recomputed
 
     def runs(self, node: Node) -> int:
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
 
     def both(
         self, op: str, ranks: tuple[int, ...], size: int | None, node: Node, why: str,
-        *, count: int = 1, gradient: bool,
+        *, count: int = 1, gradient: bool, again: bool = False,
     ) -> Iterator[StepCommunication]:  # fmt: skip
-        """A forward communication of a node, and that of its gradient."""
+        """A forward communication of a node, and that of its gradient; and the copy of it."""
         count *= self.runs(node)
         yield StepCommunication(op, ranks, size, "forward", count, why)
+        if again:
+            what = why.removeprefix(FORWARD_OF)
+            yield StepCommunication(op, ranks, size, "backward", count, f"{AGAIN}{what}")
         back = GRADIENT_OF.get(op)
         if gradient and back is not None:
             whole = size
@@ -141,24 +151,27 @@ class _Counter:
 
 
 def communications(
-    analysis: Analysis, with_gradient: Iterable[Node], inserted: Inserted
+    analysis: Analysis, gradients: Differentiated, inserted: Inserted
 ) -> tuple[StepCommunication, ...]:
     """All communications of a step of the rank's stage.
 
     Args:
         analysis: a network whose operators are judged.
-        with_gradient: nodes whose result has a gradient.
+        gradients: what of the network has a gradient.
         inserted: redistributions, weights, and what else the pass inserts.
 
     Returns:
         The communications, equal ones counted together.
     """
-    _note_what_is_not_counted(analysis)
+    gradients = gradients if analysis.differentiates else Differentiated()
+    again = recomputed(analysis, gradients, inserted.redistributions)
+    _note_what_is_not_counted(analysis, again)
     counter = _Counter(
         analysis,
-        frozenset(with_gradient) if analysis.differentiates else frozenset(),
+        gradients.nodes,
         frozenset(loss_nodes(analysis)),
         instances(analysis.network),
+        again,
     )
     return merged(
         item
@@ -174,22 +187,17 @@ def communications(
     )
 
 
-RECOMPUTED = "recompute_"
-"""What the scope of a cell begins with whose forward pass runs again in the backward pass."""
-
-
-def _note_what_is_not_counted(analysis: Analysis) -> None:
+def _note_what_is_not_counted(analysis: Analysis, again: Recomputed) -> None:
     """Say which communications of a step this dump does not show."""
-    own = [node for node in analysis.network.inputs if node not in analysis.foreign]
-    for node in own:
-        if primitive(node) == "Morph":
+    for node in analysis.network.inputs:
+        if node not in analysis.foreign and primitive(node) == "Morph":
             message = "what the function of Morph communicates is not in this dump"
             analysis.note(f"{message}: it is not among the communications of a step", node)
             break
-    again = next((node for node in own if (node.scope or "").startswith(RECOMPUTED)), None)
-    if again is not None and analysis.differentiates:
-        message = "recomputed cells communicate again in the backward pass"
-        analysis.note(f"{message}: these copies are not among the communications of a step", again)
+    if again.unmeasured:
+        names = ", ".join(sorted(again.unmeasured))
+        message = f"what the gradient of {names} reads was not measured"
+        analysis.note(f"{message}: what is recomputed for it alone is not counted", None)
 
 
 def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
@@ -207,8 +215,9 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
             ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
             why = "transfer between stages"
         yield from counter.both(
-            item.op, ranks, item.bytes, node, why, gradient=node in counter.with_gradient
-        )
+            item.op, ranks, item.bytes, node, why, gradient=node in counter.with_gradient,
+            again=node in counter.again.nodes,
+        )  # fmt: skip
 
 
 def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
@@ -223,7 +232,7 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
             size = None if item.shape is None else tensor_bytes(dtype, item.shape)
             yield from counter.both(
                 item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
-                count=judged.judgement.parts, gradient=gradient,
+                count=judged.judgement.parts, gradient=gradient, again=node in counter.again.behind,
             )  # fmt: skip
 
 
@@ -238,6 +247,7 @@ def _of_redistributions(
     """
     merged_before: set[object] = set()
     merged_after: set[object] = set()
+    merged_again: set[object] = set()
     for item in redistributions:
         edge = item.edge
         if edge.consumer in counter.analysis.foreign:
@@ -246,6 +256,7 @@ def _of_redistributions(
         has_gradient = edge.producer in counter.with_gradient
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
+        runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
         for index, step in enumerate(steps):
             chain = value, steps[: index + 1]
             forward, backward = chain not in merged_after, has_gradient
@@ -253,11 +264,14 @@ def _of_redistributions(
                 backward = has_gradient and chain not in merged_before
                 merged_before.add(chain)
             merged_after.add(chain)
+            again = runs_again and chain not in merged_again
+            if again:
+                merged_again.add(chain)
             if not step.is_collective:
                 continue
             pair = counter.both(
                 step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
-                "redistribution", gradient=backward,
+                "redistribution", gradient=backward, again=again,
             )  # fmt: skip
             yield from (found for found in pair if forward or found.phase == "backward")
 

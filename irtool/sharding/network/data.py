@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter, Source
 from irtool.ir.node import Node
+from irtool.ir.types import SequenceType
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis, real_source
 from irtool.sharding.network.care import primitive
@@ -81,6 +82,27 @@ def _indirect_calls(network: Network, name: str) -> list[Node]:
             if getattr(graph, "name", None) == name:
                 found.append(node)
     return found
+
+
+def check_result(analysis: Analysis) -> None:
+    """Refuse an evaluation that returns what one operator with several results gives, as it is.
+
+    MindSpore looks behind each result for its shape, and finds none of a tuple that no MakeTuple
+    made.
+    """
+    network = analysis.network
+    result = network.returned(network.entry) if network.entry is not None else None
+    settled = any(problem.severity in ("error", "unknown") for problem in analysis.problems)
+    if settled or not analysis.splits_results or result is None:
+        return
+    source, _ = real_source(analysis, result, through_items=False)
+    if not isinstance(source, Node) or source not in analysis.judged:
+        return
+    results = analysis.judged[source].call.call.results
+    type = source.output_type.type if source.output_type is not None else None
+    if isinstance(type, SequenceType) and any(tensor.shape for tensor in results):
+        message = f"the network returns all results of {primitive(source)} as the tuple they are"
+        analysis.refuse("tuple-result", message, "", source)
 
 
 def result_layout(analysis: Analysis, result: Node, item: int) -> TensorLayout | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from irtool.ir.node import Node
 from irtool.operators.judgement import Context, Finding, Judgement
+from irtool.operators.table import operator_of
 from irtool.sharding.judge import judge, unknown
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import NodeCall, call_of
@@ -14,7 +15,13 @@ from irtool.sharding.network.care import has_strategy, is_nested, primitive
 from irtool.sharding.network.graphs import where
 from irtool.sharding.network.layouts import layout_problem
 from irtool.sharding.network.positions import placed
-from irtool.sharding.network.strategies import StrategyFormatError, Wanted, padded, wanted
+from irtool.sharding.network.strategies import (
+    StrategyFormatError,
+    Wanted,
+    lies_flat,
+    padded,
+    wanted,
+)
 
 COLLECTIVES = frozenset({
     "AllReduce", "AllGather", "AlltoAll", "ReduceScatter", "Broadcast", "NeighborExchange",
@@ -68,12 +75,29 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
         whole = tuple((1,) * len(tensor.shape or ()) for tensor in call.call.tensors)
         asked = Wanted(whole)
     nested = is_nested(analysis.network, node)
+    if nested and proposed is None:
+        finding = _nesting_problem(node, call, asked)
+        if finding is not None:
+            return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
     if nested and asked.strategy is not None:
         asked = replace(asked, strategy=padded(asked.strategy, call.call))
     finding = layout_problem(call.call, asked, analysis.context, nested=nested)
     if finding is not None:
         return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
     return placed(analysis, Judged(node, call, asked, judgement_of(analysis, call, asked)))
+
+
+def _nesting_problem(node: Node, call: NodeCall, asked: Wanted) -> Finding | None:
+    """Why a strategy does not follow the nesting of the operands, or MindSpore makes none."""
+    if not any(operand.items for operand in call.call.inputs):
+        return None
+    if asked.is_nothing and operator_of(call.call.op).is_("tuples"):
+        message = "an operator with tuples among its operands gets no strategy of MindSpore's own"
+        return Finding("nested-strategy", message, "")
+    if asked.strategy is not None and lies_flat(node, call.call):
+        message = "the strategy of a tuple operand must be a tuple with a row for each tensor in it"
+        return Finding("nested-strategy", message, "")
+    return None
 
 
 def judgement_of(analysis: Analysis, call: NodeCall, asked: Wanted) -> Judgement:

@@ -81,6 +81,25 @@ def padded(strategy: Strategy, call: OperatorCall) -> Strategy:
     return tuple(found)
 
 
+def lies_flat(node: Node, call: OperatorCall) -> bool:
+    """Whether the written strategy has a plain row where the operand is a tuple of tensors."""
+    blocks = (node.primal_attributes, node.primitive_attributes)
+    written = next((s for block in blocks if (s := _of(block, "in_strategy")) is not None), None)
+    if not isinstance(written, (tuple, list)):
+        return False
+    operands = [operand for operand in call.inputs if any(True for _ in operand.tensors)]
+    rows = cast("Sequence[object]", written)
+    return any(
+        bool(operand.items) and not _is_nested_row(row)
+        for operand, row in zip(operands, rows, strict=False)
+    )
+
+
+def _is_nested_row(row: object) -> bool:
+    items = cast("Sequence[object]", row) if isinstance(row, (tuple, list)) else ()
+    return any(isinstance(item, (tuple, list)) for item in items)
+
+
 def _of(block: Attributes | None, key: str) -> object:
     return block[key] if block is not None and key in block else None
 

@@ -35,6 +35,8 @@ def reshape_chain(
 ) -> tuple[RedistributionStep, ...] | None:
     """The chain that a Reshape of unknown sizes is replaced by, or None if it is not known."""
     unknown = [layout.tensor_shape.count(DYNAMIC) for layout in (source, target)]
+    if unknown[1] == 1 and _joins_rows(source, target):
+        return (RedistributionStep(RESHAPE, source.slice_shape, target.slice_shape),)
     if max(unknown) > 1:
         return gather_and_slice(source, target, devices, rank)
     if unknown != [1, 1]:
@@ -56,7 +58,41 @@ def reshape_chain(
         )
     except RedistributionError:
         return None
-    return tuple(_forgotten(steps))
+    return tuple(_reshaped_last([*_forgotten(steps)]))
+
+
+def _reshaped_last(steps: list[RedistributionStep]) -> list[RedistributionStep]:
+    """A Reshape before a gather of the first, unknown dimension comes behind it."""
+    if [step.op for step in steps] != [RESHAPE, "AllGather"]:
+        return steps
+    reshape, gather = steps
+    sizes = (reshape.input_shape[:1], gather.output_shape[:1])
+    if gather.axis != 0 or any(size != (DYNAMIC,) for size in sizes):
+        return steps
+    return [
+        replace(gather, input_shape=reshape.input_shape, output_shape=reshape.input_shape),
+        replace(reshape, output_shape=gather.output_shape),
+    ]
+
+
+def _joins_rows(source: TensorLayout, target: TensorLayout) -> bool:
+    """Whether the first dimension alone is split, by the same devices, and unknown behind it.
+
+    Then each device has whole rows of both, if others than the first join it.
+    """
+    if source.tensor_shape.count(DYNAMIC) < 2 or target.tensor_shape[:1] != (DYNAMIC,):
+        return False
+    splits = [layout.splits for layout in (source, target)]
+    if splits[0][:1] != splits[1][:1] or any(max(one[1:], default=1) > 1 for one in splits):
+        return False
+    places = [_place_of_rows(layout) for layout in (source, target)]
+    return splits[0][0] > 1 and places[0] == places[1]
+
+
+def _place_of_rows(layout: TensorLayout) -> int:
+    """How many neighbouring devices hold the same rows."""
+    axes = axes_of(layout.device_matrix, layout.tensor_map[0])
+    return prod(layout.device_matrix[max(axes) + 1 :]) if axes else 0
 
 
 def _filled(shape: Shape, size: int) -> Shape:

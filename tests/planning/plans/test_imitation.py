@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.plans.imitation import imitate
 from irtool.planning.plans.plan import CannotPlan, plan
-from irtool.render.plan import PlanView, answer_text, plan_object
+from irtool.report.planning.answer import plan_answer
+from irtool.report.planning.report import answer_text
+from irtool.report.planning.view import PlanView
 from irtool.sharding.network.context import ParallelContext
 
 MACHINE = default_machine()
@@ -47,11 +50,10 @@ def test_no_search_of_mindspores_is_cheaper_than_the_optimum(begin: Dump) -> Non
 def test_there_is_no_bound(begin: Dump) -> None:
     made = imitate(begin, context(), MACHINE, "recursive")
     view = PlanView(made, BEGIN, None)
-    shown = plan_object(view)
+    shown = plan_answer(view, RunContext(None))
     assert made.gap is None
-    assert shown["algorithm"] == "recursive"
-    assert isinstance(shown["cost"], dict)
-    assert shown["cost"]["lower_bound"] is None
+    assert shown.algorithm == "recursive"
+    assert shown.cost.lower_bound is None
     assert "optimum" not in answer_text(made)
 
 

@@ -1,0 +1,153 @@
+"""Quantities as people read them: one text for each unit, the same in every command.
+
+A value travels with its unit until it is written; nothing reads such a text back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias, cast
+
+Unit: TypeAlias = Literal["text", "number", "bytes", "seconds", "share", "operations"]
+"""Of a value: how it is written and sorted.
+
+``number`` is a count or a plain number, ``bytes`` a whole number of them, ``seconds`` a time,
+``share`` a part of one (0.25 is ``25.0 %``), ``operations`` arithmetic on numbers (FLOP).
+"""
+
+UNKNOWN = "?"
+"""What stands for a quantity that nobody knows."""
+
+_SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_LARGE = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def quantity_text(value: float | None, unit: Unit = "number") -> str:
+    """A value as people read it: ``12,345``, ``1.5 MiB``, ``3.2 ms``, ``25.0 %``, ``1.2 TFLOP``.
+
+    Args:
+        value: in the unit's own measure: bytes, seconds, a part of one; None where nobody knows.
+        unit: what the value counts.
+    """
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, float) and not math.isfinite(value):
+        return "∞" if value == math.inf else "-∞" if value == -math.inf else "not a number"
+    match unit:
+        case "bytes":
+            return bytes_text(round(value))
+        case "seconds":
+            return seconds_text(value)
+        case "share":
+            return share_text(value)
+        case "operations":
+            return operations_text(value)
+        case _:
+            return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def count_text(number: int) -> str:
+    """``12,345``."""
+    return f"{number:,}"
+
+
+def bytes_text(number: int | None) -> str:
+    """``1.5 MiB``; ``?`` for an unknown size."""
+    if number is None:
+        return UNKNOWN
+    if abs(number) < 1024:
+        return f"{number} B"
+    size, prefix = float(number) / 1024, 0
+    while abs(size) >= 1023.95 and prefix < len(_BINARY) - 1:
+        size, prefix = size / 1024, prefix + 1
+    return f"{size:.1f} {_BINARY[prefix]}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """``3.2 ms``, ``455 µs``, ``12 min``: three digits; ``?`` for an unknown time."""
+    if seconds is None:
+        return UNKNOWN
+    if not seconds:
+        return "0 s"
+    size = abs(seconds)
+    # What rounds to the next unit is written in that one: 0.9999 ms is 1 ms, never 1e+03 µs.
+    scale, name = next(
+        ((scale, name) for scale, name in _SECONDS if size >= scale * 0.9995), _SECONDS[-1]
+    )
+    return f"{_three_digits(seconds / scale)} {name}"
+
+
+def share_text(share: float | None) -> str:
+    """``37.5 %`` for 0.375; ``?`` for an unknown share."""
+    return UNKNOWN if share is None else f"{100 * share:.1f} %"
+
+
+def operations_text(operations: float | None) -> str:
+    """``1.25 TFLOP``; ``?`` for an unknown number."""
+    if operations is None:
+        return UNKNOWN
+    for scale, prefix in _LARGE:
+        if abs(operations) >= scale * 0.9995:
+            return f"{_three_digits(operations / scale)} {prefix}FLOP"
+    return f"{operations:.0f} FLOP"
+
+
+def part_text(part: int, whole: int) -> str:
+    """``13 of 94 (13.8 %)``."""
+    if not whole:
+        return "0 of 0"
+    return f"{count_text(part)} of {count_text(whole)} ({share_text(part / whole)})"
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """The share that a part is of a whole; None where the whole is nothing."""
+    return part / whole if whole > 0 else None
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{count_text(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def ranks_text(ranks: Sequence[int] | None) -> str:
+    """Ranks with even steps folded: ``0-3``, ``0,4,8…28``, ``0-3,8-11``; ``?`` if unknown."""
+    if ranks is None:
+        return UNKNOWN
+    ordered = sorted(set(ranks))
+    if len(ordered) > 3:
+        step = ordered[1] - ordered[0]
+        if step > 1 and ordered == list(range(ordered[0], ordered[-1] + 1, step)):
+            return f"{ordered[0]},{ordered[1]}…{ordered[-1]}"
+    return ",".join(_run_text(run) for run in _runs(ordered))
+
+
+def tuple_text(value: object) -> str:
+    """A strategy or shape as Python writes it: ``((4, 1), (1,))``; nothing for None."""
+    if isinstance(value, tuple | list):
+        items = [tuple_text(item) for item in cast("Sequence[object]", value)]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    return "" if value is None else str(value)
+
+
+def _three_digits(number: float) -> str:
+    """``1.25``, ``12.5``, ``125``, ``1250``: three digits that count, never an exponent."""
+    return f"{number:.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
+
+
+def _run_text(run: tuple[int, int]) -> str:
+    first, last = run
+    if last - first < 2:
+        return ",".join(str(rank) for rank in range(first, last + 1))
+    return f"{first}-{last}"
+
+
+def _runs(ordered: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for rank in ordered:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], rank)
+        else:
+            runs.append((rank, rank))
+    return runs

@@ -1,0 +1,61 @@
+"""What an operator's gradient reads of the forward pass, measured.
+
+``gradients.tsv`` lists it, made by ``benchmarks/record_operators/gradients.py`` of what the real
+compiler makes of networks of one operator.  A value that a gradient reads is kept for the backward
+pass, or computed again there where its cell is recomputed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+FILE = "gradients.tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of one operand: which operands and results it is computed from.
+
+    Attributes:
+        of: the operand's place in the call.
+        operands: places of the operands whose values it reads (shapes don't count).
+        results: indices of the results whose values it reads.
+    """
+
+    of: int
+    operands: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
+
+
+def measured_gradients(op: str) -> tuple[Gradient, ...] | None:
+    """The operands of an operator that have a gradient, each with what that reads.
+
+    Returns:
+        None for an operator that was not measured; an empty tuple for one through which no gradient
+        comes back.
+    """
+    return _table().get(op)
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, tuple[Gradient, ...]]:
+    text = (resources.files("irtool.operators") / FILE).read_text(encoding="utf-8")
+    found: dict[str, tuple[Gradient, ...]] = {}
+    for line in text.splitlines():
+        op, *gradients = line.split("\t")
+        found[op] = tuple(_gradient(one) for one in gradients)
+    return found
+
+
+def _gradient(text: str) -> Gradient:
+    """``0<1 =0``: the gradient of operand 0 reads operand 1 and result 0."""
+    place, _, read = text.partition("<")
+    words = read.split()
+    return Gradient(
+        int(place),
+        tuple(int(word) for word in words if not word.startswith("=")),
+        tuple(int(word.removeprefix("=")) for word in words if word.startswith("=")),
+    )

@@ -1,1 +1,0 @@
-"""Reports of findings, one module a format; :mod:`irtool.render.findings.formats` lists them."""

@@ -1,5 +1,0 @@
-"""Graphs for Google's Model Explorer: what ``irtool viz --format model-explorer`` writes.
-
-``model-explorer --extensions=irtool.render.model_explorer dump.ir`` opens dumps directly: Model
-Explorer then imports :mod:`irtool.render.model_explorer.main`, the only module here that needs it.
-"""

@@ -1,0 +1,110 @@
+"""Answers for scripts: each is a class, whose fields are the keys of its JSON object.
+
+A key is written once, as a field with its type and what it means; the JSON text, its schema and
+the page in docs (:mod:`irtool.report.reference`) are made of that.  Keys stay within a version;
+more may come beside them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, cast
+
+import msgspec
+from msgspec import Meta
+
+from irtool.cluster.context.model import Assumption, RunContext, Source, shown
+from irtool.operators.layout import UserLayout
+from irtool.report.json import json_text, json_value
+
+Json: TypeAlias = Any
+"""A value of a dump or of a context, as plain JSON data."""
+
+
+def doc(text: str) -> Meta:
+    """What a field means, for schemas and pages: it stands behind the type, in ``Annotated``."""
+    return Meta(description=text)
+
+
+class AnswerObject(msgspec.Struct, frozen=True, kw_only=True):
+    """A JSON object of an answer."""
+
+
+class ContextValue(AnswerObject, frozen=True, kw_only=True):
+    """A value of the parallel context, and where it comes from."""
+
+    value: Annotated[Json, doc("as MindSpore's setting has it")]
+    origin: Annotated[Source, doc("`assumed`: nobody says it, and MindSpore's default is taken")]
+    path: Annotated[str | None, doc("the file that says it")]
+    what: Annotated[str | None, doc("what in it says so")]
+
+
+class RunAnswer(AnswerObject, frozen=True, kw_only=True):
+    """An answer about a run, with the context that it was given for."""
+
+    context: Annotated[dict[str, ContextValue], doc("the parallel context, by key")]
+    assumptions: Annotated[list[str], doc("what the answer takes for granted, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+
+
+def context_fields(context: RunContext, more: Iterable[str] = ()) -> dict[str, Any]:
+    """The fields of :class:`RunAnswer`; ``more`` are assumptions beside those of the context."""
+    return {
+        "context": {
+            key: ContextValue(
+                value=_context_value(entry.value),
+                origin=entry.origin.source,
+                path=entry.origin.path or None,
+                what=entry.origin.what or None,
+            )
+            for key, entry in context.entries.items()
+        },
+        "assumptions": [*map(assumption_text, context.assumptions), *more],
+        "contradictions": [each.message for each in context.contradictions],
+    }
+
+
+def assumption_text(item: Assumption) -> str:
+    """``dataset_strategy data_parallel (MindSpore's default)``."""
+    return f"{item.key} {shown(item.value)} ({item.why})"
+
+
+def as_json(answer: AnswerObject | Sequence[AnswerObject]) -> Any:
+    """Objects of an answer as plain JSON data."""
+    return msgspec.to_builtins(answer, enc_hook=json_value)
+
+
+def answer_pieces(answer: AnswerObject) -> Iterator[str]:
+    """An answer as JSON: its plain values in the first line, then each list with an item a line."""
+    plain = cast("dict[str, object]", as_json(answer))
+    lists = {key: value for key, value in plain.items() if _is_listed(value)}
+    yield _text({key: value for key, value in plain.items() if key not in lists})[:-1]
+    for key, value in lists.items():
+        lines = ",\n  ".join(_text(item) for item in cast("Sequence[object]", value))
+        yield f',\n "{key}": [\n  {lines}\n ]'
+    yield "}\n"
+
+
+def _is_listed(value: object) -> bool:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return isinstance(cast("Sequence[object]", value)[0], Mapping)
+
+
+def _text(value: object) -> str:
+    try:
+        return json_text(value)
+    except ValueError:  # a number that JSON lacks
+        return json.dumps(json_value(value))
+
+
+def _context_value(value: object) -> Json:
+    if isinstance(value, UserLayout):
+        return {
+            "device_matrix": list(value.device_matrix),
+            "tensor_map": [_context_value(entry) for entry in value.tensor_map],
+        }
+    if isinstance(value, tuple | list):
+        return [_context_value(item) for item in cast("Sequence[object]", value)]
+    return value

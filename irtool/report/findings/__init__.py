@@ -1,0 +1,1 @@
+"""Reports of findings, one module a format; :mod:`irtool.report.findings.formats` lists them."""

@@ -1,0 +1,31 @@
+"""GitLab's code quality report: a subset of the Code Climate format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.finding import Findings
+from irtool.report.findings.places import primary, relative
+from irtool.report.json import json_list, json_text
+from irtool.report.text import escape
+
+_SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
+
+
+def gitlab_pieces(findings: Findings) -> Iterator[str]:
+    """A list with one object a finding; fingerprints are unique, as GitLab asks."""
+    items = (
+        {
+            "description": f"{finding.code}: {escape(finding.message)}",
+            "check_name": finding.code,
+            "fingerprint": finding.fingerprint,
+            "severity": _SEVERITIES[finding.severity],
+            "location": {
+                "path": relative(primary(finding).path),
+                "lines": {"begin": primary(finding).line},
+            },
+        }
+        for finding in findings.items
+    )
+    yield from json_list(([json_text(item)] for item in items), "")
+    yield "\n"

@@ -1,0 +1,50 @@
+"""JUnit XML: a suite a dump, a failed test a finding, one passed test where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape as xml_escape
+from xml.sax.saxutils import quoteattr
+
+from irtool.ir.finding import Finding, Findings
+from irtool.report.findings.places import primary, relative, rule_names
+from irtool.report.text import escape
+
+
+def junit_pieces(findings: Findings, files: tuple[str, ...] = ()) -> Iterator[str]:
+    """One document; ``files`` are all dumps that were looked at."""
+    names = rule_names(findings)
+    suites: dict[str, list[Finding]] = {file: [] for file in files}
+    for finding in findings.items:
+        suites.setdefault(finding.file, []).append(finding)
+    tests = sum(max(len(found), 1) for found in suites.values())
+    failures = len(findings.items)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f'<testsuites name="irtool lint" tests="{tests}" failures="{failures}" errors="0">\n'
+    for file, found in suites.items():
+        name = quoteattr(escape(relative(file)))
+        count = f'tests="{max(len(found), 1)}" failures="{len(found)}" errors="0" skipped="0"'
+        yield f" <testsuite name={name} {count}>\n"
+        if not found:
+            yield f'  <testcase name="no findings" classname={name}/>\n'
+        for finding in found:
+            yield from _case(finding, name, names)
+        yield " </testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _case(finding: Finding, classname: str, names: dict[str, str]) -> Iterator[str]:
+    spot = primary(finding)
+    title = f"{finding.code} {names.get(finding.code, '')} {finding.node or ''}".strip()
+    name = quoteattr(escape(f"{title} line {finding.line}" if finding.line else title))
+    place = f'file={quoteattr(escape(relative(spot.path)))} line="{spot.line}"'
+    yield f"  <testcase name={name} classname={classname} {place}>\n"
+    message = quoteattr(escape(finding.message))
+    body = [f"{finding.place}: {finding.severity}[{finding.code}]: {finding.message}"]
+    body += [finding.statement.strip()] if finding.statement else []
+    body += [f"source: {finding.source.path}:{finding.source.line}"] if finding.source else []
+    body += [f"instead: {finding.fix}"] if finding.fix else []
+    body += [f"hint: {finding.hint}"] if finding.hint else []
+    text = xml_escape("\n".join(escape(line) for line in body))
+    yield f'   <failure type="{finding.severity}" message={message}>{text}</failure>\n'
+    yield "  </testcase>\n"

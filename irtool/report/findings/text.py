@@ -1,0 +1,216 @@
+"""For people: each finding with its statement, a caret, the line of Python, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from irtool.ir.finding import Finding, Findings, Silenced
+from irtool.ir.units import count_text, plural, ranks_text
+from irtool.report.findings.places import (
+    Alike,
+    alike,
+    by_severity,
+    code_counts,
+    relative,
+    rule_names,
+    severity_counts,
+)
+from irtool.report.text import escape
+
+MOST_GROUPS = 50
+_MOST_PLACES = 6
+_COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "label": "36", "caret": "1;31"}
+_NEED_TEXTS = {
+    "begin": "without a dump step_parallel_begin",
+    "validate": "without a dump validate",
+    "devices": "without the number of devices",
+    "ranks": "without the dumps of other ranks",
+    "machine": "without a machine (--machine)",
+    "environment": "without the environment variables of the run ([context.environment])",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextStyle:
+    """How wide, whether in colour, and how many groups of findings (None: the usual number)."""
+
+    width: int = 100
+    colour: bool = False
+    limit: int | None = None
+    statistics: bool = False
+
+
+def text_pieces(findings: Findings, style: TextStyle) -> Iterator[str]:
+    """The report."""
+    groups = alike(by_severity(findings.items))
+    most = MOST_GROUPS if style.limit is None else style.limit or len(groups)
+    for group in groups[:most]:
+        yield _group(group, style) + "\n"
+    if len(groups) > most:
+        rest = sum(1 + len(group.others) for group in groups[most:])
+        yield f"… {plural(rest, 'more finding')} (--limit 0 shows all)\n\n"
+    if style.statistics:
+        yield statistics_text(findings)
+    yield summary_text(findings)
+
+
+def concise_pieces(findings: Findings, style: TextStyle) -> Iterator[str]:
+    """A line a finding."""
+    for finding in findings.items:
+        source = finding.source
+        elsewhere = source is not None and source.path != finding.file
+        tail = f" ({source.path}:{source.line})" if source is not None and elsewhere else ""
+        place = relative(finding.file) + finding.place[len(finding.file) :]
+        head = _paint(f"{finding.severity}[{finding.code}]", finding.severity, style)
+        yield f"{escape(place)}: {head}: {escape(finding.message + tail)}\n"
+    if style.statistics:
+        yield statistics_text(findings)
+
+
+def _group(group: Alike, style: TextStyle) -> str:
+    finding = group.first
+    place = relative(finding.file) + finding.place[len(finding.file) :]
+    head = _paint(f"{finding.severity}[{finding.code}]", finding.severity, style)
+    lines = [f"{escape(place)}: {head}: {escape(finding.message)}"]
+    lines += _excerpt(finding, style)
+    for label, text in _facts(group):
+        lines.append(f"  {_paint(f'{label:<6}', 'label', style)} {escape(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _facts(group: Alike) -> Iterator[tuple[str, str]]:
+    finding = group.first
+    if finding.source is not None and finding.source.path != finding.file:
+        source = finding.source
+        yield "source", f"{source.path}:{source.line}" + (f": {source.text}" if source.text else "")
+    if finding.scope:
+        yield "scope", finding.scope
+    if len(finding.ranks) > 1:
+        yield "ranks", ranks_text(finding.ranks)
+    for place in finding.related[:_MOST_PLACES]:
+        yield "see", f"{relative(place.file)}:{place.line}:{place.column}: {place.message}"
+    if group.others:
+        yield "also", _others_text(finding, group.others)
+    if finding.fix:
+        yield "fix", finding.fix
+    if finding.hint:
+        yield "hint", finding.hint
+
+
+def _others_text(first: Finding, others: Sequence[Finding]) -> str:
+    places = [
+        (f"line {each.line}" if each.file == first.file else each.place)
+        + (f" {each.node}" if each.node else "")
+        for each in others[:_MOST_PLACES]
+    ]
+    if len(others) > _MOST_PLACES:
+        places.append(f"… {count_text(len(others) - _MOST_PLACES)} more")
+    return f"{plural(len(others), 'other place')}: {', '.join(places)}"
+
+
+def _excerpt(finding: Finding, style: TextStyle) -> list[str]:
+    """The dump's line, cut around what is meant, with carets under that."""
+    text = finding.statement
+    if not text.strip() or finding.column > len(text) + 1:
+        return []
+    number = str(finding.line)
+    room = max(style.width - len(number) - 7, 20)
+    at = max(finding.column - 1, 0)
+    length = min(max(finding.end_column - finding.column, 1), len(text) - at or 1, room)
+    start = 0
+    if at + length > room:
+        start = max(0, min(at - room // 4, len(text) - room))
+    shown = text[start : start + room]
+    lead, end = ("…" if start else ""), ("…" if start + room < len(text) else "")
+    before = lead + escape(shown[: at - start])
+    meant = escape(shown[at - start : at - start + length])
+    after = escape(shown[at - start + length :]) + end
+    carets = _paint("^" * max(len(meant), 1), "caret", style)
+    bar = " " * len(number)
+    return [f"  {number} | {before}{meant}{after}", f"  {bar} | {' ' * len(before)}{carets}"]
+
+
+def _paint(text: str, kind: str, style: TextStyle) -> str:
+    return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if style.colour else text
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+def statistics_text(findings: Findings) -> str:
+    """How often each rule spoke."""
+    names = rule_names(findings)
+    rows = [
+        (count_text(count), code, names.get(code, ""))
+        for code, count in code_counts(findings.items).items()
+    ]
+    width = max((len(row[0]) for row in rows), default=0)
+    return "".join(f"{row[0]:>{width}}  {row[1]}  {row[2]}\n" for row in rows)
+
+
+def summary_text(findings: Findings) -> str:
+    """How many findings, what was left out, and which rules could not look."""
+    where = plural(findings.files, "dump")
+    if findings.compilations > 1:
+        where += f" of {plural(findings.compilations, 'compilation')}"
+    lines = [_count_line(findings, where)]
+    suppressed = _suppressed_text(findings.suppressed)
+    if suppressed:
+        lines.append(f"not shown: {suppressed}")
+    if findings.stale:
+        gone = plural(len(findings.stale), "known finding")
+        lines.append(f"{gone} of the baseline did not come again: --update-baseline takes it out")
+    lines += [f"not judged: {line}" for line in silenced_lines(findings.silenced)]
+    return "\n".join(map(escape, lines)) + "\n"
+
+
+def _count_line(findings: Findings, where: str) -> str:
+    if not findings.items:
+        return f"nothing found in {where}, by {plural(len(findings.checked), 'rule')}"
+    counts = severity_counts(findings.items)
+    nouns = {"error": "error", "warning": "warning", "info": "remark"}
+    parts = [plural(count, nouns[name]) for name, count in counts.items() if count]
+    return f"{plural(len(findings.items), 'finding')} in {where}: {', '.join(parts)}"
+
+
+def _suppressed_text(suppressed: Sequence[Finding]) -> str:
+    counts = {"baseline": 0, "comments": 0, "configuration": 0}
+    for finding in suppressed:
+        reason = finding.suppressed
+        configured = reason.startswith(("per-scope-ignores", "per-file-ignores"))
+        kind = "baseline" if reason == "baseline" else "comments"
+        counts["configuration" if configured else kind] += 1
+    words = {
+        "baseline": "known in the baseline",
+        "comments": "suppressed by comments",
+        "configuration": "ignored by the configuration",
+    }
+    return ", ".join(f"{count_text(counts[k])} {words[k]}" for k in words if counts[k])
+
+
+def silenced_lines(silenced: Sequence[Silenced]) -> list[str]:
+    """Rules that could not look, by what they lacked."""
+    groups: dict[tuple[str, str, int, int], list[str]] = {}
+    for each in silenced:
+        key = (each.need, each.reason, each.count, each.total)
+        groups.setdefault(key, []).append(each.code)
+    lines: list[str] = []
+    for (need, reason, count, total), codes in groups.items():
+        text = f"{_codes_text(codes)} {_NEED_TEXTS.get(need, f'without {need}')}"
+        if total > 1 and count < total:
+            text += f", in {count_text(count)} of {count_text(total)} compilations"
+        lines.append(text + (f" ({reason})" if reason else ""))
+    return lines
+
+
+def _codes_text(codes: Sequence[str]) -> str:
+    """``COM001, COM004-COM006``."""
+    found: list[list[str]] = []
+    for code in sorted(set(codes)):
+        last = found[-1][-1] if found else ""
+        if last[:-3] == code[:-3] and last and int(last[-3:]) + 1 == int(code[-3:]):
+            found[-1].append(code)
+        else:
+            found.append([code])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(run) for run in found)

@@ -1,0 +1,168 @@
+"""Documents of reports for a notebook: what the commands show, with their usual settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irtool.report.model import Column, Document, Facts, Heading, Note, Table
+
+if TYPE_CHECKING:
+    from irtool.cluster.groups import GroupReport
+    from irtool.cluster.hang import HangReport
+    from irtool.cluster.memory import Memory
+    from irtool.cluster.pipeline import Pipeline
+    from irtool.cluster.reuse import ReuseReport
+    from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.runs import RunComparison
+    from irtool.ir.finding import Findings
+    from irtool.planning.plans.cost_report import StepCost
+    from irtool.planning.plans.plan import Plan
+    from irtool.planning.recovery.elastic import ElasticPlan
+    from irtool.planning.recovery.recover import Recovery
+    from irtool.planning.stages.stages import StagedPlan
+    from irtool.sharding.network.report import Report
+
+
+def check(report: Report) -> Document:
+    """A report of ``check``."""
+    from irtool.report.check import CheckView, check_document
+    from irtool.report.check_counts import moves
+    from irtool.sharding.suggest import Proposals, layouts_instead, legal_instead
+
+    first = next(iter(report.operators), None)
+    graph = first.node.graph if first is not None else None
+    path = graph.dump.path if graph is not None and graph.dump is not None else "check"
+    edges = [edge for edge in report.redistributions if moves(edge)]
+    alone = Proposals(legal_instead(report), layouts_instead(report))
+    view = CheckView(
+        path,
+        report,
+        report.operators,
+        edges,
+        instead=alone,
+    )
+    return check_document(view)
+
+
+def groups(report: GroupReport) -> Document:
+    """A report of ``comm groups``."""
+    from irtool.report.comm_groups import GroupsView, groups_document
+
+    return groups_document(GroupsView("communication", report, lambda node: True))
+
+
+def hang(report: HangReport) -> Document:
+    """A report of ``comm hang``."""
+    from irtool.report.comm_hang import HangView, hang_document
+
+    return hang_document(HangView("communication", report))
+
+
+def reuse(report: ReuseReport) -> Document:
+    """A report of ``comm reuse``."""
+    from irtool.report.comm_reuse import ReuseView, reuse_document
+
+    return reuse_document(ReuseView("reuse", report))
+
+
+def memory(result: Memory) -> Document:
+    """Memory of one device."""
+    from irtool.report.memory import MemoryView, RankMemory, memory_document
+
+    return memory_document(MemoryView((RankMemory(None, (), None, result),)))
+
+
+def pipeline(result: Pipeline) -> Document:
+    """A pipeline: its stages and what is idle."""
+    from irtool.report.pipeline import advice_table, answer_text, bubbles_table, stages_table
+
+    document = Document([Heading(answer_text(result)), stages_table(result)])
+    document.add(*([bubbles_table(result)] if result.bubbles else []))
+    document.add(*([advice_table(result)] if result.advice else []))
+    document.add(*(Note(text) for text in result.limits))
+    return document
+
+
+def diff(result: GraphDiff) -> Document:
+    """The difference of two dumps."""
+    from irtool.report.diff import DiffView, diff_document
+
+    return diff_document(DiffView(result, result.patterns))
+
+
+def findings(result: Findings) -> Document:
+    """What ``lint`` found."""
+    from irtool.report.findings.places import by_severity
+    from irtool.report.findings.text import summary_text
+
+    first, *rest = summary_text(result).splitlines()
+    columns = [Column("severity"), Column("code"), Column("at"), Column("message"), Column("fix")]
+    rows = [
+        (item.severity, item.code, f"{item.file}:{item.line}", item.message, item.fix or "")
+        for item in by_severity(result.items)
+    ]
+    document = Document([Heading(first), *(Note(text) for text in rest)])
+    document.add(*([Table("", columns, rows, 0, "finding")] if rows else []))
+    return document
+
+
+def runs(result: RunComparison) -> Document:
+    """What came of comparing two runs."""
+    from irtool.compare.tensors.report import case_of
+    from irtool.report.runs import runs_document
+
+    comparison = result.shown.comparison if result.shown is not None else None
+    case = None
+    if comparison is not None and result.first is not None:
+        case = case_of(comparison, result.first)
+    return runs_document(result, case, None)
+
+
+def plan(result: Plan) -> Document:
+    """A plan: what it costs, and what changes."""
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView
+
+    return Document(plan_report(PlanView(result, result.dump.path or "plan")).blocks)
+
+
+def staged(result: StagedPlan) -> Document:
+    """A pipeline that was planned: its stages, and the plan inside of each."""
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView
+
+    inner = result.inner
+    return Document(plan_report(PlanView(inner, inner.dump.path or "plan", staged=result)).blocks)
+
+
+def elastic(result: ElasticPlan) -> Document:
+    """Plans for other devices, and what there was to choose from."""
+    from irtool.report.planning.elastic import elastic_facts, points_table
+    from irtool.report.planning.report import elastic_text
+
+    stages = [
+        Note((f"stage {stage}: " if len(result.plans) > 1 else "") + elastic_text(each))
+        for stage, each in result.plans.items()
+    ]
+    head = Heading(f"a plan for {result.points[result.chosen].devices:,} devices")
+    return Document([head, *stages, Facts(elastic_facts(result)), points_table(result)])
+
+
+def cost(result: StepCost) -> Document:
+    """Where a step goes."""
+    from irtool.ir.units import seconds_text
+    from irtool.report.cost import links_table, shares_table
+
+    head = Heading(f"a step of {seconds_text(result.seconds)} ({result.machine.name})")
+    document = Document([head, shares_table(result), links_table(result)])
+    document.add(*(Note(f"not priced: {text}") for text in result.unknown[:5]))
+    return document
+
+
+def recovery(result: Recovery) -> Document:
+    """What changes and moves when devices or layers came or went."""
+    from irtool.planning.recovery.times import Assumptions
+    from irtool.report.recovery import recovery_document
+    from irtool.report.recovery_view import RecoveryView
+
+    return recovery_document(RecoveryView(result, "recovery", Assumptions()))

@@ -1,0 +1,229 @@
+"""Writes a page: one template, one stylesheet, our scripts, and the data in compressed form."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from html import escape as escape_html
+from importlib.resources import files
+from string import Template
+
+from irtool.ir.units import plural
+from irtool.report.model import (
+    Cell,
+    Element,
+    Explorer,
+    Facts,
+    FindingCard,
+    FindingCards,
+    Heading,
+    Link,
+    Note,
+    Picture,
+    Report,
+    Table,
+)
+from irtool.report.page.cells import cell_parts
+from irtool.report.page.svg import clean_svg
+from irtool.report.plain import cell_text
+from irtool.report.text import escape
+
+_STATIC_ROWS = 50
+"""Rows of a table that stand in the page itself, for those who read it without scripts; the
+script replaces them by all of them."""
+
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
+    "img-src data:; base-uri 'none'; form-action 'none'"
+)
+
+
+def render_page(page: Report) -> str:
+    """The page as one html file that needs nothing else: no network, no other file."""
+    elements = _titled(page.elements)
+    graph = next((item for item in elements if isinstance(item, Explorer)), None)
+    tables = [item for item in elements if isinstance(item, Table)]
+    style = _asset("page.css") + (_asset("graph.css") if graph else "")
+    script = _script(graph is not None)
+    data = {
+        "tables": [[[cell_parts(cell, column) for cell, column in
+                     zip(row, table.columns, strict=True)] for row in table.rows]
+                   for table in tables],
+        "graph": graph.data if graph else None,
+    }  # fmt: skip
+    return Template(_asset("page.html")).substitute(
+        policy=_POLICY.format(script=_digest(script), style=_digest(style)),
+        title=_text(page.title),
+        style=style,
+        tone=page.answer.tone,
+        answer=_text(page.answer.text),
+        details="".join(f"<p>{_text(line)}</p>" for line in page.answer.details),
+        shape=_shape(elements),
+        sections=_sections(elements, beside=False),
+        beside=_sections(elements, beside=True),
+        data=_packed(data),
+        script=script,
+    )
+
+
+def _titled(elements: Iterable[Element]) -> list[Element]:
+    """Elements of which each heading is the title of the one behind it, where that has none."""
+    titled: list[Element] = []
+    for element in elements:
+        before = titled[-1] if titled else None
+        takes_title = isinstance(element, Facts | Table) and not element.title
+        if isinstance(before, Heading) and takes_title:
+            titled.pop()
+            element = replace(element, title=before.text)
+        titled.append(element)
+    return titled
+
+
+def _shape(elements: Sequence[Element]) -> str:
+    """``graph``: nothing but a graph; ``both``: something stands beside the text; ``text``."""
+    beside = [isinstance(item, Explorer | Picture) for item in elements]
+    if len(beside) == 1 and isinstance(elements[0], Explorer):
+        return "graph"
+    return "both" if any(beside) and not all(beside) else "text"
+
+
+# -- elements ----------------------------------------------------------------------------------
+
+
+_KINDS: dict[type, str] = {
+    Heading: "text", Note: "text", Facts: "facts", FindingCards: "findings", Table: "table",
+    Picture: "picture", Explorer: "graph",
+}  # fmt: skip
+"""What the stylesheet calls each element."""
+
+
+def _sections(elements: Sequence[Element], beside: bool) -> str:
+    chosen: list[str] = []
+    table = 0
+    for index, element in enumerate(elements):
+        if isinstance(element, Explorer | Picture) is beside:
+            name = element.text if isinstance(element, Heading) else getattr(element, "title", "")
+            title = f"<h2>{_text(name)}</h2>" if name else ""
+            kind = _KINDS[type(element)]
+            body = _body(element, table)
+            chosen.append(
+                f'<section class="section of-{kind}" id="section-{index}">{title}{body}</section>'
+            )
+        table += isinstance(element, Table)
+    return "\n".join(chosen)
+
+
+def _body(element: Element, table: int) -> str:
+    match element:
+        case Heading():
+            return ""
+        case Note():
+            tag = "pre" if element.verbatim else "p"
+            return f"<{tag}>{_lines(element.text)}</{tag}>"
+        case Facts():
+            return _facts(element.pairs)
+        case FindingCards():
+            rest = plural(element.left_out, "more finding")
+            note = f'<p class="note">… {rest}</p>' if element.left_out else ""
+            return "".join(map(_finding, element.findings)) + note
+        case Table():
+            return _table(element, table)
+        case Picture():
+            note = f'<p class="note">{_text(element.note)}</p>' if element.note else ""
+            label = escape_html(escape(element.description))
+            return (
+                f'<figure class="picture" role="img" aria-label="{label}" tabindex="0">'
+                f"{clean_svg(element.svg)}</figure>{note}"
+            )
+        case Explorer():
+            return (
+                '<div class="viewer" id="viewer"><noscript>The graph needs JavaScript.</noscript>'
+                '<p class="waiting">Drawing the graph…</p></div>'
+            )
+
+
+def _facts(pairs: Iterable[tuple[str, Cell]]) -> str:
+    rows = "".join(f"<dt>{_text(label)}</dt><dd>{_linked(value)}</dd>" for label, value in pairs)
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def _finding(item: FindingCard) -> str:
+    code = f'<code class="code">{_text(item.code)}</code>' if item.code else ""
+    return (
+        f'<article class="finding {item.severity}"><h3><span class="severity">{item.severity}'
+        f"</span> {_text(item.message)} {code}</h3>{_facts(item.facts)}</article>"
+    )
+
+
+def _table(table: Table, index: int) -> str:
+    heads = "".join(
+        f'<th scope="col" class="{column.unit}" aria-sort="none">'
+        f'<button type="button">{_text(column.title)}</button></th>'
+        for column in table.columns
+    )
+    rows = "".join(
+        "<tr>" + "".join(
+            f'<td class="{column.unit}">{escape_html(cell_text(cell, column.unit))}</td>'
+            for cell, column in zip(row, table.columns, strict=True)
+        ) + "</tr>"
+        for row in table.rows[:_STATIC_ROWS]
+    )  # fmt: skip
+    left_out = f"… {plural(table.left_out, f'more {table.noun}')}" if table.left_out else ""
+    notes = "".join(f'<p class="note">{_text(text)}</p>' for text in (left_out, table.note) if text)
+    label = escape_html(escape(table.title or "table"))
+    return (
+        f'<div class="table" data-table="{index}" data-label="{label}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>'
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>{notes}"
+    )
+
+
+def _linked(value: Cell) -> str:
+    if isinstance(value, Link):
+        key = escape_html(escape(value.node))
+        return f'<span class="link" data-node="{key}">{_text(value.text)}</span>'
+    return _lines(value) if isinstance(value, str) else escape_html(cell_text(value))
+
+
+def _text(text: str) -> str:
+    return escape_html(escape(text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(_text(line) for line in text.split("\n"))
+
+
+# -- pieces of the file ------------------------------------------------------------------------
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("irtool.report.page") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script(graph: bool) -> str:
+    names = (
+        ("page.js", "layout.js", "model.js", "draw.js", "paint.js", "viewer.js")
+        if graph
+        else ("page.js",)
+    )
+    bodies = "\n".join(_asset(name) for name in names)
+    return f'(() => {{\n"use strict";\n{bodies}\nstart();\n}})();\n'
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _packed(data: object) -> str:
+    """JSON, deflated without a header, in base64: the script reads it with DecompressionStream."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(text.encode("utf-8", "backslashreplace")) + packer.flush()
+    return base64.b64encode(packed).decode()

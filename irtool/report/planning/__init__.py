@@ -1,0 +1,1 @@
+"""``irtool plan``: its answer for scripts, and its report for people."""

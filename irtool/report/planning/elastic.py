@@ -1,0 +1,183 @@
+"""What ``irtool plan`` shows of other devices, of an old plan, and of a region's border."""
+
+from __future__ import annotations
+
+from math import isinf
+
+from irtool.ir.units import bytes_text, plural, ranks_text, seconds_text
+from irtool.planning.plans.border import Border, Share
+from irtool.planning.plans.decisions import Decisions
+from irtool.planning.plans.onto import Onto
+from irtool.planning.recovery.elastic import ElasticPlan
+from irtool.planning.recovery.elastic_target import Point
+from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
+from irtool.report.cost import place_text
+from irtool.report.model import Amount, Cell, Table, number_column, rows_shown, text_column
+
+_MOST_NOT_KEPT = 15
+
+
+def elastic_facts(found: ElasticPlan) -> list[tuple[str, str]]:
+    """Which devices, and what the choice was made by."""
+    facts: list[tuple[str, str]] = []
+    if found.lost:
+        facts.append(("lost ranks", ranks_text(found.lost)))
+    point = found.point
+    facts.append(("devices", f"{point.devices}: {found.why}"))
+    more = found.best_with_more
+    if more is not None:
+        facts.append(("not more", _against(found, more)))
+    near = ", ".join(map(str, found.legal[:6])) + (", …" if len(found.legal) > 6 else "")
+    facts.append(("legal", near))
+    paid = f"bytes at {found.bandwidth / 1e9:.0f} GB/s, {1e3 * COMPILE_SECONDS:.0f} ms an operator"
+    facts.append(("chosen for", f"{horizon_text(found.horizon)} (--horizon): {paid}"))
+    return facts
+
+
+def _against(found: ElasticPlan, other: Point) -> str:
+    """Why a plan with more devices was not chosen."""
+    if isinf(found.horizon):
+        mine, theirs = found.point.seconds, other.seconds
+        return f"a step takes {seconds_text(mine)}; with {other.devices} {seconds_text(theirs)}"
+    mine, theirs = (_all_seconds(found, each) for each in (found.point, other))
+    return (
+        f"{horizon_text(found.horizon)} and the way there take {seconds_text(mine)}; with "
+        f"{other.devices} devices {seconds_text(theirs)}"
+    )
+
+
+def _all_seconds(found: ElasticPlan, point: Point) -> float:
+    """Of the horizon's steps, and until they begin."""
+    return point.seconds_over(found.horizon, found.bandwidth) * found.horizon
+
+
+def points_table(found: ElasticPlan) -> Table:
+    """What there was to choose from."""
+    endless = isinf(found.horizon)
+    rows: list[list[Cell]] = []
+    for place, (point, best) in enumerate(zip(found.points, found.best_over, strict=True)):
+        rows.append(
+            [
+                "chosen" if place == found.chosen else "",
+                point.devices,
+                point.seconds,
+                int(point.fetched_per_device),
+                point.fetched_bytes,
+                point.recompiled,
+                point.changed,
+                point.seconds_before(found.bandwidth),
+                *([] if endless else [_all_seconds(found, point)]),
+                _range_text(best),
+            ]
+        )
+    columns = [
+        text_column(""), number_column("devices"), number_column("a step", "seconds"),
+        number_column("fetched by a device", "bytes", 1), number_column("by all", "bytes", 3),
+        number_column("slices change", rank=2), number_column("strategies change", rank=2),
+        number_column("until it runs", "seconds"),
+        *([] if endless else [number_column(f"with {horizon_text(found.horizon)}", "seconds")]),
+        text_column("cheapest for"),
+    ]  # fmt: skip
+    title = "A faster step against bytes to move and operators (whose slices change) to compile"
+    return Table(title, columns, rows)
+
+
+def _range_text(horizons: tuple[float, float] | None) -> str:
+    """``120 to 3,400 steps``."""
+    if horizons is None:
+        return "no number of steps"
+    least, most = horizons
+    if isinf(most):
+        return f"{least:,.0f} steps and more" if least > 1 else "any number of steps"
+    return f"{least:,.0f} to {most:,.0f} steps"
+
+
+def horizon_text(horizon: float) -> str:
+    """``10,000 steps``."""
+    if isinf(horizon):
+        return "endless steps"
+    return f"{horizon:,.0f} step{'s' if horizon != 1 else ''}"
+
+
+# -- decisions beside strategies -----------------------------------------------------------------
+
+
+def decision_facts(found: Decisions) -> list[tuple[str, str]]:
+    """Optimizer parallel and recomputation."""
+    facts: list[tuple[str, str]] = []
+    if found.sharded is not None:
+        text = f"{plural(len(found.sharded), 'weight')} cut over replicas"
+        if found.sharded and found.whole:
+            text += f", parallel_optimizer=False on {len(found.whole):,} others"
+        facts.append(("optimizer", text))
+    if found.recomputed is not None:
+        text = f"{plural(len(found.recomputed), 'operator')} run again"
+        if found.recomputed:
+            text += (
+                f": {seconds_text(found.seconds)} more, {bytes_text(found.saved)} of results not "
+                f"kept, {bytes_text(found.held)} of them at a time"
+            )
+        facts.append(("recompute", text))
+    return facts
+
+
+# -- onto an old plan ----------------------------------------------------------------------------
+
+
+def onto_facts(found: Onto) -> list[tuple[str, str]]:
+    """What was kept, added, removed."""
+    return [
+        (
+            "old plan",
+            f"{plural(len(found.kept), 'operator')} kept, {len(found.added):,} added, "
+            f"{len(found.not_kept):,} not kept, {found.removed:,} gone",
+        )
+    ]
+
+
+def not_kept_table(onto: Onto, limit: int | None) -> Table:
+    """Operators that both have, planned anew."""
+    rows = [[item.node.id, item.node.op, item.why, place_text(item.node)] for item in onto.not_kept]
+    columns = [
+        text_column("node"), text_column("operator"), text_column("why"), text_column("where", 1),
+    ]  # fmt: skip
+    most = rows_shown(limit, _MOST_NOT_KEPT)
+    return Table("Not kept of the old plan", columns, rows, noun="operator", most=most)
+
+
+# -- a region's border ---------------------------------------------------------------------------
+
+
+def border_table(border: Border) -> Table:
+    """A region's plan against one of everything."""
+    columns = [
+        text_column("region"), number_column("rest frozen", "seconds"),
+        number_column("all planned", "seconds"),
+    ]  # fmt: skip
+    frozen, free = border.frozen, border.free
+    rows: list[list[Cell]] = [
+        ["inside", frozen.inside, free.inside],
+        ["edges across its border", _edges(frozen), _edges(free)],
+        ["whole step", frozen.whole, free.whole],
+    ]
+    return Table("What the frozen border costs", columns, rows)
+
+
+def _edges(share: Share) -> Amount:
+    return Amount(share.border, "seconds", f"{seconds_text(share.border)} ({share.edges})")
+
+
+def border_text(border: Border) -> str:
+    """In one sentence."""
+    return (
+        f"the frozen border {_costs(border.seconds)} the region {_size(border.seconds)}; not "
+        f"planning the rest {_costs(border.step_seconds)} {_size(border.step_seconds)} a step"
+    )
+
+
+def _costs(seconds: float) -> str:
+    return "costs" if seconds >= 0 else "saves"
+
+
+def _size(seconds: float) -> str:
+    return seconds_text(abs(seconds))

@@ -1,0 +1,74 @@
+"""What ``irtool plan --to-stages`` shows: layers, time and memory of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.units import plural, seconds_text, share_text
+from irtool.planning.files.shard_lines import cell_path
+from irtool.planning.stages.files import staged_cells, unsaid_scopes
+from irtool.planning.stages.stages import StagedPlan
+from irtool.report.model import Cell, Table, number_column, text_column
+
+
+def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
+    """Devices, the step, what is idle."""
+    stages = len(found.stages)
+    count = found.micro_batches
+    parts = "1 micro-batch" if count == 1 else f"{count:,} micro-batches"
+    step = f"{seconds_text(found.seconds)} a step of {parts}"
+    facts = [
+        ("devices", f"{found.devices}: {plural(stages, 'stage')} of {found.devices // stages}"),
+        ("pipeline", step),
+    ]
+    if found.unstaged is not None:
+        facts.append(("without stages", f"{seconds_text(found.unstaged)} a step, as the dump is"))
+    facts += [
+        ("bubble", f"{share_text(found.bubble)} of the work, if all stages take as long"),
+        ("balance", f"the slowest stage takes {share_text(found.imbalance)} more than the mean"),
+    ]
+    if found.replanned:
+        numbers = ", ".join(str(number) for number in found.replanned)
+        facts.append(("fitted", f"planned anew, so that they fit into the memory: {numbers}"))
+    return facts
+
+
+def stages_table(found: StagedPlan) -> Table:
+    """One row a stage."""
+    rows: list[list[Cell]] = []
+    for number, stage in enumerate(found.stages):
+        names = stage.layers
+        text = ", ".join(names) if len(names) < 4 else f"{names[0]} to {names[-1]} ({len(names)})"
+        rows.append(
+            [
+                number,
+                text,
+                stage.seconds,
+                stage.static_bytes,
+                stage.in_flight,
+                stage.activation_bytes,
+                stage.bytes,
+                stage.sent_bytes or None,
+            ]
+        )
+    columns = [
+        number_column("stage"), text_column("layers", 2), number_column("works", "seconds"),
+        number_column("weights and states", "bytes", 1), number_column("in flight", rank=1),
+        number_column("results", "bytes", 1), number_column("all", "bytes"),
+        number_column("sends", "bytes", 1),
+    ]  # fmt: skip
+    return Table("Stages (one device of each)", columns, rows)
+
+
+def stage_lines(found: StagedPlan) -> Iterator[str]:
+    """``pipeline_stage`` of each cell whose operators are all of one stage, the outermost only."""
+    cells = staged_cells(found)
+    if not cells:
+        return
+    yield f"# set_auto_parallel_context(pipeline_stages={len(found.stages)}), and the network in"
+    yield f"# PipelineCell(net.network, {found.micro_batches}): it is called with one micro-batch"
+    for scope, number in cells.items():
+        yield f"{cell_path(scope)}.pipeline_stage = {number}"
+    for scope in unsaid_scopes(found):
+        yield f"# {scope}: operators here go with the stage of what they compute from"
+    yield ""

@@ -1,0 +1,148 @@
+"""What ``irtool recover`` tells people: the answer, what changes, what moves, how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.units import plural, ranks_text
+from irtool.planning.recovery.growth import Growth
+from irtool.planning.recovery.recover import Recovery
+from irtool.report.model import Block, Document, Facts, Heading, Note
+from irtool.report.recovery_tables import (
+    changes_table,
+    group_changes_table,
+    groups_table,
+    growth_table,
+    levels_table,
+    links_table,
+    lost_table,
+    moves_table,
+    survivors_table,
+    times_table,
+    ways_table,
+    weak_table,
+)
+from irtool.report.recovery_view import RecoveryView, answer_text, assumptions_text
+from irtool.report.text import shortened
+
+_MOST_BORDER = 6
+
+
+def recovery_document(view: RecoveryView) -> Document:
+    """The answer first, then what changes, what moves, and how long it takes."""
+    found = view.recovery
+    document = Document([Heading(answer_text(view)), Facts(_facts(view))])
+    if found.happened:
+        document.add(*_after(view))
+    elif found.old.items:
+        document.add(weak_table(view, found.weak, "ranks"))
+        document.add(weak_table(view, found.weak_servers, "servers"))
+    for note in (*found.notes, *view.notes):
+        document.add(Note(f"note: {shortened(note, 300)}"))
+    if found.happened:
+        assumed = assumptions_text(view.assumptions, found.machine)
+        document.add(Note(f"assumed: {assumed}"))
+    return document
+
+
+def _after(view: RecoveryView) -> Iterator[Block]:
+    """The tables of what happened, those that have something to say."""
+    found = view.recovery
+    if found.broken:
+        yield groups_table(view)
+    if found.surviving:
+        yield survivors_table(view)
+    if found.lost:
+        yield lost_table(view)
+    if found.growth is not None:
+        yield growth_table(view, found.growth)
+    if found.ways:
+        yield ways_table(found.ways, found.old_seconds)
+    if found.moves is not None and found.old.items:
+        yield moves_table(view, found.moves)
+        if found.moves.peer_bytes:
+            yield levels_table(found.moves)
+            yield links_table(view, found.moves)
+    if found.plan is not None and found.plan.changes:
+        yield changes_table(view, found.plan)
+    changes = found.group_changes
+    if changes is not None and (changes.added or changes.removed):
+        yield group_changes_table(view, changes)
+    yield times_table(view)
+
+
+def _facts(view: RecoveryView) -> list[tuple[str, str]]:
+    found = view.recovery
+    request = found.request
+    facts = [("run", f"{view.path}: {plural(found.context.devices, 'device')}")]
+    if found.context.stages > 1:
+        facts.append(("stages", str(found.context.stages)))
+    if request.lost:
+        facts.append(("lost", f"ranks {ranks_text(request.lost)}"))
+    if request.added:
+        facts.append(("added", plural(request.added, "device")))
+    if request.lost or request.added or request.to:
+        facts.append(("devices", f"{found.target} ({found.why_target})"))
+        facts.append(("legal", ", ".join(map(str, found.legal[:8]))))
+    if view.classes:
+        classes = ", ".join(ranks_text(ranks) for ranks in list(view.classes)[:6])
+        more = " …" if len(view.classes) > 6 else ""
+        facts.append(("equal graphs", f"{len(view.classes)} to compile: ranks {classes}{more}"))
+    if view.cache:
+        facts.append(("compile cache", view.cache))
+    facts.append(("groups", _groups_text(found)))
+    if found.old.items:
+        facts.append(("replicas for TFT", _common_text(found)))
+    if found.plan is not None:
+        word = {True: "accepted", False: "refused", None: "not known"}[found.accepted]
+        facts.append(("new plan", f"{word} by MindSpore; {found.changed:,} operators change"))
+    if found.growth is not None:
+        facts += _growth_facts(found.growth)
+    if found.group_changes is not None:
+        changes = found.group_changes
+        facts.append((
+            "groups of the plan",
+            f"{len(changes.kept):,} with the same ranks, {len(changes.added):,} new, "
+            f"{len(changes.removed):,} no longer there",
+        ))  # fmt: skip
+    return facts
+
+
+def _growth_facts(growth: Growth) -> list[tuple[str, str]]:
+    """What stays of the old plan, and where the new part meets it."""
+    counts = [
+        f"{growth.unchanged:,} keep their strategy",
+        f"{len(growth.resharded):,} get another one",
+        f"{len(growth.added):,} are new",
+        f"{len(growth.removed):,} are gone",
+    ]
+    facts = [("operators", ", ".join(counts))]
+    if growth.border:
+        names = [f"{node.id} {node.op}" for node in growth.border]
+        shown = ", ".join(names[:_MOST_BORDER])
+        more = f" and {len(names) - _MOST_BORDER:,} more" if len(names) > _MOST_BORDER else ""
+        facts.append(("border", f"{shown}{more}: a plan of the new part alone keeps their layouts"))
+    if growth.dropped:
+        facts.append(("dropped", ", ".join(growth.dropped[:_MOST_BORDER])))
+    return facts
+
+
+def _groups_text(found: Recovery) -> str:
+    all_groups = len(found.groups.groups)
+    if not found.request.lost:
+        return f"{all_groups:,}"
+    text = f"{len(found.broken):,} of {all_groups:,} hold a lost rank"
+    untouched = found.groups.untouched_ranks(found.request.lost, found.survivors)
+    if untouched:
+        text += f"; of ranks {ranks_text(untouched)} only the world's does"
+    return text
+
+
+def _common_text(found: Recovery) -> str:
+    """MindSpore's own, coarser answer to who can restore whom."""
+    sets = found.common_replicas
+    least = min(map(len, sets), default=0)
+    if least < 2:
+        return "none: no two ranks hold the same of everything, so it restores from disk"
+    listed = ", ".join(f"[{ranks_text(ranks)}]" for ranks in sets[:6])
+    return f"ranks that hold the same of everything: {listed}{' …' if len(sets) > 6 else ''}"

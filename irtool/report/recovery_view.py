@@ -1,0 +1,79 @@
+"""A recovery with what its command knows around it, and its answer in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.cluster.machine import Machine
+from irtool.ir.units import bytes_text, plural
+from irtool.planning.recovery.recover import Recovery
+from irtool.planning.recovery.times import Assumptions
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryView:
+    """A recovery with what the command knows around it.
+
+    ``classes`` are ranks with equal graphs; ``cache`` says whether a compile cache is valid;
+    ``fingerprints`` are those of the stages' begin dumps, up to what differs from rank to rank.
+    """
+
+    recovery: Recovery
+    path: str
+    assumptions: Assumptions
+    classes: Sequence[tuple[int, ...]] = ()
+    cache: str = ""
+    limit: int | None = None
+    notes: Sequence[str] = field(default_factory=tuple[str, ...])
+    fingerprints: Mapping[int, str] = field(default_factory=dict[int, str])
+
+    def shown(self, count: int, usual: int = 12) -> int:
+        """How many of some rows are shown."""
+        return count if self.limit == 0 else self.limit or usual
+
+
+def answer_text(view: RecoveryView) -> str:
+    """The answer in one line."""
+    found = view.recovery
+    if found.growth is not None:
+        new = sum(each.fate == "new" for each in found.growth.parameters)
+        kept = sum(each.fate == "kept" for each in found.growth.parameters)
+        where = "only the new part is planned" if found.growth.is_local else "the old part changes"
+        return f"{plural(new, 'parameter')} to initialise, {kept:,} kept; {where}"
+    if not found.happened:
+        return _before_failure(found)
+    target = f"go on with {plural(found.target, 'device')}"
+    if found.lost:
+        return f"{target} from a checkpoint: {plural(len(found.lost), 'slice')} have no holder left"
+    if not found.old.items:
+        return f"{target}: nothing is known of who holds what"
+    if found.old.unknown or found.old.missing:
+        return f"{target}: nothing is lost of what is known; not all is"
+    if found.moves is None:
+        return f"{target}: everything survives"
+    moved = found.moves.peer_bytes
+    return f"{target}: everything survives, {bytes_text(moved)} move between devices"
+
+
+def _before_failure(found: Recovery) -> str:
+    if not found.weak:
+        return "nothing is known of who holds what"
+    least = len(found.weak[0].units)
+    if least == 1:
+        return "the loss of a single rank cannot be repaired from peers"
+    any_of = "any single rank" if least == 2 else f"any {least - 1} ranks"
+    return f"the loss of {any_of} can be repaired from peers"
+
+
+def assumptions_text(a: Assumptions, machine: Machine) -> str:
+    """What the times rest on."""
+    links = ", ".join(
+        f"{level.bandwidth / 1e9:g} GB/s over {level.name}" for level in machine.levels
+    )
+    return (
+        f"{a.start_seconds:g} s to start, {a.group_seconds:g} s a group and {a.rank_seconds:g} s "
+        f"a member, {a.statement_seconds:g} s to compile a statement, {links}, "
+        f"{a.storage_bandwidth / 1e9:g} GB/s from storage, {a.step_seconds:g} s a step, "
+        f"{a.checkpoint_steps} steps between checkpoints"
+    )

@@ -1,0 +1,117 @@
+"""What docs say of answers for scripts: pages and schemas, made of the answers' classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import msgspec
+
+from irtool.report.answer import AnswerObject
+
+ANSWERS: dict[str, str] = {
+    "cost": "irtool.report.cost:CostAnswer",
+    "plan": "irtool.report.planning.answer:PlanAnswer",
+}
+"""By the name of its page, ``docs/json-NAME.md``: module and class of each answer."""
+
+_HEAD = """# `irtool {command} --format json`
+
+{about}
+
+One JSON object; keys may be added within a version. [Its schema]({name}.schema.json).
+Made of `{place}`: do not edit.
+"""
+
+Schema = Mapping[str, Any]
+
+
+def answer_class(name: str) -> type[AnswerObject]:
+    """The class of an answer, by the name of its page."""
+    module, _, attribute = ANSWERS[name].partition(":")
+    return cast("type[AnswerObject]", getattr(import_module(module), attribute))
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of an answer, by the name of its page."""
+    made = msgspec.json.schema(answer_class(name))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def page_of(name: str) -> str:
+    """The page of an answer: its keys in a table, and each object in it in one below."""
+    schema = schema_of(name)
+    kinds = cast("dict[str, Schema]", schema["$defs"])
+    top = str(schema["$ref"]).rsplit("/", 1)[-1]
+    about = str(kinds[top].get("description", ""))
+    head = _HEAD.format(
+        command=name.replace("-", " "), about=about, name=f"json-{name}", place=ANSWERS[name]
+    )
+    parts = [head, *_table(kinds[top], kinds)]
+    for kind in _reached(top, kinds):
+        title = str(kinds[kind].get("description", kind))
+        parts += [f"\n## {_title(kind)}\n\n{title}\n", *_table(kinds[kind], kinds)]
+    return "\n".join(parts) + "\n"
+
+
+def _table(kind: Schema, kinds: Mapping[str, Schema]) -> Iterator[str]:
+    yield "| key | type | what |"
+    yield "| --- | --- | --- |"
+    for key, value in cast("dict[str, Schema]", kind["properties"]).items():
+        text = str(value.get("description", "")).replace("|", "\\|")
+        yield f"| `{key}` | {_type_text(value, kinds)} | {text} |"
+
+
+def _reached(top: str, kinds: Mapping[str, Schema]) -> list[str]:
+    """Objects in an answer, in the order in which one meets them."""
+    reached: list[str] = []
+    waiting = [top]
+    while waiting:
+        inner = [kind for kind in _references(kinds[waiting.pop(0)]) if kind not in reached]
+        reached += dict.fromkeys(inner)
+        waiting += inner
+    return reached
+
+
+def _references(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, object]", value)
+        if "$ref" in entries:
+            yield str(entries["$ref"]).rsplit("/", 1)[-1]
+        for inner in entries.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from _references(inner)
+
+
+def _type_text(value: Schema, kinds: Mapping[str, Schema]) -> str:
+    if "$ref" in value:
+        kind = str(value["$ref"]).rsplit("/", 1)[-1]
+        return f"[{_title(kind)}](#{_title(kind).replace(' ', '-')})"
+    if "enum" in value:
+        return " or ".join(f"`{item}`" for item in cast("Sequence[object]", value["enum"]))
+    if "anyOf" in value:
+        inner = cast("Sequence[Schema]", value["anyOf"])
+        return " or ".join(_type_text(item, kinds) for item in inner)
+    match value.get("type"):
+        case "array":
+            return f"list{_of(value.get('items'), kinds)}"
+        case "object":
+            return f"object{_of(value.get('additionalProperties'), kinds)}"
+        case None:
+            return "any"
+        case name:
+            return str(name)
+
+
+def _of(inner: object, kinds: Mapping[str, Schema]) -> str:
+    if not isinstance(inner, Mapping):
+        return ""
+    return f" of {_type_text(cast('Schema', inner), kinds)}"
+
+
+def _title(kind: str) -> str:
+    """``CostPart`` as ``cost part``."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()

@@ -1,0 +1,183 @@
+"""What of the forward pass runs again in the backward pass, because its cell is recomputed.
+
+``Cell.recompute()`` keeps no results of a cell's operators: those that a gradient reads are
+computed again from what the cell was given, and with them all that leads there inside of recomputed
+cells, the communication that the parallel pass inserted included.  A cell's own result is kept.
+
+Source: the copies in validate dumps of MindSpore 2.7 (``duplicated: Bool(1)``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.node import Node
+from irtool.operators.table import operator_of
+from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.care import TIES, primitive
+from irtool.sharding.network.edges import Redistribution
+from irtool.sharding.network.gradients import Differentiated
+from irtool.sharding.network.graphs import Use
+
+SCOPE = "recompute_"
+"""What the scope of a cell begins with that is recomputed."""
+
+ATTRIBUTE = "recompute"
+"""Says of one operator whether it is computed again, whatever its cell says."""
+
+COMMUNICATION = "recompute_comm_op"
+"""Says of one operator whether the communication around it runs again (``mp_comm_recompute``)."""
+
+KEPT = frozenset({"DropoutGenMask", "Load", "Send", "Receive", "send", "receive"})
+"""Operators that never run twice."""
+
+
+@dataclass(slots=True)
+class Recomputed:
+    """What runs again.
+
+    ``nodes``: operators. ``behind``: operators the communication behind which runs again.
+    ``chains``: what is redistributed again, by its consumer, the operand, and the tuple's item.
+    ``unmeasured``: operators of which nobody knows what their gradient reads.
+    """
+
+    nodes: set[Node] = field(default_factory=set[Node])
+    behind: set[Node] = field(default_factory=set[Node])
+    chains: set[Use] = field(default_factory=set[Use])
+    unmeasured: set[str] = field(default_factory=set[str])
+
+
+def recomputed(
+    analysis: Analysis, gradients: Differentiated, redistributions: Iterable[Redistribution]
+) -> Recomputed:
+    """What of the forward pass runs again.
+
+    Args:
+        analysis: the network.
+        gradients: what of it has a gradient.
+        redistributions: what is inserted between operators.
+    """
+    found = Recomputed()
+    if not any(in_recomputed_cell(node) for node in analysis.network.inputs):
+        return found
+    chains: dict[Use, Redistribution] = {}
+    for item in redistributions:
+        edge = item.edge
+        if item.operators:
+            chains[Use(edge.consumer, edge.position, edge.item)] = item
+    search = _Search(analysis, chains, found)
+    by_node: dict[Node, set[int]] = {}
+    for use in gradients.uses:
+        by_node.setdefault(use.node, set()).add(use.position)
+    for node, positions in by_node.items():
+        if node in gradients.nodes:
+            search.gradient_of(node, positions)
+    return found
+
+
+def in_recomputed_cell(node: Node) -> bool:
+    """Whether a node's cell is recomputed."""
+    return (node.scope or "").startswith(SCOPE)
+
+
+def runs_again(node: Node) -> bool:
+    """Whether an operator's result is not kept."""
+    if primitive(node) in KEPT:
+        return False
+    said = node.attribute(ATTRIBUTE)
+    return said if isinstance(said, bool) else in_recomputed_cell(node)
+
+
+def communicates_again(node: Node) -> bool:
+    """Whether what is communicated for an operator is not kept."""
+    return in_recomputed_cell(node) and node.attribute(COMMUNICATION) is not False
+
+
+@dataclass(slots=True)
+class _Search:
+    """Goes back from what gradients read as far as results are not kept."""
+
+    analysis: Analysis
+    chains: dict[Use, Redistribution]
+    found: Recomputed
+    seen: set[int] = field(default_factory=set[int])
+
+    def gradient_of(self, node: Node, positions: set[int]) -> None:
+        """What the gradients of some operands of a node read."""
+        entry = operator_of(primitive(node))
+        measured = entry.gradients
+        if measured is None:
+            if not entry.structural and not entry.virtual and not entry.communicates:
+                self.found.unmeasured.add(primitive(node))
+            return
+        for gradient in measured:
+            if gradient.of in positions:
+                for operand in gradient.operands:
+                    self.operand(node, operand)
+                if gradient.results:
+                    self.node(node)
+
+    def operand(self, node: Node, position: int) -> None:
+        """One operand of a node, as it is after what is inserted before the node."""
+        inputs = self.analysis.network.inputs[node]
+        if position >= len(inputs):
+            return
+        source = inputs[position]
+        items: tuple[Source, ...] = (source,)
+        if isinstance(source, Node) and primitive(source) in TIES:
+            items = self.analysis.network.inputs[source]
+        for item, value in enumerate(items):
+            use = Use(node, position, item)
+            chain = self.chains.get(use)
+            if chain is not None and not chain.replaces:
+                if not communicates_again(node):
+                    continue
+                self.found.chains.add(use)
+            self.value(value)
+
+    def value(self, source: Source | None) -> None:
+        """A value, and what it was made of."""
+        network = self.analysis.network
+        if source is None or id(source) in self.seen:
+            return
+        self.seen.add(id(source))
+        if isinstance(source, GraphParameter):
+            place = network.index_of(source)
+            if place is not None and source.declaration is None:
+                graph, index = place
+                for call in network.calls.get(graph.name, ()):
+                    self.value(network.argument(call, index))
+            return
+        if not isinstance(source, Node):
+            return
+        graph = network.called(source)
+        if graph is not None:
+            self.value(network.returned(graph))
+        elif primitive(source) in ("TupleGetItem", "Depend"):
+            self.value(network.first(source))
+        elif primitive(source) in TIES:
+            for item in network.inputs[source]:
+                self.value(item)
+        else:
+            self.result(source)
+
+    def result(self, node: Node) -> None:
+        """What an operator hands on, after the communication behind it."""
+        judged = self.analysis.judged.get(node)
+        if judged is not None and judged.judgement.collectives:
+            if not communicates_again(node):
+                return
+            self.found.behind.add(node)
+        self.node(node)
+
+    def node(self, node: Node) -> None:
+        """An operator that runs again, with all that it needs."""
+        if node in self.found.nodes or not runs_again(node):
+            return
+        self.found.nodes.add(node)
+        if Use(node, 0) in self.chains and self.chains[Use(node, 0)].replaces:
+            self.found.chains.add(Use(node, 0))
+        for position in range(len(self.analysis.network.inputs[node])):
+            self.operand(node, position)

@@ -1,0 +1,42 @@
+"""Pages of answers are those of their classes, and answers are as their schemas say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from irtool.cli.main import main
+from irtool.report.reference import ANSWERS, page_of, schema_of
+
+ROOT = Path(__file__).parents[2]
+BEGIN = "samples/gpt/step_parallel_begin_0018.ir"
+
+ASKED = {
+    "cost": ["cost", "samples/pipeline_run"],
+    "plan": ["plan", BEGIN, "--to", "4"],
+}
+"""A command whose answer is held against the schema, by the name of the page."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_pages_and_schemas_are_current(name: str) -> None:
+    """``python benchmarks/reference.py`` writes them."""
+    docs = ROOT / "docs"
+    assert (docs / f"json-{name}.md").read_text(encoding="utf-8") == page_of(name)
+    kept = json.loads((docs / f"json-{name}.schema.json").read_text(encoding="utf-8"))
+    assert kept == schema_of(name)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_as_their_schemas_say(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    main([*ASKED[name], "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    jsonschema.validate(answer, schema_of(name))
+    keys = schema_of(name)["$defs"][schema_of(name)["$ref"].rsplit("/", 1)[-1]]["properties"]
+    assert set(answer) == set(keys)
