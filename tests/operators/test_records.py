@@ -51,7 +51,7 @@ def lines_by_operator() -> dict[str, list[str]]:
 
 
 def records_of(replay: Any, operator: str) -> list[dict[str, Any]]:
-    records = map(json.loads, lines_by_operator()[operator])
+    records: list[dict[str, Any]] = [json.loads(line) for line in lines_by_operator()[operator]]
     return sorted(filter(replay.is_judgeable, records), key=replay.identity)
 
 
