@@ -23,6 +23,11 @@ _SPELLINGS = {
     "float8_e5m2": "Float8E5M2", "f8_e5m2": "Float8E5M2", "hifloat8": "HiFloat8",
 }  # fmt: skip
 
+_ORDERS = "<>=|"
+"""How NumPy begins its codes: with the order of bytes."""
+_COUNTED_IN_BYTES = {"i8": "Int64", "u8": "UInt64"}
+"""What counts bytes where NumPy says it, and bits elsewhere."""
+
 _ROUNDOFF = {
     "Float64": 2.0**-53, "Float32": 2.0**-24, "Float16": 2.0**-11, "BFloat16": 2.0**-8,
     "HFloat32": 2.0**-12, "Complex64": 2.0**-24, "Complex128": 2.0**-53,
@@ -42,7 +47,10 @@ _NUMPY = {
 @lru_cache(maxsize=1024)
 def dtype_name(text: str) -> str:
     """MindSpore's spelling of a type: ``Float32`` for ``torch.float32``, ``<f4``, ``FLOAT``."""
-    word = text.rpartition(".")[2].strip().lstrip("<>=|").lower()
+    word = text.rpartition(".")[2].strip()
+    if word[:1] in _ORDERS and word[1:] in _COUNTED_IN_BYTES:
+        return _COUNTED_IN_BYTES[word[1:]]
+    word = word.lstrip(_ORDERS).lower()
     word = word.removeprefix("dt_").removesuffix("storage")
     return _SPELLINGS.get(word, text.rpartition(".")[2])
 

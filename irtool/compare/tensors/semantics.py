@@ -89,28 +89,24 @@ def _reduction_length(
     elements = [math.prod(shape) for shape in inputs]
     largest = max(elements, default=1)
     dims = [size for shape in inputs for size in shape]
+    rows = [shape[-1] for shape in inputs if shape]
     count = math.prod(output) or 1
     if opaque:
-        longest = max(dims, default=1)
-        return float(max(4, longest, largest // max(count, 1)) * (4 if len(dims) > 4 else 2))
+        return float(max(4, *dims, largest // count) * (4 if len(dims) > 4 else 2))
     if family_ in ("matmul", "attention"):
         if phase == "backward":
-            return float(max(4, max(dims, default=1), largest // max(count, 1)))
+            return float(max(4, *dims, largest // count))
         return float(max(4, _inner(inputs, count)))
     if family_ == "convolution":
-        return float(max(4, largest // max(count, 1), *_kernel(inputs)))
+        return float(max(4, largest // count, *_kernel(inputs)))
     if family_ in ("norm", "softmax"):
-        last = max((shape[-1] for shape in inputs if shape), default=1)
-        if phase == "backward" and count < largest:
-            return float(max(4, last, largest // max(count, 1)))
-        return float(max(4, last, largest // max(count, 1) if count < largest else 1))
+        return float(max(4, *rows, largest // count))
     if family_ in ("reduce", "bias gradient", "loss"):
-        last = max((shape[-1] for shape in inputs if shape), default=1)
-        return float(max(4, largest // max(count, 1), last if family_ == "loss" else 1))
+        return float(max(4, largest // count, *(rows if family_ == "loss" else ())))
     if family_ == "scatter":
-        return float(max(4, largest // max(1, max((s[-1] for s in inputs if s), default=1))))
+        return float(max(4, largest // max([1, *rows])))
     if family_ == "unknown":
-        return float(max(16, max(dims, default=1), largest // max(count, 1)))
+        return float(max(16, *dims, largest // count))
     if family_ == "collective":
         return 64.0
     if count < largest and phase == "backward":  # gradient of something that was broadcast
@@ -121,14 +117,13 @@ def _reduction_length(
 def _inner(inputs: Sequence[Shape], count: int) -> int:
     """The dimension that a product of matrices adds over."""
     if len(inputs) < 2 or not inputs[0] or not inputs[1]:
-        return max((size for shape in inputs for size in shape), default=1)
+        return max((size for shape in inputs for size in shape), default=0)
     left, right = math.prod(inputs[0]), math.prod(inputs[1])
     batch = 1
     if len(inputs[0]) == len(inputs[1]):
         batch = math.prod(inputs[0][:-2]) or 1
     # (b m k)(b k n) -> (b m n): left · right / (b · count) is k².
-    squared = left * right / max(1, batch) / max(1, count)
-    return max(1, round(math.sqrt(squared)))
+    return round(math.sqrt(left * right / batch / count))
 
 
 def _kernel(inputs: Sequence[Shape]) -> list[int]:
