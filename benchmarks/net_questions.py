@@ -193,6 +193,65 @@ SINGLE: tuple[tuple[str, str], ...] = (
 """Questions with options, each asked for the whole answer, and mostly in the format for people."""
 
 
+DATA: tuple[tuple[str, str], ...] = (
+    ("memory", "samples/memory/without_optimizer_parallel.ir.xz --hccl-buffer 1MiB --limit 190MiB"),
+    ("memory", "samples/memory/without_optimizer_parallel.ir.xz --machine gpu_a100 --servers"
+               " --hccl-buffer 1MiB --limit 120MiB"),
+    ("memory", "samples/memory/with_optimizer_parallel.ir.xz --hccl-buffer 1MiB --limit 160MiB"),
+    ("memory", "samples/memory/without_recompute.ir.xz --hccl-buffer 1MiB --limit 170MiB"),
+    ("memory", "samples/memory/without_recompute.ir.xz --layers --hccl-buffer 1MiB --limit 150MiB"
+               " --machine gpu_h100"),
+    ("memory", "samples/memory/with_recompute.ir.xz --order dump --input-copies 2 --limit 1GiB"),
+    ("memory", "samples/memory/accumulated_whole.ir.xz --hccl-buffer 1MiB --limit 5900kB"),
+    ("memory", "samples/memory/accumulated_sharded.ir.xz --rounding none --servers"),
+    ("memory", "samples/memory/threshold_120.ir.xz --hccl-buffer 1MiB --limit 1900kB"),
+    ("memory", "samples/memory/two_stages.ir.xz --stages 2 --hccl-buffer 1MiB --limit 150MiB"),
+    ("memory", "samples/moe/20_validate_0080.ir.xz --servers --layers --views"),
+    ("memory", "samples/lookup_propagation --servers --layers"),
+    ("memory", "samples/dynamic_shape --bind s4=64"),
+    ("pipeline", "samples/pipeline_4_stages --machine gpu_h100"),
+    ("pipeline", "samples/pipeline_interleaved --machine gpu_a100"),
+    ("comm groups", "samples/pipeline_run --machine gpu_h100 --list"),
+    ("comm groups", "samples/moe --list"),
+    ("comm groups", "samples/pipeline_interleaved --list --rank 0"),
+    ("comm groups", "samples/memory/accumulated_sharded.ir.xz --list --devices 8"),
+    ("comm groups", "samples/all_to_all --machine gpu_a100 --list"),
+    ("comm groups", "samples/optimizer_parallel --where op=='AllGather' --list"),
+    ("comm reuse", "samples/pipeline_8_micro --stream-limit 12 --rank 0"),
+    ("comm reuse", "samples/pipeline_run --stream-limit 64 --task-opt"),
+    ("comm reuse", "samples/pipeline_8_micro --limit 4"
+                   " --communi-parallel-mode same_server_group_parallel"),
+    ("comm reuse", "samples/pipeline_run --limit 2 --communi-parallel-mode no_group_parallel"),
+    ("comm reuse", "samples/moe --limit -1 --target-version 2.2"),
+    ("comm fuse", "samples/gpt --index 2,5 --machine gpu_a100"),
+    ("comm fuse", "samples/memory/without_optimizer_parallel.ir.xz --size 2"),
+    ("comm fuse", "samples/pipeline_run --index 1 --machine gpu_h100"),
+    ("cost", f"{GPT} --machine gpu_h100"),
+    ("cost", f"{GPT} --enable-parallel-optimizer --parallel-optimizer-threshold 0"),
+    ("cost", "samples/pipeline_run --machine gpu_a100"),
+    ("cost", f"{BEGIN} --enable-parallel-optimizer --parallel-optimizer-threshold 0"
+             " --optimizer-weight-shard-size 2"),
+    ("plan", f"{GPT} --to 4"),
+    ("plan", f"{GPT} --algorithm recursive"),
+    ("plan", f"{GPT} --algorithm propagation"),
+    ("plan", f"{GPT} --memory 1MiB --optimizer-parallel auto"),
+    ("plan", f"{GPT} --to-stages 2"),
+    ("plan", f"{GPT} --machine gpu_a100 --optimizer-parallel auto"),
+    ("plan", "samples/mlp_loop --algorithm recursive"),
+    ("plan", "samples/mlp_propagation_layouts --algorithm propagation"),
+    ("plan", "samples/layout --machine gpu_a100"),
+    ("recover", "samples/gpt --lost 1,2 --machine gpu_a100"),
+    ("recover", "samples/gpt --to 4 --scaled"),
+    ("recover", "samples/optimizer_parallel --lost 2 --server 2"),
+    ("recover", "samples/pipeline_run --lost 1 --assume step_seconds=2.5"),
+    ("recover", "samples/pipeline_run --add-devices 8 --scaled"),
+    ("recover", "samples/shard_size_4 --lost 0,1"),
+    ("recover", "samples/moe --lost 3"),
+    ("recover", "samples/pipeline_no_replicas --lost 1"),
+)  # fmt: skip
+"""Questions with options on what branches most, asked for data only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """A dump or a folder, by name, with what it is: begin, final, other, run or failure."""
@@ -354,6 +413,9 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
         for kind in dict.fromkeys((data, *people, *more)):
             if (command, kind) not in DRAWN_BY_GRAPHVIZ:
                 yield Question("options", command, tuple(line.split()), kind)
+    for command, line in DATA:
+        sample = line.split()[0].removeprefix("samples/").split(".")[0]
+        yield Question(f"options/{sample}", command, tuple(line.split()), "json")
     for name, left, right in PAIRS:
         for command in ("diff", "gate"):
             if (command, name) != ("gate", "tensors"):
