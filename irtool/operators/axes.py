@@ -1,19 +1,23 @@
 """The axes of a call: what may be split together, and what becomes of it.
 
-Read off the notation of the operator's entry, without a strategy.  A signature says of each axis
-where it lies in operands and results; clauses say which axes are added up, and which stay whole.
+Read off its operator's entry, without a strategy.  A signature says of each axis where it lies in
+operands and results; clauses say which axes are added up, which stay whole, and of which a function
+says what follows.  Where all that depends on attributes or ranks, a function beside the entry gives
+the signature of the call (``functions.AXES``), in the same notation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Literal, TypeAlias
 
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
-from irtool.operators.functions import KEEPS_AXES, SELF_CHECKED
+from irtool.operators.functions import AXES
 from irtool.operators.judgement import Context, Refused, Unsure
-from irtool.operators.notation import Rule
+from irtool.operators.layout import Shape
+from irtool.operators.notation import read_body
 from irtool.operators.pattern import Binding, Key, bound_whole
 from irtool.operators.table import rule_of
 
@@ -40,13 +44,20 @@ class CallAxis:
     Attributes:
         name: as the entry has it; axes of ``*x`` and ``~x`` are numbered from the right.
         role: what becomes of it.
+        entries: the numbers of a strategy that say its split, all alike.
         inputs, outputs: the dimensions that lie along it, of tensors of size 1 none.
+        judged: the operator's function says whether it may be split, and what follows: halos,
+            uneven parts, masks, groups of some sizes only.
+        limit: a number that its split must divide beside the sizes; 0: none.
     """
 
     name: str
     role: Role
+    entries: tuple[Place, ...]
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
+    judged: bool = False
+    limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +75,15 @@ class CallAxes:
     """All axes of a call that may be split.
 
     Attributes:
-        axes: by the first dimension that lies along them.
+        rows: the shapes that the entries of a strategy are about.
+        axes: by the first number of a strategy that says their split.
         order: their numbers as they stand in the device matrix, slowest first.
         sums: the collectives that follow.
         mirrored: by input whether its gradient is summed up over replicas if it is a weight.
         right: whether the axis of repeated calculation stands right of the others.
     """
 
+    rows: tuple[Shape, ...]
     axes: tuple[CallAxis, ...]
     order: tuple[int, ...]
     sums: tuple[CallSum, ...]
@@ -79,61 +92,116 @@ class CallAxes:
 
 
 def axes_of(call: OperatorCall, context: Context) -> CallAxes | None:
-    """The axes of a call; None where the notation does not tell them.
+    """The axes of a call; None of operators whose entry, or a user's, does not tell them.
 
-    That is so of operators without a rule, of those whose entry leaves it to a function that does
-    not keep to a signature, and of tensors of unknown sizes.
+    Where tensors have other ranks than the entry is about nothing is told either.
     """
     rule = rule_of(call.op)
-    if rule is None or not _tells_axes(rule, call):
+    if rule is None or rule.kind == "unknown":
         return None
-    whole = tuple((1,) * len(tensor.shape or ()) for tensor in call.tensors)
+    case = Case(
+        rule, call, tuple((1,) * len(tensor.shape or ()) for tensor in call.tensors), context
+    )
     try:
-        binding = bound_whole(Case(rule, call, whole, context))
-        return _read(binding, rule)
+        told = AXES.get(rule.function)
+        if told is not None:
+            plain = {"inputs": (), "outputs": (), "order": None, "ones_whole": False}
+            fields = {**plain, **read_body(told(case))}
+            case = replace(case, rule=replace(rule, kind="notation", **fields))
+        elif rule.kind == "function" and not rule.outputs:
+            return None
+        return _read(bound_whole(replace(case, rule=replace(case.rule, kind="notation"))))
     except (Refused, Unsure):
         return None
 
 
-def _tells_axes(rule: Rule, call: OperatorCall) -> bool:
-    if rule.kind != "notation" or rule.read_inputs is not None:
-        return False
-    if rule.function and (rule.function not in KEEPS_AXES or rule.function in SELF_CHECKED):
-        return False
-    if call.attributes.get(_NO_COMMUNICATION):
-        return False
-    sizes = (size for tensor in (*call.tensors, *call.results) for size in tensor.shape or (1,))
-    return all(tensor.shape is not None for tensor in call.results) and min(sizes, default=1) > 0
+def _rows(case: Case) -> tuple[list[Shape], dict[tuple[str, int], int]]:
+    """What a strategy's entries are about: their shapes; the entry of an input or output."""
+    words = case.rule.rows
+    if words is None:
+        words = tuple(range(len(case.tensors)))[: case.rule.read_inputs]
+    shapes: list[Shape] = []
+    entry: dict[tuple[str, int], int] = {}
+    for word in words:
+        if word == "output":
+            entry["output", 0] = len(shapes)
+            shapes.append(case.call.results[0].divisible_shape)
+        elif word == "scalar":
+            shapes.append(())
+        else:
+            for index in range(1, len(case.tensors)) if word == "others" else (int(word),):
+                entry["input", index] = len(shapes)
+                shapes.append(case.tensor(index).divisible_shape)
+    return shapes, entry
 
 
-def _read(binding: Binding, rule: Rule) -> CallAxes:
-    case = binding.case
+def _read(binding: Binding) -> CallAxes:
+    case, rule = binding.case, binding.case.rule
+    rows, entry = _rows(case)
     inputs = _places(binding.dimensions, [tensor.shape or () for tensor in case.tensors])
     results = [tensor.shape or () for tensor in case.call.results]
     outputs = _places(binding.results, results)
-    keys = [key for key in binding.splittable if key in inputs]
-    keys.sort(key=lambda key: inputs[key])
-    number = {key: at for at, key in enumerate(keys)}
+    entries = {
+        key: tuple(
+            sorted(
+                (entry[side, tensor], dimension)
+                for side, places in (("input", inputs), ("output", outputs))
+                for tensor, dimension in places.get(key, ())
+                if (side, tensor) in entry
+            )
+        )
+        for key in binding.splittable
+    }
+    keys = sorted((key for key in entries if entries[key]), key=lambda key: entries[key])
+    number = {key: index for index, key in enumerate(keys)}
     sums = tuple(
-        CallSum("AllReduce", reduce, 0, tuple(number[key] for key in over if key in number))
+        CallSum(
+            "AllReduce",
+            reduce.reduce,
+            reduce.output,
+            tuple(number[key] for key in over if key in number),
+        )
         for reduce, over in binding.reduced
     )
-    summed = {at for one in sums for at in one.axes}
+    summed = {index for one in sums for index in one.axes}
+    limits = _limits(binding)
+    silent = bool(case.call.attributes.get(_NO_COMMUNICATION))
     axes = tuple(
         CallAxis(
             f"{key[0]}{key[1]}" if key[1] else key[0],
-            "summed" if at in summed else "passed" if key in outputs else "kept",
-            inputs[key],
+            "summed" if index in summed else "passed" if key in outputs else "kept",
+            entries[key],
+            inputs.get(key, ()),
             outputs.get(key, ()),
+            silent or key in binding.judged,
+            limits.get(key, 0),
         )
-        for at, key in enumerate(keys)
+        for index, key in enumerate(keys)
     )
     order = tuple(number[key] for key in binding.ordered if key in number)
     count = len(case.tensors)
     mirror = range(count) if rule.mirror is None else rule.mirror
     mirrored = tuple(index in mirror for index in range(count))
-    right = case.call.attributes.get(REPEATS_LEFT) is not False
-    return CallAxes(axes, order, tuple(one for one in sums if one.axes), mirrored, right)
+    right = rule.repeats_right or case.call.attributes.get(REPEATS_LEFT) is not False
+    sums = tuple(one for one in sums if one.axes)
+    return CallAxes(tuple(rows), axes, order, sums, mirrored, right)
+
+
+def _limits(binding: Binding) -> dict[Key, int]:
+    """What the split of an axis must divide: sizes, of 1 too where nothing is broadcast."""
+    case, found = binding.case, dict(binding.limits)
+    wide = {axis.name for pattern in case.rule.inputs for axis in pattern.axes if axis.mark == "~"}
+    inputs = [tensor.shape or () for tensor in case.tensors]
+    outputs = [result.shape or () for result in case.call.results]
+    for keys, shape, broadcast in (
+        *((keys, shape, wide) for keys, shape in zip(binding.dimensions, inputs, strict=True)),
+        *((keys, shape, set[str]()) for keys, shape in zip(binding.results, outputs, strict=True)),
+    ):
+        for key, size in zip(keys, shape, strict=True):
+            spared = size == 1 and (case.rule.ones_whole or key is None or key[0] in broadcast)
+            if key is not None and size > 0 and not spared:
+                found[key] = gcd(found.get(key, 0), size)
+    return found
 
 
 def _places(

@@ -19,14 +19,19 @@ from irtool.operators.counting import QUANTITY, TENSOR, Expression
 from irtool.operators.facts import COMPUTATIONS, TRAITS, Search
 from irtool.syntax.grammar import grammar_text
 
-Mark = Literal["", "*", "~", "!", "*!"]
+Mark = Literal["", "*", "~", "!", "*!", "=", "*="]
+
+ROWS = ("output", "scalar", "others")
+"""What entries of a strategy may be about, beside inputs by their numbers: the first output, a
+scalar, all inputs behind the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One axis of a pattern: ``name`` "" is an axis without name, never split.
 
-    ``mark``: ``*`` any number of axes, ``~`` the same but broadcast, ``!`` and ``*!`` never split.
+    ``mark``: ``*`` any number of axes, ``~`` the same but broadcast, ``!`` and ``*!`` never split,
+    ``=`` and ``*=`` split only if the axis comes out as large as it went in.
     """
 
     name: str
@@ -34,11 +39,15 @@ class Axis:
 
     @property
     def many(self) -> bool:
-        return self.mark in ("*", "~", "*!")
+        return self.mark in ("*", "~", "*!", "*=")
 
     @property
     def unsplit(self) -> bool:
         return self.mark in ("!", "*!") or not self.name
+
+    @property
+    def sized(self) -> bool:
+        return self.mark in ("=", "*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,17 @@ class InputPattern:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of the axes that an attribute names: drop, insert, permute, unsplit."""
+    """What becomes of the axes that an attribute names: drop, insert, permute, unsplit.
+
+    ``keep``: a flag by which what is dropped is kept, and whole; ``ones``: if the attribute names
+    none, those of size 1 are dropped; ``inside``: a place from behind counts the axes before.
+    """
 
     kind: Literal["drop", "insert", "permute", "unsplit"]
     attribute: str
     keep: str = ""
+    ones: bool = False
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +85,14 @@ class OutputPattern:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A forward collective over an axis, or over the axes that an attribute names."""
+    """A forward collective over an axis, or over the axes that an attribute names.
+
+    ``output``: the number of the output that it stands behind.
+    """
 
     over: Axis
     reduce: str = "sum"
+    output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +105,25 @@ class Whole:
     attribute: str
     unless: str = ""
     says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Axes, or those that an attribute names, of which the function says what follows if split.
+
+    ``flag``: only where this attribute is true; "": always.
+    """
+
+    over: tuple[Axis, ...]
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The split of an axis must divide a number: one that an attribute has, or this one."""
+
+    axis: str
+    number: str | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +158,10 @@ class Rule:
     layout: bool = False
     layout_check: str = ""
     ones_whole: bool = False
+    judged: tuple[Judged, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    rows: tuple[str | int, ...] | None = None
+    repeats_right: bool = False
     read_inputs: int | None = None
     static: bool = False
     batch: str = ""
@@ -239,6 +281,13 @@ def read_rules(text: str, source: str = "") -> list[Rule]:
     return [rule for one in read_declarations(text, source) if (rule := one.rule) is not None]
 
 
+@lru_cache(maxsize=4096)
+def read_body(text: str) -> Mapping[str, Any]:
+    """Fields of the rule whose signature and clauses a text has."""
+    (declaration,) = read_declarations(f"_: {text}")
+    return declaration.sharding or {}
+
+
 def read_family(text: str, source: str = "") -> Family:
     """The family that a text declares."""
     tree = rule_parser().parse(text)  # pyright: ignore[reportUnknownMemberType]
@@ -249,6 +298,10 @@ def read_family(text: str, source: str = "") -> Family:
 
 def _unquoted(token: Token) -> str:
     return str(token)[1:-1]
+
+
+_JOINED = ("reduces", "wholes", "judged", "limits")
+"""Fields of a rule that several clauses add to."""
 
 
 class _Reader(Transformer[Token, Any]):
@@ -313,6 +366,12 @@ class _Reader(Transformer[Token, Any]):
     def drop(self, items: list[Any]) -> Change:
         return Change("drop", str(items[0]), str(items[1]) if items[1] else "")
 
+    def drop_or_ones(self, items: list[Any]) -> Change:
+        return Change("drop", str(items[0]), ones=True)
+
+    def insert_inside(self, items: list[Any]) -> Change:
+        return Change("insert", str(items[0]), inside=True)
+
     def insert(self, items: list[Any]) -> Change:
         return Change("insert", str(items[0]))
 
@@ -345,7 +404,8 @@ class _Reader(Transformer[Token, Any]):
         return _unquoted(items[0])
 
     def reduce(self, items: list[Any]) -> dict[str, Any]:
-        return {"reduces": (Reduce(items[0], str(items[1]) if items[1] else "sum"),)}
+        over, kind, output = items
+        return {"reduces": (Reduce(over, str(kind or "sum"), int(output or 0)),)}
 
     def whole_axes(self, items: list[Any]) -> dict[str, Any]:
         name, unless, says = items
@@ -380,6 +440,32 @@ class _Reader(Transformer[Token, Any]):
 
     def takes(self, items: list[Any]) -> dict[str, Any]:
         return {"inputs": (*items,)}
+
+    def judged(self, items: list[Any]) -> dict[str, Any]:
+        *over, flag = items
+        return {"judged": (Judged(tuple(over), str(flag or "")),)}
+
+    def divides(self, items: list[Any]) -> dict[str, Any]:
+        return {"limits": (Limit(str(items[0]), items[1]),)}
+
+    def rows(self, items: list[Any]) -> dict[str, Any]:
+        return {"rows": tuple(items)}
+
+    def limit(self, items: list[Token]) -> str | int:
+        return int(items[0]) if items[0].type == "INT" else str(items[0])
+
+    def row(self, items: list[Token]) -> str | int:
+        token = items[0]
+        if token.type != "INT" and token not in ROWS:
+            _fail(
+                token,
+                f"{token} is nothing that a strategy is about",
+                f"there are: {', '.join(ROWS)}",
+            )
+        return int(token) if token.type == "INT" else str(token)
+
+    def right(self, _: list[Any]) -> dict[str, Any]:
+        return {"repeats_right": True}
 
     def static(self, _: list[Any]) -> dict[str, Any]:
         return {"static": True}
@@ -468,7 +554,7 @@ class _Reader(Transformer[Token, Any]):
                 facts |= clause.fields
                 continue
             for name, value in clause.items():
-                joined = name in ("reduces", "wholes") and name in sharding
+                joined = name in _JOINED and name in sharding
                 sharding[name] = sharding[name] + value if joined else value
         written += self._text[at : meta.end_pos]
         return Body(first is not None, sharding, facts, " ".join(written.split()))
@@ -483,7 +569,9 @@ class _Reader(Transformer[Token, Any]):
 
     @v_args(meta=True)
     def irregular(self, meta: Any, items: list[Any]) -> Body:
-        return self._body(meta, {"kind": "function", "function": str(items[0])}, items[1:])
+        name, signature, *clauses = items
+        said: dict[str, Any] = {"kind": "function", "function": str(name), **(signature or {})}
+        return self._body(meta, said, clauses)
 
     @v_args(meta=True)
     def unknown(self, meta: Any, items: list[Any]) -> Body:

@@ -57,22 +57,50 @@ class Binding:
     results: list[list[Key | None]] = field(default_factory=list[list["Key | None"]])
     ordered: list[Key] = field(default_factory=list[Key])
     splittable: list[Key] = field(default_factory=list[Key])
-    reduced: list[tuple[str, list[Key]]] = field(default_factory=list[tuple[str, list["Key"]]])
+    reduced: list[tuple[Reduce, list[Key]]] = field(
+        default_factory=list[tuple[Reduce, list["Key"]]]
+    )
+    judged: set[Key] = field(default_factory=set["Key"])
+    limits: dict[Key, int] = field(default_factory=dict["Key", int])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def bound_whole(case: Case) -> Binding:
     """The axes of a call, of which nothing is split yet. Raises ``Refused`` or ``Unsure``."""
     binding = _bound(case)
+    _bind_results(binding)
     binding.results = [
-        _result_dimensions(binding, pattern, result.shape) for pattern, result in _outputs(case)
+        [None] * len(result.shape or ())
+        if result.shape is None
+        else _result_dimensions(binding, pattern, result.shape)
+        for pattern, result in _outputs(case)
     ]
+    unsplit = _unsplit(binding)
+    binding.ordered = _ordered(binding)
+    mapped = set(binding.ordered)
+    binding.splittable = [key for key in binding.bound if key not in unsplit and key in mapped]
+    binding.reduced = [(reduce, _reduced_keys(binding, reduce)) for reduce in case.rule.reduces]
+    binding.judged = {
+        key
+        for judged in case.rule.judged
+        if not judged.flag or case.flag(judged.flag)
+        for axis in judged.over
+        for key in _named(binding, axis)
+    }
+    for limit in case.rule.limits:
+        number = case.number(limit.number) if isinstance(limit.number, str) else limit.number
+        binding.limits |= dict.fromkeys(_named(binding, Axis(limit.axis)), number)
+    return binding
+
+
+def _unsplit(binding: Binding) -> set[Key | None]:
+    """The axes that must be whole."""
+    case = binding.case
     unsplit = {
         key
         for index, pattern in enumerate(assigned(case.rule, case.call))
         for key, (axis, _) in zip(
-            binding.dimensions[index],
-            _laid_out(case, pattern, len(case.shape(index))),
-            strict=True,
+            binding.dimensions[index], _laid_out(binding, pattern, index), strict=True
         )
         if axis.unsplit
     }
@@ -80,18 +108,48 @@ def bound_whole(case: Case) -> Binding:
         if not _is_waived(case, whole):
             axes = case.axes(whole.attribute, len(case.shape(0)))
             unsplit |= {binding.dimensions[0][axis] for axis in axes}
-    binding.ordered = _ordered(binding)
-    mapped = set(binding.ordered)
-    binding.splittable = [key for key in binding.bound if key not in unsplit and key in mapped]
-    binding.reduced = [
-        (reduce.reduce, _reduced_keys(binding, reduce)) for reduce in case.rule.reduces
-    ]
-    return binding
+    return unsplit | _resized(binding)
+
+
+def _resized(binding: Binding) -> set[Key]:
+    """The axes that must be whole because they come out in another size."""
+    case = binding.case
+    names = {axis.name for pattern in case.rule.inputs for axis in pattern.axes if axis.sized}
+    if not names:
+        return set()
+    before: dict[Key | None, int] = {}
+    for index, keys in enumerate(binding.dimensions):
+        before |= zip(keys, case.shape(index), strict=True)
+    found: set[Key] = set()
+    for pattern, result in _outputs(case):
+        shape = result.shape or ()
+        for key, size in zip(_result_dimensions(binding, pattern, shape), shape, strict=True):
+            if key is not None and key[0] in names and before.get(key) != size:
+                found.add(key)
+    return found
+
+
+def _bind_results(binding: Binding) -> None:
+    """Axes of outputs that lie along no input: their strategy is one of the output."""
+    for pattern, result in _outputs(binding.case):
+        rank = len(result.shape or ())
+        for axis in pattern.axes:
+            if axis.unsplit or axis.name in binding.names:
+                continue
+            binding.names.append(axis.name)
+            places = rank - _fixed(binding, pattern) if axis.many else 1
+            for place in range(places):
+                binding.bound[axis.name, place] = _Bound(1, (), 0)
 
 
 def _bound(case: Case) -> Binding:
     binding = Binding(case)
-    for index, pattern in enumerate(assigned(case.rule, case.call)):
+    patterns = assigned(case.rule, case.call)
+    for index, pattern in enumerate(patterns):
+        (axis, *more) = [axis for axis in pattern.axes if axis.many] or [Axis("")]
+        if axis.name and not more and axis.mark != "~":
+            binding.counts[axis.name] = len(case.shape(index)) - len(pattern.axes) + 1
+    for index, pattern in enumerate(patterns):
         _bind(binding, index, pattern)
     return binding
 
@@ -119,8 +177,7 @@ def evaluate(case: Case) -> Sharding:
 def _bind(binding: Binding, index: int, pattern: InputPattern) -> None:
     """Give each dimension of an input its axis, and compare with what the axis has already."""
     case = binding.case
-    rank = len(case.shape(index))
-    axes = _laid_out(case, pattern, rank)
+    axes = _laid_out(binding, pattern, index)
     keys: list[Key | None] = []
     for dimension, (axis, place) in enumerate(axes):
         split = case.strategy[index][dimension]
@@ -136,19 +193,30 @@ def _bind(binding: Binding, index: int, pattern: InputPattern) -> None:
     binding.dimensions.append(keys)
 
 
-def _laid_out(case: Case, pattern: InputPattern, rank: int) -> list[tuple[Axis, int]]:
-    """The axis of every dimension, with its place from the right within a ``*x`` or ``~x``."""
-    axes = list(pattern.axes)
-    many = [axis for axis in axes if axis.many]
-    if len(many) > 1:
+def _laid_out(binding: Binding, pattern: InputPattern, index: int) -> list[tuple[Axis, int]]:
+    """The axis of every dimension, with its place from the right within a ``*x`` or ``~x``.
+
+    Where a pattern has several of them, other inputs must say of how many axes all but one are.
+    """
+    case = binding.case
+    rank = len(case.shape(index))
+    many = [axis for axis in pattern.axes if axis.many]
+    spare = rank - (len(pattern.axes) - len(many))
+    counts = {axis.name: binding.counts.get(axis.name) for axis in many if len(many) > 1}
+    left = [axis for axis in many if counts.get(axis.name) is None]
+    if len(left) > 1:
         raise Unsure("an input pattern has more than one axis of any number")
-    spare = rank - (len(axes) - len(many))
-    if spare < 0 or (spare and not many):
-        raise Unsure(f"the rule of {case.call.op} has {len(axes)} axes, the input has rank {rank}")
+    spare -= sum(count for count in counts.values() if count is not None)
+    if spare < 0 or (spare and not left):
+        raise Unsure(
+            f"the rule of {case.call.op} has {len(pattern.axes)} axes, the input has rank {rank}"
+        )
     laid: list[tuple[Axis, int]] = []
-    for axis in axes:
+    for axis in pattern.axes:
         if axis.many:
-            laid += [(axis, place) for place in range(spare - 1, -1, -1)]
+            count = counts.get(axis.name)
+            places = spare if count is None else count
+            laid += [(axis, place) for place in range(places - 1, -1, -1)]
         else:
             laid.append((axis, 0))
     for name in pattern.swaps:
@@ -193,8 +261,14 @@ def _may_not_split(case: Case, index: int, dimension: int) -> str:
 
 
 def _check_whole(binding: Binding) -> None:
-    """Dimensions of the first input that an attribute names must not be split."""
+    """Dimensions that an attribute names, or that change their size, must not be split."""
     case = binding.case
+    resized = _resized(binding)
+    for index, keys in enumerate(binding.dimensions if resized else ()):
+        for dimension, key in enumerate(keys):
+            if key in resized and case.strategy[index][dimension] != 1:
+                says = f"{_may_not_split(case, index, dimension)}: its size changes"
+                case.refuse("axis-split", says)
     for whole in case.rule.wholes:
         if _is_waived(case, whole):
             continue
@@ -325,12 +399,15 @@ def _fixed(binding: Binding, pattern: OutputPattern) -> int:
 def _changed(case: Case, change: Change, dimensions: list[Key | None]) -> list[Key | None]:
     rank = len(dimensions)
     if change.kind == "insert":
-        for place in sorted(n % (rank + 1) for n in case.numbers(change.attribute)):
+        places = rank if change.inside else rank + 1
+        for place in sorted(n % places if n < 0 else n for n in case.numbers(change.attribute)):
             dimensions = [*dimensions[:place], None, *dimensions[place:]]
         return dimensions
     if change.kind == "permute":
         return [dimensions[place] for place in _permutation(case, change.attribute, rank)]
     axes = case.axes(change.attribute, rank)
+    if change.ones and not case.numbers(change.attribute):
+        axes = tuple(axis for axis, size in enumerate(case.shape(0)) if size == 1)
     kept = change.kind == "unsplit" or (change.keep and case.flag(change.keep))
     if kept:
         return [None if place in axes else key for place, key in enumerate(dimensions)]
@@ -346,12 +423,16 @@ def _permutation(case: Case, name: str, rank: int) -> tuple[int, ...]:
 
 def _reduced_keys(binding: Binding, reduce: Reduce) -> list[Key]:
     """The axes that a reduction is over: one by its name, or those that an attribute names."""
+    return _named(binding, reduce.over)
+
+
+def _named(binding: Binding, over: Axis) -> list[Key]:
+    """An axis, all of a ``*x``, or the axes of the first input that an attribute names."""
     case = binding.case
-    name = reduce.over.name
-    if name in {attribute.name for attribute in case.rule.attributes}:
-        named = (binding.dimensions[0][axis] for axis in case.axes(name, len(case.shape(0))))
+    if over.name in {attribute.name for attribute in case.rule.attributes}:
+        named = (binding.dimensions[0][axis] for axis in case.axes(over.name, len(case.shape(0))))
         return [key for key in named if key is not None]
-    return [key for key in binding.bound if key[0] == name]
+    return [key for key in binding.bound if key[0] == over.name]
 
 
 def _reductions(binding: Binding, keys: list[Key]) -> list[Reduction]:
@@ -362,7 +443,7 @@ def _reductions(binding: Binding, keys: list[Key]) -> list[Reduction]:
         axes = tuple(sorted(set(_device_axes(binding, keys, over))))
         if axes:
             why = f"{reduce.over.name} is contracted and split"
-            found.append(Reduction("AllReduce", axes, reduce.reduce, why))
+            found.append(Reduction("AllReduce", axes, reduce.reduce, why, reduce.output))
     return found
 
 

@@ -24,9 +24,18 @@ OUT_LAYOUT: set[str] = set()
 """Functions that deal with ``out_layout``; elsewhere it is refused."""
 
 
-KEEPS_AXES: set[str] = set()
-"""Functions that look at what the notation says, or add what follows, but leave axes where the
-notation has them, under any tuple strategy."""
+AXES: dict[str, Callable[[Case], str]] = {}
+"""By function the axes of a call in the notation, where they depend on attributes or ranks."""
+
+
+def axes(name: str) -> Callable[[Callable[[Case], str]], Callable[[Case], str]]:
+    """Register what says the axes of a call whose entry names this function."""
+
+    def register(told: Callable[[Case], str]) -> Callable[[Case], str]:
+        AXES[name] = told
+        return told
+
+    return register
 
 
 def irregular(
@@ -35,7 +44,6 @@ def irregular(
     self_checked: bool = False,
     out_strategy: bool = False,
     out_layout: bool = False,
-    keeps_axes: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function under the name that rules use."""
 
@@ -47,8 +55,6 @@ def irregular(
             OUT_STRATEGY.add(name)
         if out_layout:
             OUT_LAYOUT.add(name)
-        if keeps_axes:
-            KEEPS_AXES.add(name)
         return function
 
     return register

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import given_inputs, layout_maps
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorLayout, TensorMap
@@ -63,6 +63,37 @@ def input_layout(case: Case) -> str:
 RING = "enable_ring_attention"
 """Attribute of attention that passes keys and values round from rank to rank."""
 RING_LAYOUTS = ("BSH", "BNSD")
+
+
+@axes("flash_attention")
+def flash_attention_axes(case: Case) -> str:
+    """Batch, heads and the query's sequence; along a split sequence the function decides."""
+    layout = input_layout(case)
+    if layout not in QUERY:
+        raise Unsure(f"attention with input layout {layout}")
+    ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
+    names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
+    heads = case.number("head_num")
+    shared = _is_shared_head(case, layout, heads)
+    compressed = case.number("sparse_mode") in COMPRESSED
+    inputs = [
+        _axes_of(name, layout, case.shape(index), compressed) for index, name in enumerate(names)
+    ]
+    meant = {"m": "." if shared else "n", "t": "s" if ring else "."}
+
+    def signature(pattern: str) -> str:
+        return f"[{' '.join(meant.get(axis, axis) for axis in pattern)}]"
+
+    outputs = ["bns.", "bns.", "", QUERY[layout]]
+    results = [
+        signature(pattern) if index != 2 else "[*.]"
+        for index, pattern in enumerate(outputs[: len(case.call.results)])
+    ]
+    order = " ".join(MATRIX[layout])
+    return (
+        f"{' '.join(map(signature, inputs))} -> {' '.join(results)} order ({order}) "
+        f"divides n {heads} mirror 0" + (" judged (b s n)" if ring else "")
+    )
 
 
 @irregular("flash_attention", self_checked=True, out_layout=True)

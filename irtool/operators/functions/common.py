@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irtool.operators.case import Case
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, identity_map
+from irtool.operators.layout import WHOLE, Shape, TensorMap, identity_map
 
 
 def whole_map(shape: Shape) -> TensorMap:
@@ -52,17 +52,6 @@ def base_maps(case: Case) -> tuple[Shape, TensorMap]:
         matrix, maps = layout_maps(case)
         return matrix, maps[0]
     return case.strategy[0], identity_map(len(case.strategy[0]))
-
-
-def without(tensor_map: TensorMap, axes: tuple[int, ...], keep: bool) -> TensorMap:
-    """A map without some dimensions, or with them whole if they are kept."""
-    entries: list[MapEntry] = []
-    for dimension, entry in enumerate(tensor_map):
-        if dimension not in axes:
-            entries.append(entry)
-        elif keep:
-            entries.append(WHOLE)
-    return tuple(entries)
 
 
 def must_be_whole(case: Case, index: int, what: str, check: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.halo import (
     PAD,
     SAME,
@@ -24,6 +24,35 @@ from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape
 
 Base = Callable[[], Sharding]
+
+
+@axes("conv2d")
+def conv2d_axes(case: Case) -> str:
+    """Batch, channels and image; with groups channels are whole."""
+    return _axes(case, "[n {i} h w] [{o} {i} . .] -> [n {o} h w] order (n i h w o)")
+
+
+@axes("conv3d")
+def conv3d_axes(case: Case) -> str:
+    """The same with a third image dimension, which is whole."""
+    return _axes(case, "[n {i} h w .] [{o} {i} . . .] -> [n {o} h w .] order (n i h w o)")
+
+
+@axes("conv2d_transpose")
+def conv2d_transpose_axes(case: Case) -> str:
+    """The channels that are summed up are those of the convolution's output."""
+    others = " [*.]" * (len(case.tensors) - 2)
+    return _axes(
+        case,
+        "[n {i} h w] [{i} {o} . .]" + others + " -> [n {o} h w] order (n i h w o)"
+        f" strategy of ({'0 1' if len(case.tensors) > 1 else '0'})",
+    )
+
+
+def _axes(case: Case, pattern: str) -> str:
+    if case.call.attributes.get("group", 1) != 1:
+        return f"{pattern.format(i='!i', o='!o')} judged (h w)"
+    return f"{pattern.format(i='i', o='o')} judged (h w) reduce i with sum"
 
 
 @irregular("conv2d")

@@ -8,12 +8,21 @@ from math import prod
 from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import base_maps, must_be_whole
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 
 Base = Callable[[], Sharding]
+
+
+@axes("gather_d")
+def gather_d_axes(case: Case) -> str:
+    """X and index; the dimension that is gathered along is split in x only, and added up."""
+    dim = case.number("dim") % len(case.shape(0))
+    x = [f"x{place}" for place in range(len(case.shape(0)))]
+    rest = " ".join("." if place == dim else name for place, name in enumerate(x))
+    return f"[{' '.join(x)}] [{rest}] -> [{rest}] reduce x{dim} with sum"
 
 
 @irregular("gather_d")

@@ -15,7 +15,6 @@ from irtool.operators.functions.common import (
     first_sharding,
     layout_maps,
     must_be_whole,
-    without,
 )
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap, identity_map
@@ -25,7 +24,7 @@ Base = Callable[[], Sharding]
 REPEAT_LAYOUT = "elementary_function_info.cc:log_func_ele"
 
 
-@irregular("arithmetic", keeps_axes=True)
+@irregular("arithmetic")
 def arithmetic(case: Case, base: Base) -> Sharding:
     """Operands of an addition and the like; layouts must be over one device matrix."""
     if case.layouts is not None:
@@ -75,7 +74,7 @@ def _with_strategy(case: Case, strategy: tuple[tuple[int, ...], ...]) -> Shardin
     return evaluate(replace(case, strategy=strategy))
 
 
-@irregular("outer", keeps_axes=True)
+@irregular("outer")
 def outer(case: Case, base: Base) -> Sharding:
     """Two vectors: their axes must not be split along the same device axis."""
     if case.layouts is not None:
@@ -86,14 +85,14 @@ def outer(case: Case, base: Base) -> Sharding:
     return base()
 
 
-@irregular("l2_loss", keeps_axes=True)
+@irregular("l2_loss")
 def l2_loss(case: Case, base: Base) -> Sharding:
     """Under layouts MindSpore adds nothing up: each device has the loss of its own piece."""
     sharding = base()
     return sharding if case.layouts is None else replace(sharding, reductions=())
 
 
-@irregular("alike", keeps_axes=True)
+@irregular("alike")
 def alike(case: Case, base: Base) -> Sharding:
     """All inputs have one strategy, as the notation says; they must have one shape too."""
     shapes = {tensor.shape for tensor in case.tensors}
@@ -173,22 +172,6 @@ def _lies_along(case: Case, dimension: int) -> bool:
     return case.layouts is None or case.layouts[0].tensor_map[dimension] != WHOLE
 
 
-@irregular("squeeze")
-def squeeze(case: Case, base: Base) -> Sharding:
-    """Without axis, all dimensions of size 1 go."""
-    shape = case.shape(0)
-    axes = case.numbers("axis")
-    if axes:
-        gone = tuple(axis % len(shape) for axis in axes)
-    else:
-        gone = tuple(axis for axis, size in enumerate(shape) if size == 1)
-    matrix, tensor_map = base_maps(case)
-    out = without(tensor_map, gone, keep=False)
-    if len(out) != len(case.result(0)):
-        raise Unsure("the output of Squeeze does not have the rank that its axis gives")
-    return Sharding(matrix, (tensor_map,), (out,), complete=case.layouts is not None)
-
-
 @irregular("rotary_position_embedding")
 def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     """x, cos, sin: one strategy where sizes are equal, 1 where they are 1; last one whole."""
@@ -217,7 +200,7 @@ def rotary_position_embedding(case: Case, base: Base) -> Sharding:
     return Sharding(device_matrix=first, input_maps=tuple(maps), output_maps=(maps[0],))
 
 
-@irregular("triangle", keeps_axes=True)
+@irregular("triangle")
 def triangle(case: Case, base: Base) -> Sharding:
     """Matrices of rank 2 to 6."""
     rank = len(case.shape(0))

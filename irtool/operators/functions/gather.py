@@ -17,7 +17,7 @@ from typing import cast
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.gather_output import (
     ROWS,
     check_output,
@@ -33,6 +33,50 @@ from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identit
 Base = Callable[[], Sharding]
 GET_ATTRS = "gather_info.cc:GetAttrs"
 MASKED = "a masked local Gather and the collective"
+
+
+@axes("gather")
+def gather_axes(case: Case) -> str:
+    """Table and indices: the axis that is looked up in is left to the function."""
+    batch = case.number("batch_dims") if case.has("batch_dims") else 0
+    return _gather_axes(case, case.number("axis"), batch)
+
+
+@axes("index_select")
+def index_select_axes(case: Case) -> str:
+    """The same without batch dimensions."""
+    return _gather_axes(case, case.number("dim"), 0)
+
+
+@axes("embedding_lookup")
+def embedding_lookup_axes(case: Case) -> str:
+    """Rows of the table are looked up; the offset has none."""
+    return f"{_gather_axes(case, 0, 0)} strategy of (0 1)"
+
+
+def _gather_axes(case: Case, axis: int, batch: int) -> str:
+    table = [f"t{place}" for place in range(len(case.shape(0)))]
+    indices = [f"i{place}" for place in range(len(case.shape(1)))]
+    axis = axis % len(table) if table else 0
+    order = [*indices, *table]
+    rows = table[axis]
+    if batch > 0:
+        table[:batch] = indices[:batch]
+        order = [*indices, *table[batch:]]
+        table[axis] = f"!{table[axis]}"
+    manual = any(name in case.call.attributes for name in ("manual_split", MANUAL_WITH_OFFSET))
+    if manual and axis == 0 and indices:
+        indices[-1] = rows
+    out = [*table[:axis], *indices[batch:], *table[axis + 1 :]]
+    if rows not in out:
+        judged = [rows]
+    else:
+        judged = [*table, *indices] if manual else []
+    others = " [*.]" * (len(case.tensors) - 2)
+    return (
+        f"[{' '.join(table)}] [{' '.join(indices)}]{others} -> [{' '.join(out)}] "
+        f"order ({' '.join(order)}) judged ({' '.join(judged)})"
+    )
 
 
 @irregular("gather", out_strategy=True)

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap
 
 Base = Callable[[], Sharding]
+
+
+@axes("grouped_matmul")
+def grouped_matmul_axes(case: Case) -> str:
+    """Each pair of matrices is split alike; what is optional is left to the function."""
+    count = len(tuple(case.call.inputs[0].tensors))
+    weights = ["[" + ". " * (len(case.shape(count + i)) - 2) + "k n]" for i in range(count)]
+    others = " [*.]" * (len(case.tensors) - 2 * count)
+    outputs = " ".join("[m n]" for _ in case.call.results)
+    return f"{'[m k] ' * count}{' '.join(weights)}{others} -> {outputs} judged (m k n)"
 
 
 @irregular("grouped_matmul", self_checked=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.attention import input_layout
 from irtool.operators.functions.common import given_inputs
 from irtool.operators.judgement import Reduction, Sharding, Unsure
@@ -34,6 +34,25 @@ def _whole(case: Case, index: int, dimensions: tuple[int, ...], what: str) -> No
     strategy = case.strategy[index]
     if any(strategy[dimension] != 1 for dimension in dimensions if dimension < len(strategy)):
         case.refuse("axis-split", f"{what} can not be split, strategy {strategy}")
+
+
+@axes("incremental_attention")
+def incremental_attention_axes(case: Case) -> str:
+    """Batch and heads; the function says of the optional inputs what they must have."""
+    layout = input_layout(case)
+    main = {"BSH": "[b !s n]", "BNSD": "[b n !s !d]"}.get(layout)
+    if main is None:
+        raise Unsure(f"attention with input layout {layout}")
+    others: list[str] = []
+    for index, name in enumerate(given_inputs(case, INCREMENTAL, 3), 3):
+        rest = " ." * (len(case.shape(index)) - 1)
+        if name == "attn_mask":
+            others.append(f"[b{rest}]")
+        elif name.startswith("antiquant"):
+            others.append("[. n]" if layout == "BSH" else "[. n . .]")
+        else:
+            others.append("[*.]")
+    return f"{main} {main} {main} {' '.join(others)} -> {main} order (b n) judged (b n)"
 
 
 @irregular("incremental_attention")
@@ -87,6 +106,20 @@ def _incremental_map(case: Case, index: int, name: str, layout: str, parts: int)
     if any(split != 1 for split in strategy):
         raise Unsure(f"a split {name}")
     return (1,) if name == "actual_seq_lengths" else (WHOLE,) * rank
+
+
+@axes("fused_infer_attention")
+def fused_infer_attention_axes(case: Case) -> str:
+    """Batch, heads, and the sequence of the query, or of the cache for a single token."""
+    axes = {"BSH": "bsn", "BNSD": "bns.", "BSND": "bsn."}.get(input_layout(case))
+    if axes is None:
+        raise Unsure("an input layout that the operator does not take")
+    single = case.shape(0)[axes.index("s")] == 1
+    long, short = " ".join(axes), " ".join(axes).replace("s", ".")
+    query, key = (short, long) if single else (long, short)
+    others = " [*.]" * (len(case.tensors) - 3)
+    outputs = "[*.]" * (len(case.call.results) - 1)
+    return f"[{query}] [{key}] [{key}]{others} -> [{query}] {outputs} judged (b s n)"
 
 
 @irregular("fused_infer_attention", self_checked=True)
@@ -240,6 +273,15 @@ def paged_attention(case: Case, base: Base) -> Sharding:
     if len(maps) != len(case.tensors):
         raise Unsure("optional inputs of the paged attention")
     return Sharding(matrix, maps, (main,))
+
+
+@axes("rotary_embedding")
+def rotary_embedding_axes(case: Case) -> str:
+    """Batch and heads of query and key; of position ids the batch, if they have one."""
+    if len(case.shape(0)) == 3:
+        return "[b !s n] [b !s n] [*.] [*.] [b] -> [b !s n] [b !s n] order (n b) judged (b n)"
+    main = "[b !s n !d]"
+    return f"{main} {main} [*.] [*.] [.] -> {main} {main} order (n b) judged (b n)"
 
 
 @irregular("rotary_embedding")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import whole_map
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape, identity_map
@@ -15,7 +15,7 @@ from irtool.operators.layout import WHOLE, Shape, identity_map
 Base = Callable[[], Sharding]
 
 
-@irregular("softmax_cross_entropy", keeps_axes=True)
+@irregular("softmax_cross_entropy")
 def softmax_cross_entropy(case: Case, base: Base) -> Sharding:
     """Logits and labels alike; the classes, the last axis, are whole."""
     logits, labels = case.strategy
@@ -24,6 +24,18 @@ def softmax_cross_entropy(case: Case, base: Base) -> Sharding:
     if logits[-1] != 1 or labels[-1] != 1:
         case.refuse("axis-split", f"the classes can not be split, strategy {logits}")
     return base()
+
+
+@axes("cross_entropy")
+def cross_entropy_axes(case: Case) -> str:
+    """Rows; they are added up unless each has a loss of its own."""
+    pattern = f"[n !c] [n]{' [!c]' * (len(case.tensors) - 2)} -> "
+    if case.number("reduction") == _NONE:
+        return f"{pattern} [n] [n !c]{_EMPTY_OUTPUTS}"
+    return f"{pattern} [.] [n !c]{_EMPTY_OUTPUTS} reduce n with sum"
+
+
+_EMPTY_OUTPUTS = " [*.]+"
 
 
 @irregular("cross_entropy")
@@ -54,6 +66,13 @@ _NONE = 2
 """The number of the reduction that leaves a loss a row."""
 
 
+@axes("kl_div")
+def kl_div_axes(case: Case) -> str:
+    """Logits and labels alike."""
+    out = "[*x]" if case.text("reduction") == "none" else "[] reduce *x with sum"
+    return f"[*x] [*x] -> {out}"
+
+
 @irregular("kl_div")
 def kl_div(case: Case, base: Base) -> Sharding:
     """Logits and labels alike; the result is one number unless the reduction is none."""
@@ -68,6 +87,20 @@ def kl_div(case: Case, base: Base) -> Sharding:
     why = f"reduction {reduction}"
     reductions = (Reduction("AllReduce", over, "sum", why),) if over else ()
     return Sharding(logits, (plain, plain), ((),), reductions)
+
+
+@axes("one_hot")
+def one_hot_axes(case: Case) -> str:
+    """The strategy is one of the output: indices and classes."""
+    rank = len(case.shape(0))
+    others = " [*.]" * (len(case.tensors) - 1)
+    if rank > 1:
+        pattern = f"[i {'. ' * (rank - 1)}]{others} -> [i {'. ' * rank}]"
+    elif case.number("axis") == 0:
+        pattern = f"[i]{others} -> [c i]"
+    else:
+        pattern = f"[*i]{others} -> [*i c]"
+    return f"{pattern} strategy of (output others)"
 
 
 @irregular("one_hot", self_checked=True)
@@ -140,6 +173,13 @@ def check_valid(case: Case, base: Base) -> Sharding:
     if any(split != 1 for split in image):
         case.refuse("axis-split", f"the second input can not be split, strategy {image}", place)
     return Sharding((boxes[0],), ((0, WHOLE), whole_map(case.shape(1))), ((0,),))
+
+
+@axes("prelu")
+def prelu_axes(case: Case) -> str:
+    """The weight lies along the channels, if it is not one for all."""
+    shared = case.shape(1) in ((), (1,))
+    return "[*x] [*.] -> [*x]" if shared else "[n c *x] [c] -> [n c *x]"
 
 
 @irregular("prelu")

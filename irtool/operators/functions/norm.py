@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import layout_maps
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, TensorMap, axes_of, identity_map, split_of
@@ -15,13 +15,28 @@ from irtool.operators.layout import WHOLE, TensorMap, axes_of, identity_map, spl
 Base = Callable[[], Sharding]
 
 
+@axes("layer_norm")
+def layer_norm_axes(case: Case) -> str:
+    """Dimensions before those that are normalised; gamma and beta lie like the last of x."""
+    rank = len(case.shape(0))
+    begin = _first_normalised(case)
+    x = [f"x{axis}" if axis < begin else f"!x{axis}" for axis in range(rank)]
+    others = [f"[{' '.join(x[rank - len(tensor.shape or ()) :])}]" for tensor in case.tensors[1:]]
+    statistics = f"[{' '.join(x[:begin])} {'. ' * (rank - begin)}]"
+    return f"[{' '.join(x)}] {' '.join(others)} -> [{' '.join(x)}] {statistics} {statistics}"
+
+
+def _first_normalised(case: Case) -> int:
+    begin = case.number("begin_norm_axis")
+    return begin + len(case.shape(0)) if begin < 0 else begin
+
+
 @irregular("layer_norm", self_checked=True)
 def layer_norm(case: Case, base: Base) -> Sharding:
     """x, gamma, beta: normalised dimensions are whole, gamma and beta lie like the last of x."""
     _check_strategy(case, 3)
     rank = len(case.shape(0))
-    begin = case.number("begin_norm_axis")
-    begin = begin + rank if begin < 0 else begin
+    begin = _first_normalised(case)
     if any(case.is_split(0, dimension) for dimension in range(begin, rank)):
         message = f"dimensions from {begin} on can not be split, strategy {case.strategy[0]}"
         case.refuse("axis-split", message)

@@ -9,7 +9,7 @@ from typing import cast
 
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import given_inputs, layout_maps
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import (
@@ -32,7 +32,7 @@ BATCH = "matmul_info.cc:CheckBatchDimensions"
 LAYOUT = "matmul_info.cc:log_func_mm"
 
 
-@irregular("matmul", out_strategy=True, out_layout=True, keeps_axes=True)
+@irregular("matmul", out_strategy=True, out_layout=True)
 def matmul(case: Case, base: Base) -> Sharding:
     """Special cases of MatMul and BatchMatMul: ranks, batches, output strategy, n-d layouts."""
     if min(len(case.shape(0)), len(case.shape(1))) < 2:
@@ -243,11 +243,11 @@ def _gathered_shapes(
     """Local inputs of a product in several dimensions, after they are gathered."""
     assert case.layouts is not None
     raw = list(local)
-    for index, axes in gathers:
+    for index, along in gathers:
         sizes = list(raw[index])
         for place, entry in enumerate(case.layouts[index].tensor_map):
-            if axes and set(axes) <= set(entries_of(entry)):
-                sizes[place] *= split_of(matrix, axes)
+            if along and set(along) <= set(entries_of(entry)):
+                sizes[place] *= split_of(matrix, along)
         raw[index] = tuple(sizes)
     return raw
 
@@ -288,7 +288,7 @@ def _unscattered(case: Case, sharding: Sharding) -> Shape:
     return layout.slice_shape
 
 
-@irregular("bias_add", out_layout=True, keeps_axes=True)
+@irregular("bias_add", out_layout=True)
 def bias_add(case: Case, base: Base) -> Sharding:
     """X and b: the bias lies along dimension 1, whatever the data format says."""
     rank = len(case.shape(0))
@@ -314,6 +314,19 @@ FFN_INPUTS = (
 )  # fmt: skip
 INNER = ("bias1", "deq_scale1", "antiquant_scale1", "antiquant_offset1")
 """Optional inputs of FFN whose last dimension is the inner size."""
+
+
+@axes("ffn")
+def ffn_axes(case: Case) -> str:
+    """The inner size, along which some optional inputs lie."""
+    names = given_inputs(case, FFN_INPUTS, 3)
+    experts = ". " * (len(case.shape(1)) - 2)
+    others: list[str] = []
+    for index, name in enumerate(names, 3):
+        rank = len(case.shape(index))
+        along = name in INNER or (name == "scale" and rank == 2)
+        others.append("[" + ". " * (rank - 1) + ("f]" if along else ".]"))
+    return f"[*.] [{experts}. f] [{experts}f .] {' '.join(others)} -> [*.] reduce f with sum"
 
 
 @irregular("ffn")
@@ -357,6 +370,22 @@ def _ffn_map(case: Case, index: int, name: str, inner: int, lead: tuple[int, ...
     if name in ("bias1", "bias2") and rank == 2:
         return (*lead, 0 if along else 1)
     return (*((WHOLE,) * (rank - 1)), 0 if along else WHOLE)
+
+
+@axes("tensor_dot")
+def tensor_dot_axes(case: Case) -> str:
+    """Contracted dimensions are of both inputs, the others come out."""
+    ranks = len(case.shape(0)), len(case.shape(1))
+    pairs = _contracted(case, ranks)
+    first = [f"a{place}" for place in range(ranks[0])]
+    second = [f"b{place}" for place in range(ranks[1])]
+    for left, right in pairs:
+        second[right] = first[left]
+    summed = [first[left] for left, _ in pairs]
+    out = [name for name in (*first, *second) if name not in summed]
+    return (
+        f"[{' '.join(first)}] [{' '.join(second)}] -> [{' '.join(out)}] judged ({' '.join(summed)})"
+    )
 
 
 @irregular("tensor_dot")

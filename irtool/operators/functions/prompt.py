@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.attention import COMPRESSED, input_layout
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape, TensorMap
@@ -14,6 +14,25 @@ Base = Callable[[], Sharding]
 ON_INDEX = "prompt_flash_attention_info.cc:CheckStrategyOnIndex"
 MASK, LENGTHS, SHIFT = 3, (4, 5), 6
 """Positions of the optional inputs that may be there."""
+
+
+@axes("prompt_attention")
+def prompt_attention_axes(case: Case) -> str:
+    """Batch, heads and the query's sequence; keys and values follow."""
+    query, key = {
+        "BSH": ("b s n", "b . n"),
+        "BNSD": ("b n s !d", "b n . !d"),
+    }.get(input_layout(case), ("", ""))
+    if not query:
+        raise Unsure("an input layout that the operator does not take")
+    others: list[str] = []
+    for position, operand in enumerate(case.call.inputs[3:], start=3):
+        if operand.shape is not None:
+            rank = len(operand.shape)
+            before = {2: "", 3: "b ", 4: "b . "}.get(rank)
+            own = position == MASK and before is not None and case.number("sparse_mode") == 0
+            others.append(f"[{before}s .]" if own else "[*.]")
+    return f"[{query}] [{key}] [{key}] {' '.join(others)} -> [{query}] judged (b s n)"
 
 
 @irregular("prompt_attention")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irtool.operators.call import constant
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.product import with_split_sum
 from irtool.operators.judgement import Reduction, Refused, Sharding, Unsure
 from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, identity_map
@@ -17,6 +17,30 @@ Base = Callable[[], Sharding]
 BIAS = {"QuantBatchMatmul": 4, "WeightQuantBatchMatmul": 6}
 PER_TOKEN = 5
 """Position of the scale of each row among the inputs of QuantBatchMatmul."""
+
+
+@axes("quantised_matmul")
+def quantised_matmul_axes(case: Case) -> str:
+    """The product, and scales along its rows or columns."""
+    turned = [case.flag(attribute.name) for attribute in case.rule.attributes[:2]]
+    weight = "n k" if turned[1] else "k n"
+    scales: list[str] = []
+    for position, operand in enumerate(case.call.inputs[2:], start=2):
+        shape = operand.shape
+        if shape is None:
+            continue
+        if len(shape) > 1:
+            scales.append(f"[{weight}]" if len(shape) == 2 else f"[~b {weight}]")
+        elif shape == (1,) and position != BIAS[case.call.op]:
+            scales.append("[.]")
+        else:
+            per_token = case.call.op == "QuantBatchMatmul" and position == PER_TOKEN
+            scales.append("[m]" if per_token else "[n]")
+    first = "k m" if turned[0] else "m k"
+    return (
+        f"[~b {first}] [~b {weight}] {' '.join(scales)} -> [~b m n] "
+        "order (b m k n) reduce k with sum"
+    )
 
 
 @irregular("quantised_matmul", out_strategy=True)
@@ -96,6 +120,28 @@ def sparse_linear(case: Case, base: Base) -> Sharding:
     maps: tuple[TensorMap, ...] = (plain[:-1], (WHOLE,), (0,), (WHOLE,))
     biases = tuple((0,) for _ in case.tensors[4:])
     return Sharding(matrix, (*maps, *biases), ((*plain[:-2], 0),))
+
+
+@axes("fake_quant")
+def fake_quant_axes(case: Case) -> str:
+    """Minimum and maximum lie along the channels, if each has its own."""
+    x, along = _statistics_axes(case)
+    return f"[{x}] [{along}] [{along}] -> [{x}]"
+
+
+@axes("min_max_update")
+def min_max_update_axes(case: Case) -> str:
+    """Minimum and maximum are taken over all pieces of x."""
+    x, along = _statistics_axes(case)
+    return f"[{x}] [{along}] [{along}] -> [{along}] [{along}] judged ({x})"
+
+
+def _statistics_axes(case: Case) -> tuple[str, str]:
+    x = [f"x{place}" for place in range(len(case.shape(0)))]
+    along = "."
+    if case.call.op.endswith("PerChannel"):
+        along = x[case.number("channel_axis") % len(x)]
+    return " ".join(x), along
 
 
 @irregular("fake_quant")

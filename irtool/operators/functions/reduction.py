@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.judgement import Refused, Sharding, Unsure
 from irtool.operators.layout import WHOLE, identity_map
 from irtool.operators.pattern import evaluate
@@ -15,7 +15,7 @@ from irtool.operators.pattern import evaluate
 Base = Callable[[], Sharding]
 
 
-@irregular("reduce", keeps_axes=True)
+@irregular("reduce")
 def reduce(case: Case, base: Base) -> Sharding:
     """No communication where the attribute ``cross_batch`` asks for none."""
     skips = case.has("skip_mode") and case.flag("skip_mode")
@@ -42,7 +42,7 @@ def _check_reduced(case: Case) -> None:
             case.refuse("layout", f"dimension {axis} is reduced and lies along no device axis")
 
 
-@irregular("softmax", keeps_axes=True)
+@irregular("softmax")
 def softmax(case: Case, base: Base) -> Sharding:
     """Under layouts the axis must not lie along any device axis, not even one of size 1.
 
@@ -58,13 +58,11 @@ def softmax(case: Case, base: Base) -> Sharding:
 
 @irregular("square_sums")
 def square_sums(case: Case, base: Base) -> Sharding:
-    """Both outputs are summed up; the second input is taken to be split like the first."""
-    sharding = evaluate(replace(case, strategy=(case.strategy[0],) * 2))
-    second = tuple(replace(reduction, output=1) for reduction in sharding.reductions)
-    return replace(sharding, reductions=(*sharding.reductions, *second))
+    """The second input is taken to be split like the first."""
+    return evaluate(replace(case, strategy=(case.strategy[0],) * 2))
 
 
-@irregular("max_dim", keeps_axes=True)
+@irregular("max_dim")
 def max_dim(case: Case, base: Base) -> Sharding:
     """Under layouts MindSpore 2.7 reads the split of a whole dimension from nowhere."""
     sharding = base()
@@ -73,7 +71,7 @@ def max_dim(case: Case, base: Base) -> Sharding:
     return sharding
 
 
-@irregular("fourier", keeps_axes=True)
+@irregular("fourier")
 def fourier(case: Case, base: Base) -> Sharding:
     """The split must fit on the devices of the stage."""
     sharding = base()
@@ -82,6 +80,16 @@ def fourier(case: Case, base: Base) -> Sharding:
         message = f"{product} slices are more than the {case.devices} devices of the stage"
         case.refuse("device-count", message)
     return replace(sharding, input_maps=sharding.output_maps)
+
+
+@axes("trace")
+def trace_axes(case: Case) -> str:
+    """All dimensions but the two of the diagonal."""
+    rank = len(case.shape(0))
+    gone = {case.number(name) % rank for name in ("axis1", "axis2")}
+    x = [f"!x{place}" if place in gone else f"x{place}" for place in range(rank)]
+    rest = [name for place, name in enumerate(x) if place not in gone]
+    return f"[{' '.join(x)}] -> [{' '.join(rest)}]"
 
 
 @irregular("trace")

@@ -8,7 +8,7 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 
@@ -51,6 +51,27 @@ def _scattered(case: Case) -> Sharding:
     plain = identity_map(len(first))
     whole = (WHOLE,) * len(indices)
     return Sharding(first, (plain, whole, (*whole, *plain[1:])), (plain,))
+
+
+@axes("scatter_nd")
+def scatter_nd_axes(case: Case) -> str:
+    """An index points into the first dimensions of the input, which are whole."""
+    return _element_axes(case, "!")
+
+
+@axes("scatter_nd_masked")
+def scatter_nd_masked_axes(case: Case) -> str:
+    """The same, but they may be split."""
+    return _element_axes(case, "")
+
+
+def _element_axes(case: Case, mark: str) -> str:
+    depth = _depth(case)
+    into = [f"{mark}d{place}" for place in range(depth)]
+    rest = [f"x{place}" for place in range(len(case.shape(0)) - depth)]
+    tensor, slices = " ".join(into + rest), " ".join(rest)
+    places = ". " * (len(case.shape(1)) - 1)
+    return f"[{tensor}] [{places}.] [{places}{slices}] -> [{tensor}]"
 
 
 @irregular("scatter_nd")

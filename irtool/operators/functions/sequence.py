@@ -10,7 +10,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.defaults import adjusted
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import whole_map
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
@@ -130,6 +130,13 @@ def init_routing(case: Case, base: Base) -> Sharding:
     return unsplit_everywhere(whole, base)
 
 
+@axes("capacity_router")
+def capacity_router_axes(case: Case) -> str:
+    """The batch of the choices, which are the input with three dimensions."""
+    inputs = ["[b . .]" if len(tensor.shape or ()) == 3 else "[*.]" for tensor in case.tensors]
+    return f"{' '.join(inputs)} -> [b *.]+ judged (b)"
+
+
 @irregular("capacity_router", self_checked=True)
 def capacity_router(case: Case, base: Base) -> Sharding:
     """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""
@@ -168,6 +175,12 @@ def finalize_routing(case: Case, base: Base) -> Sharding:
         return sharding
     maps = ((2, 0), (2, 0), (1, 0), (2, WHOLE), (2,), (2, 0))
     return replace(sharding, device_matrix=(1, 1, 1), input_maps=maps, output_maps=((2, 0),))
+
+
+@axes("dynamic_quant")
+def dynamic_quant_axes(case: Case) -> str:
+    """X, and a scale along its last dimension."""
+    return f"[*x c]{' [c]' * (len(case.tensors) - 1)} -> [*x c] [*x]"
 
 
 @irregular("dynamic_quant", out_strategy=True)

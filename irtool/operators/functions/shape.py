@@ -10,7 +10,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.defaults import adjusted
-from irtool.operators.functions import irregular
+from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import base_maps, whole_sharding
 from irtool.operators.judgement import Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorLayout, TensorMap, identity_map
@@ -44,7 +44,7 @@ def reshape(case: Case, base: Base) -> Sharding:
     )
 
 
-@irregular("permuted", out_layout=True, keeps_axes=True)
+@irregular("permuted", out_layout=True)
 def permuted(case: Case, base: Base) -> Sharding:
     """Transpose: an output layout may be given if it is that of the input, in the new order."""
     sharding = base()
@@ -63,24 +63,27 @@ def permuted(case: Case, base: Base) -> Sharding:
     return sharding
 
 
-@irregular("stacked")
-def stacked(case: Case, base: Base) -> Sharding:
-    """A new axis; one that is counted from behind is counted among the input's axes, not more."""
-    sharding = base()
-    axis = case.number(case.rule.attributes[0].name)
-    rank = len(case.shape(0))
-    place = axis + rank if axis < 0 else axis
-    first = sharding.input_maps[0]
-    out = (*first[:place], WHOLE, *first[place:])
-    return replace(sharding, output_maps=(out,))
+@axes("slice")
+def slice_axes(case: Case) -> str:
+    """The dimensions that are taken whole."""
+    names = " ".join(
+        f"x{axis}" if whole else f"!x{axis}" for axis, whole in enumerate(_taken_whole(case))
+    )
+    return f"[{names}]{' [*.]' * (len(case.tensors) - 1)} -> [{names}]"
+
+
+def _taken_whole(case: Case) -> list[bool]:
+    begin, size = case.numbers("begin"), case.numbers("size")
+    return [
+        start == 0 and (taken == whole or whole == DYNAMIC)
+        for start, taken, whole in zip(begin, size, case.shape(0), strict=True)
+    ]
 
 
 @irregular("slice")
 def slice_(case: Case, base: Base) -> Sharding:
     """A dimension that is not taken whole can not be split."""
-    begin, size = case.numbers("begin"), case.numbers("size")
-    for axis, (start, taken, whole) in enumerate(zip(begin, size, case.shape(0), strict=True)):
-        complete = start == 0 and (taken == whole or whole == DYNAMIC)
+    for axis, complete in enumerate(_taken_whole(case)):
         if not complete and case.strategy[0][axis] != 1:
             message = f"dimension {axis} is not taken whole, so it can not be split"
             case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
@@ -122,6 +125,27 @@ class _Step:
 
 _MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask")
 _STRIDED_CHECK = "strided_slice_info.cc:CheckInputStrategy"
+
+
+@axes("strided_slice")
+def strided_slice_axes(case: Case) -> str:
+    """Dimensions that are taken whole, or all of them where a flag says so."""
+    rank = len(case.shape(0))
+    axes = [f"x{axis}" for axis in range(rank)]
+    skipped = case.has("skip_redistribution") and case.flag("skip_redistribution")
+    out: list[str] = []
+    steps = _steps(case)
+    for step in steps:
+        if step.source is None:
+            out.append(".")
+            continue
+        if step.stride != 1 or step.shrunk or not (step.whole or skipped):
+            axes[step.source] = f"!x{step.source}"
+        if not step.shrunk:
+            out.append(axes[step.source])
+    seen = sum(step.source is not None for step in steps)
+    others = " [*.]" * (len(case.tensors) - 1)
+    return f"[{' '.join(axes)}]{others} -> [{' '.join([*out, *axes[seen:]])}] strategy of (0)"
 
 
 @irregular("strided_slice", self_checked=True)
@@ -236,6 +260,25 @@ def _check_step(case: Case, step: _Step, skipped: bool) -> None:
     if step.shrunk:
         message = f"a dimension that is shrunk can not be split: {where}"
         case.refuse("axis-split", message, _STRIDED_CHECK)
+
+
+@axes("tile")
+def tile_axes(case: Case) -> str:
+    """Dimensions of the output; where one is repeated, it is cut into its repetitions."""
+    multiples = case.numbers("dims")
+    added = len(multiples) - len(case.shape(0))
+    out = [f"x{axis}" for axis in range(len(multiples))]
+    source = ["." if times != 1 else f"x{axis}" for axis, times in enumerate(multiples)][added:]
+    limits = [
+        f"divides x{axis} {max(times, 1)}"
+        for axis, times in enumerate(multiples)
+        if times != 1 or axis < added
+    ]
+    others = " [*.]" * (len(case.tensors) - 1)
+    return (
+        f"[{' '.join(source)}]{others} -> [{' '.join(out)}] order ({' '.join(out)}) "
+        f"strategy of (output) {' '.join(limits)}"
+    )
 
 
 @irregular("tile", self_checked=True, out_layout=True)

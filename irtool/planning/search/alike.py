@@ -26,7 +26,7 @@ def alike(form: Form, values: Ints) -> tuple[Ints, Ints]:
         values: by strategy into how many slices each axis is cut.
     """
     low, counts = form.lowest_bits(values)
-    tensors = dict.fromkeys((*form.raw_inputs, *form.raw_outputs, *form.outputs))
+    tensors = dict.fromkeys((*form.inputs, *form.raw_outputs, *form.outputs))
     columns = [counts[:, _axes(tensor)].sum(axis=1) for tensor in tensors]
     for item in form.sums:
         for axis in item.axes:

@@ -1,19 +1,18 @@
-"""What all strategies of an operator have in common, learnt from a few of them.
+"""What all strategies of an operator have in common, by the axes that its entry tells.
 
 A rule judges one strategy in a fifth of a millisecond; a search looks at thousands.  But nearly all
 operators treat each of their axes alike, whatever the others do: it has its place in the device
 matrix, splits the same dimensions of the same tensors, and leaves a sum behind or does not.  This
-*form* is read off the judgements of a few strategies, compared with more of them, and then says of
-all others where the tensors lie and what is communicated.  Operators that differ anywhere (halos,
-groups of experts, uneven parts) have no form, and are judged strategy by strategy.
+*form* is read off the axes of the call, and says of all strategies where the tensors lie and what
+is communicated.  Axes that are left to a function (halos, groups of experts, uneven parts) are
+whole in it: strategies that cut them are judged one by one.
 
 What a search chooses is judged by the rule in the end: a form never makes a strategy legal.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -24,16 +23,11 @@ from irtool.operators.axes import CallAxes
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.judgement import Collective, Context, Judgement
 from irtool.operators.layout import Shape, TensorLayout, replicas
-from irtool.planning.cost.layout_bits import LEVELS, layout_from, places_of
+from irtool.planning.cost.layout_bits import LEVELS
 
 Ints = npt.NDArray[np.int64]
-Values = tuple[int, ...]
-"""A strategy by axes: into how many slices each is cut."""
 AxesOf = tuple[tuple[int, ...], ...]
 """Per dimension of a tensor the axes that cut it, the outermost first."""
-
-MORE_PROBES = 3
-"""Strategies, beyond those that a form is learnt from, that it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class Form:
         right: whether the axis of repeated calculation is the last one.
         inputs, outputs: by tensor the axes of each dimension.
         ends: by tensor (inputs, then outputs) the axes behind which its device axis ends.
-        raw_inputs, raw_outputs: the same of what the operator itself takes in and puts out.
+        raw_outputs: the same of what the operator itself puts out, before it is scattered.
         sums: collectives, in order.
         mirrored: by input whether its gradient is summed over replicas if it is a weight.
     """
@@ -69,7 +63,6 @@ class Form:
     inputs: tuple[AxesOf, ...]
     outputs: tuple[AxesOf, ...]
     ends: tuple[frozenset[int], ...]
-    raw_inputs: tuple[AxesOf, ...]
     raw_outputs: tuple[AxesOf, ...]
     sums: tuple[Sum, ...]
     mirrored: tuple[bool, ...]
@@ -129,10 +122,6 @@ class Form:
                       for t, a in zip(self.call.tensors, self.inputs, strict=True)]  # fmt: skip
             results = [_cut(t.shape or (), a, numbers)
                        for t, a in zip(self.call.results, self.outputs, strict=True)]  # fmt: skip
-            raw_inputs = slices if self.raw_inputs == self.inputs else [
-                _cut(t.shape or (), a, numbers)
-                for t, a in zip(self.call.tensors, self.raw_inputs, strict=True)
-            ]  # fmt: skip
             raw_outputs = results if self.raw_outputs == self.outputs else [
                 _cut(t.shape or (), a, numbers)
                 for t, a in zip(self.call.results, self.raw_outputs, strict=True)
@@ -154,7 +143,7 @@ class Form:
                 (),
                 input_slices=tuple(slices),
                 output_slices=tuple(results),
-                raw_inputs=tuple(raw_inputs),
+                raw_inputs=tuple(slices),
                 raw_outputs=tuple(raw_outputs),
                 collectives=tuple(collectives),
                 repeats=self.context.stage_size // prod(numbers),
@@ -179,53 +168,10 @@ class Form:
         scatter = replace(only, op="ReduceScatter", raw=True)
         return replace(self, outputs=(joined,), ends=ends, sums=(scatter,))
 
-    def agrees(self, values: Sequence[Values], judgements: Sequence[Judgement]) -> bool:
-        """Whether the form says what the rule says of some strategies."""
-        numbers: Ints = np.array(values, dtype=np.int64)
-        for sketch, judged in zip(self.sketches(numbers), judgements, strict=True):
-            if judged.verdict != "legal" or _facts(sketch) != _facts(judged):
-                return False
-        for side, count in (("input", len(self.inputs)), ("output", len(self.outputs))):
-            for index in range(count):
-                place, cuts = self.places(numbers, side, index)
-                for row, judged in enumerate(judgements):
-                    layouts = judged.input_layouts if side == "input" else judged.output_layouts
-                    standard = layouts[index].standard()
-                    made = layout_from(place[row].tolist(), int(cuts[row]), standard.tensor_shape)
-                    if made != standard:
-                        return False
-                    if side == "input" and judged.mirrors[index] != self.mirror(index, made):
-                        return False
-        return True
-
     def mirror(self, index: int, layout: TensorLayout) -> tuple[int, ...]:
         """The ranks that sum the gradient of an input if it is a weight that lies like this."""
         rank = self.context.own_rank
         return replicas(layout, self.context.devices, rank) if self.mirrored[index] else (rank,)
-
-
-def _inner(cuts: int) -> int:
-    return cuts & ~1  # below the lowest bit nothing follows
-
-
-def _lies(layout: TensorLayout) -> tuple[list[int], int] | None:
-    """Where a layout puts each bit, and its cuts; in the tensor's shape without ones."""
-    size = prod(layout.device_matrix)
-    own = tuple(n for n in layout.tensor_shape if n != 1)
-    place = places_of(layout, own, size.bit_length() - 1)
-    cuts, stride = 0, size
-    for axis in layout.device_matrix:
-        stride //= axis
-        cuts |= stride
-    return None if place is None else (place, _inner(cuts) & (size - 1))
-
-
-def _facts(judged: Judgement) -> object:
-    collectives = [(c.op, c.ranks, c.reduce, c.output, c.shape) for c in judged.collectives]
-    return (
-        judged.input_slices, judged.output_slices, judged.raw_inputs, judged.raw_outputs,
-        judged.repeats, judged.parts, collectives,
-    )  # fmt: skip
 
 
 def _cut(shape: Shape, axes_of: AxesOf, values: Sequence[int]) -> Shape:
@@ -238,9 +184,16 @@ def _cut(shape: Shape, axes_of: AxesOf, values: Sequence[int]) -> Shape:
 
 
 def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | None:
-    """The form of a call whose axes are told; None where devices are no power of two."""
+    """The form of a call whose axes are told.
+
+    None where devices are no power of two, sizes are not known, or no axis has a form.
+    """
     stage = context.stage_size
-    if stage & (stage - 1) or stage < 2 or not axes.axes:
+    known = all(
+        operand.shape is not None and min(operand.shape, default=1) > 0
+        for operand in (*call.tensors, *call.results)
+    )
+    if not known or stage & (stage - 1) or stage < 2 or all(axis.judged for axis in axes.axes):
         return None
     inputs = tuple(_along(axes, "input", at, tensor) for at, tensor in enumerate(call.tensors))
     outputs = tuple(_along(axes, "output", at, tensor) for at, tensor in enumerate(call.results))
@@ -254,7 +207,6 @@ def form_from(call: OperatorCall, context: Context, axes: CallAxes) -> Form | No
         inputs,
         outputs,
         (ends,) * (len(inputs) + len(outputs)),
-        inputs,
         outputs,
         sums,
         axes.mirrored,
@@ -269,154 +221,3 @@ def _along(axes: CallAxes, side: str, tensor: int, operand: Operand) -> AxesOf:
             if place == tensor:
                 found[dimension] = (number,)
     return tuple(found.get(at, ()) for at in range(len(operand.shape or ())))
-
-
-# -- learning ------------------------------------------------------------------------------------
-
-
-def form_of(
-    call: OperatorCall,
-    context: Context,
-    largest: Sequence[int],
-    ask: Callable[[Values], Judgement],
-) -> Form | None:
-    """The form of an operator; None if it has none.
-
-    Args:
-        call: the operator.
-        context: where it runs.
-        largest: by axis into how many slices it can be cut at most, a power of two.
-        ask: the rule's judgement of a strategy by axes.
-    """
-    stage, count = context.stage_size, len(largest)
-    known = all(
-        operand.shape is not None and -1 not in operand.shape and 0 not in operand.shape
-        for operand in (*call.tensors, *call.results)
-    )
-    if not known or stage & (stage - 1) or stage < 2 or 2**count > stage or not count:
-        return None
-    singles = [_single(count, axis, 2) for axis in range(count)]
-    judged = [ask(values) for values in singles]
-    joint = (2,) * count
-    together = ask(joint)
-    if any(each.verdict != "legal" for each in (*judged, together)):
-        return None
-    form = _learnt(call, context, judged, together)
-    if form is None:
-        return None
-    probes = [*singles, joint, *_more(largest, stage)]
-    return form if form.agrees(probes, [ask(values) for values in probes]) else None
-
-
-def _single(count: int, axis: int, value: int) -> Values:
-    return tuple(value if at == axis else 1 for at in range(count))
-
-
-def _more(largest: Sequence[int], stage: int) -> Iterator[Values]:
-    """Strategies to compare with: each axis cut as often as it can be, and some at random."""
-    for axis, most in enumerate(largest):
-        yield _single(len(largest), axis, min(most, stage))
-    dice = random.Random(len(largest))  # the same ones each time
-    for _ in range(MORE_PROBES):
-        left, values = stage, [1] * len(largest)
-        for axis in dice.sample(range(len(largest)), len(largest)):
-            steps = min(left, largest[axis]).bit_length()
-            values[axis] = 1 << dice.randrange(steps)
-            left //= values[axis]
-        yield tuple(values)
-
-
-def _learnt(
-    call: OperatorCall, context: Context, singles: list[Judgement], together: Judgement
-) -> Form | None:
-    stage = context.stage_size
-    inputs = [_cut_by(t.shape or (), [j.input_slices[i] for j in singles])
-              for i, t in enumerate(call.tensors)]  # fmt: skip
-    outputs = [_cut_by(t.shape or (), [j.output_slices[i] for j in singles])
-               for i, t in enumerate(call.results)]  # fmt: skip
-    layouts = [*together.input_layouts, *together.output_layouts]
-    places = [_lies(layout) for layout in layouts]
-    axis_of = _axes_of_bits([*inputs, *outputs], places, layouts)
-    if axis_of is None or len(axis_of) != len(singles):
-        return None
-    ordered = sorted(axis_of, reverse=True)
-    lowest = min(axis_of)
-    right = lowest == stage.bit_length() - 1 - len(singles)
-    if not right and lowest:
-        return None
-    if lowest == 0 and right:  # no bit is left over: one axis alone shows where the others stand
-        alone = _lies_alone(singles)
-        if alone is None:
-            return None
-        right = alone
-    sums: list[Sum] = []
-    for item in together.collectives:
-        own = context.own_rank
-        bits = [b for b in range(stage.bit_length() - 1) if own ^ (1 << b) in item.ranks]
-        if 1 << len(bits) != len(item.ranks) or any(bit not in axis_of for bit in bits):
-            return None
-        raw = item.output is not None and item.shape != together.output_slices[item.output]
-        axes = tuple(axis_of[bit] for bit in sorted(bits, reverse=True))
-        sums.append(Sum(item.op, item.reduce, item.output, axes, raw))
-    ends: list[frozenset[int]] = []
-    for lies in places:
-        if lies is None:
-            return None
-        ends.append(frozenset(a for bit, a in axis_of.items() if bit == 0 or lies[1] >> bit & 1))
-    return Form(
-        call,
-        context,
-        tuple(axis_of[bit] for bit in ordered),
-        right,
-        tuple(inputs),
-        tuple(outputs),
-        tuple(ends),
-        tuple(_cut_by(t.shape or (), [j.raw_inputs[i] for j in singles])
-              for i, t in enumerate(call.tensors)),
-        tuple(_cut_by(t.shape or (), [j.raw_outputs[i] for j in singles])
-              for i, t in enumerate(call.results)),
-        tuple(sums),
-        tuple(any(len(j.mirrors[i]) > 1 for j in (*singles, together))
-              for i, _ in enumerate(call.tensors)),
-    )  # fmt: skip
-
-
-def _cut_by(shape: Shape, slices: Sequence[Shape]) -> AxesOf:
-    """Per dimension the axes that cut it when they alone are split."""
-    return tuple(
-        tuple(axis for axis, cut in enumerate(slices) if cut[at] != size)
-        for at, size in enumerate(shape)
-    )
-
-
-def _axes_of_bits(
-    tensors: Sequence[AxesOf],
-    places: Sequence[tuple[list[int], int] | None],
-    layouts: Sequence[TensorLayout],
-) -> dict[int, int] | None:
-    """Which axis each bit of a device's number belongs to, all axes being cut in two."""
-    found: dict[int, int] = {}
-    for axes_of, lies, layout in zip(tensors, places, layouts, strict=True):
-        if lies is None:
-            return None
-        kept = [axes for axes, n in zip(axes_of, layout.tensor_shape, strict=True) if n != 1]
-        for bit, place in enumerate(lies[0]):
-            axes = kept[place // LEVELS] if place >= 0 else ()
-            if len(axes) == 1 and found.setdefault(bit, axes[0]) != axes[0]:
-                return None
-            if place >= 0 and not axes:
-                return None
-    return found
-
-
-def _lies_alone(singles: Sequence[Judgement]) -> bool | None:
-    """Whether an axis that is cut alone stands before the repeated one."""
-    for judged in singles:
-        for layout in (*judged.input_layouts, *judged.output_layouts):
-            lies = _lies(layout)
-            if lies is None:
-                return None
-            bits = [bit for bit, place in enumerate(lies[0]) if place >= 0]
-            if bits and len(lies[0]) > 1:
-                return bits[0] != 0
-    return True

@@ -1,9 +1,7 @@
-"""Strategies that could be tried for an operator, found by asking its sharding rule.
+"""Strategies that could be tried for an operator: the splits of the axes that its entry tells.
 
-Rules say whether a strategy is legal, not which ones there are.  So the axes are found out first:
-which numbers of a strategy may be raised alone, and which only together (the summed axis of a
-product of matrices, the axes that operands of an addition share).  Then every combination of splits
-is judged, and the legal ones are kept, with what follows from them.
+What follows from most of them the axes say themselves (a form); of those that cut an axis which is
+left to a function, the operator's rule is asked one by one, and the legal ones are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -20,13 +17,9 @@ from irtool.operators.axes import CallAxes, axes_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import Context, Judgement
-from irtool.operators.layout import Shape
-from irtool.planning.search.candidate_forms import Form, Ints, form_from, form_of
+from irtool.planning.search.candidate_forms import Form, Ints, form_from
 from irtool.planning.search.candidate_outputs import SCATTERS, other_output
 from irtool.sharding.judge import judge
-
-Place = tuple[int, int]
-"""A number of a strategy: which row, which dimension."""
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
 """Operators whose arithmetic is worth every device; tried on all devices only, if that is legal."""
@@ -112,31 +105,13 @@ def candidates_of(call: OperatorCall, context: Context) -> Candidates:
 
 def _candidates(call: OperatorCall, context: Context) -> Candidates:
     own = judge(call, None, context)
-    rows = _rows(call, context)
-    if own.kind != "rule" or rows is None:
+    told = None if own.kind != "rule" else axes_of(call, context)
+    if told is None:
         return _own(own, call)
-    asked = _Asked(call, context, rows)
-    told = axes_of(call, context)
-    if told is not None and rows == tuple(tensor.shape or () for tensor in call.tensors):
-        return _told(asked, told, own)
-    asked.axes = _axes(asked)
-    form = form_of(call, context, [_largest(rows, axis) for axis in asked.axes], asked.of)
-    if form is not None:
-        made = _formed(asked, form)
-        if made is not None:
-            return made
-    made = _but_for_one(asked)
-    if made is not None:
-        return made
-    return _each(asked, own)
-
-
-def _told(asked: _Asked, told: CallAxes, own: Judgement) -> Candidates:
-    """All candidates where the operator's entry tells its axes."""
-    asked.axes = [axis.inputs for axis in told.axes]
-    form = form_from(asked.call, asked.context, told)
-    made = None if form is None else _formed(asked, form)
-    return made or _each(asked, own)
+    asked = _Asked(call, context, told)
+    if asked.judge(asked.strategy((1,) * len(told.axes))).verdict != "legal":
+        return _own(own, call)
+    return _formed(asked) or _each(asked, own)
 
 
 def _each(asked: _Asked, own: Judgement) -> Candidates:
@@ -159,29 +134,18 @@ def _judged(asked: _Asked, splits: Iterable[tuple[int, ...]]) -> Iterator[Candid
             yield Candidate(strategy, None, judgement)
             out = other_output(asked.call, strategy, judgement)
             other = None if out is None else asked.judge_output(strategy, out)
-            if other is None or other.verdict != "legal":
+            if other is None or other.verdict != "legal" or not _is_as_noted(other):
                 continue
             if other.collectives[0].op != judgement.collectives[0].op:
                 yield Candidate(strategy, out, other)
 
 
-def _but_for_one(asked: _Asked) -> Candidates | None:
-    """All candidates where one axis is unlike the others, and all that leave it whole have a form.
-
-    The rows of a table from which something is gathered are such an axis.
-    """
-    if len(asked.axes) < 2 or asked.call.op in PRODUCTS:
-        return None
-    for odd in range(len(asked.axes)):
-        others = [axis for at, axis in enumerate(asked.axes) if at != odd]
-        rest = _Asked(asked.call, asked.context, asked.rows, others, asked.known)
-        largest = [_largest(asked.rows, axis) for axis in others]
-        form = form_of(asked.call, asked.context, largest, rest.of)
-        made = None if form is None else _formed(rest, form)
-        if made is not None:
-            more = _judged(asked, (values for values in _splits(asked) if values[odd] > 1))
-            return Candidates((*made.items, *more), "", made.families)
-    return None
+def _is_as_noted(judgement: Judgement) -> bool:
+    """Whether results are what MindSpore notes of them, so that what follows fits."""
+    return all(
+        held == layout.slice_shape
+        for held, layout in zip(judgement.output_slices, judgement.output_layouts, strict=True)
+    )
 
 
 @dataclass(slots=True)
@@ -190,8 +154,7 @@ class _Asked:
 
     call: OperatorCall
     context: Context
-    rows: tuple[Shape, ...]
-    axes: list[tuple[Place, ...]] = field(default_factory=list[tuple[Place, ...]])
+    told: CallAxes
     known: dict[Strategy, Judgement] = field(default_factory=dict[Strategy, Judgement])
 
     def judge(self, strategy: Strategy) -> Judgement:
@@ -202,11 +165,11 @@ class _Asked:
 
     def strategy(self, values: Sequence[int]) -> Strategy:
         """The strategy that cuts each axis so often."""
-        return _strategy(self.rows, self.axes, values)
-
-    def of(self, values: Sequence[int]) -> Judgement:
-        """What the rule says of it."""
-        return self.judge(self.strategy(values))
+        numbers = [[1] * len(row) for row in self.told.rows]
+        for axis, value in zip(self.told.axes, values, strict=True):
+            for row, place in axis.entries:
+                numbers[row][place] = value
+        return tuple(tuple(row) for row in numbers)
 
     def judge_output(self, strategy: Strategy, out: Strategy) -> Judgement:
         """What the rule says of it with an ``out_strategy``."""
@@ -220,9 +183,17 @@ class _Asked:
         return self.judge_output(candidate.strategy or (), out)
 
 
-def _formed(asked: _Asked, form: Form) -> Candidates | None:
-    """All candidates by the form; None if the scattered ones have none."""
-    splits = list(_splits(asked))
+def _formed(asked: _Asked) -> Candidates | None:
+    """All candidates by the form that the axes give; None if they give none.
+
+    Where axes are cut that are left to a function, its judgement of each strategy counts.
+    """
+    form = form_from(asked.call, asked.context, asked.told)
+    if form is None:
+        return None
+    judged = [number for number, axis in enumerate(asked.told.axes) if axis.judged]
+    all_splits = list(_splits(asked))
+    splits = [values for values in all_splits if all(values[number] == 1 for number in judged)]
     if asked.call.op in PRODUCTS:
         most = max(prod(values) for values in splits)
         splits = [values for values in splits if prod(values) == most]
@@ -231,20 +202,14 @@ def _formed(asked: _Asked, form: Form) -> Candidates | None:
     if asked.call.op in SCATTERS:
         scattered = form.scattered()
         more, outs = _scattered_splits(form, splits)
-        if more:
-            if scattered is None:
-                return None
-            others = [
+        if more and scattered is not None:
+            items += [
                 Candidate(asked.strategy(values), out, asked.later)
                 for values, out in zip(more, outs, strict=True)
             ]
-            few = others[:: max(1, len(others) // 4)]
-            probes = more[:: max(1, len(others) // 4)]
-            if not scattered.agrees(probes, [item.judgement for item in few]):
-                return None
-            items += others
             families.append(Family(scattered, np.array(more, dtype=np.int64)))
-    return Candidates(tuple(items), "", tuple(families))
+    rest = (values for values in all_splits if any(values[number] > 1 for number in judged))
+    return Candidates((*items, *_judged(asked, rest)), "", tuple(families))
 
 
 def _scattered_splits(
@@ -266,11 +231,6 @@ def _scattered_splits(
     return found, outs
 
 
-def _largest(rows: Sequence[Shape], axis: tuple[Place, ...]) -> int:
-    """The largest power of two that an axis can be cut into."""
-    return min((n & -n) if (n := rows[row][at]) > 0 else 1 for row, at in axis)
-
-
 def given_candidate(
     call: OperatorCall, strategy: Strategy, out_strategy: Strategy | None, context: Context
 ) -> Candidate:
@@ -289,74 +249,17 @@ def _own(own: Judgement, call: OperatorCall) -> Candidates:
     return Candidates((Candidate(kept, None, own),), why)
 
 
-def _rows(call: OperatorCall, context: Context) -> tuple[Shape, ...] | None:
-    """The shapes that a strategy is about: those under which splitting nothing is legal."""
-    inputs = tuple(tensor.divisible_shape for tensor in call.tensors)
-    outputs = tuple(tensor.divisible_shape for tensor in call.results[:1])
-    choices = [inputs, inputs[:1], (*outputs, *inputs[1:]), ((), *inputs[1:])]
-    for rows in choices:
-        whole = tuple((1,) * len(row) for row in rows)
-        if judge(call, whole, context).verdict == "legal":
-            return rows
-    return None
-
-
-def _axes(asked: _Asked) -> list[tuple[Place, ...]]:
-    """Places whose numbers may be raised together; each place stands in one axis at most."""
-    taken: set[Place] = set()
-    found: list[tuple[Place, ...]] = []
-    rows = asked.rows
-    # Groups of some sizes may be refused, so that an axis shows only under another factor.
-    for factor in _trial_factors(asked.context.stage_size):
-        if found and factor == asked.context.stage_size:
-            break  # only where all devices or none is what a rule asks for
-        places = [
-            (row, at)
-            for row, shape in enumerate(rows)
-            for at, size in enumerate(shape)
-            if size != 1 and _divides(factor, size) and (row, at) not in taken
-        ]
-        for place in places:
-            if place in taken:
-                continue
-            for together in _together(place, places, rows):
-                if taken & set(together):
-                    continue
-                strategy = _strategy(rows, [together], [factor])
-                if asked.judge(strategy).verdict == "legal":
-                    found.append(together)
-                    taken |= set(together)
-                    break
-    return sorted(found)
-
-
-def _together(
-    place: Place, places: Sequence[Place], rows: Sequence[Shape]
-) -> Iterator[tuple[Place, ...]]:
-    """What may have to be raised with a place: nothing, the same axis elsewhere, some of those."""
-    yield (place,)
-    row, at = place
-    size = rows[row][at]
-    same = [other for other in places if other[0] != row and rows[other[0]][other[1]] == size]
-    right = len(rows[row]) - at
-    aligned = [other for other in same if len(rows[other[0]]) - other[1] == right]
-    if aligned:
-        yield (place, *aligned)
-    left = [other for other in same if other[1] == at]
-    if left and left != aligned:
-        yield (place, *left)
-    for count in (1, 2, 3):
-        for others in combinations(same[:6], count):
-            if len({other[0] for other in others}) == count:
-                yield (place, *others)
-
-
 def _splits(asked: _Asked) -> Iterator[tuple[int, ...]]:
     """Numbers of slices, one an axis, whose product the devices allow."""
-    rows, axes, devices = asked.rows, asked.axes, asked.context.stage_size
+    rows, devices = asked.told.rows, asked.context.stage_size
     options = [
-        [n for n in _divisors(devices) if all(_divides(n, rows[r][at]) for r, at in axis)]
-        for axis in axes
+        [
+            number
+            for number in _divisors(devices)
+            if axis.limit % number == 0
+            and all(_divides(number, rows[row][place]) for row, place in axis.entries)
+        ]
+        for axis in asked.told.axes
     ]
     found: list[tuple[int, ...]] = [()]
     for choice in options:
@@ -375,19 +278,3 @@ def _divides(number: int, size: int) -> bool:
 
 def _divisors(devices: int) -> list[int]:
     return [n for n in range(1, devices + 1) if devices % n == 0]
-
-
-def _trial_factors(devices: int) -> list[int]:
-    """Splits by which axes are found out: the number of devices' prime factors, last itself."""
-    primes = [n for n in _divisors(devices) if n > 1 and len(_divisors(n)) == 2]
-    return [*primes, devices] if devices > 1 and devices not in primes else primes
-
-
-def _strategy(
-    rows: Sequence[Shape], axes: Sequence[tuple[Place, ...]], values: Sequence[int]
-) -> Strategy:
-    numbers = [[1] * len(row) for row in rows]
-    for axis, value in zip(axes, values, strict=True):
-        for row, at in axis:
-            numbers[row][at] = value
-    return tuple(tuple(row) for row in numbers)
