@@ -333,7 +333,7 @@ def _large(of: str) -> tuple[Seed, ...]:
 def _seed(random: Random, of: str, is_large: bool) -> Seed:
     """A dump of a kind; short ones come oftener, so that more cases are tried in a time."""
     seeds = (_large if is_large else _dumps)(of)
-    weights = [1 / (len(seed.text) + 3000) ** (3 if is_large else 1.2) for seed in seeds]
+    weights = [1 / (len(seed.text) + 3000) ** (3 if is_large else 1.5) for seed in seeds]
     return random.choices(seeds, weights)[0]
 
 

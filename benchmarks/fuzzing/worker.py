@@ -20,7 +20,7 @@ from benchmarks.fuzzing.case import Case
 from benchmarks.fuzzing.make import make
 from benchmarks.fuzzing.trial import forget, resident, try_case
 
-_FORGET_AFTER = 150
+_FORGET_AFTER = 500
 """Cases after which caches are emptied, so that what one leaves behind meets the next."""
 
 

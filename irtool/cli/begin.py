@@ -197,7 +197,7 @@ def context_of(
         return find(given_by(arguments, configuration, None), evidence, machine, as_run=as_run)
     evidence = evidence_for(file, known)
     rank = folder_rank(tuple(os.path.dirname(os.path.abspath(file.path)).split(os.sep)))
-    given = given_by(arguments, configuration, file.path, rank, file.run)
+    given = given_by(arguments, configuration, file.path, file.run)
     found = find(given, evidence, machine, as_run=as_run)
     context = found.parallel
     if context is not None and rank is not None and rank // context.stage_size != context.stage:

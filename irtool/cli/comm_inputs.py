@@ -219,7 +219,8 @@ def _context(
     asked: Asked, file: InputFile | None, known: Mapping[str, Dump], *, rank: int | None = None
 ) -> RunContext:
     """The context of what is read, as far as anybody says it or anything shows it."""
-    given = {} if asked.devices is None else {"device_num": asked.devices}
+    options = {"device_num": asked.devices, "global_rank": asked.rank}
+    given = {key: value for key, value in options.items() if value is not None}
     arguments = ContextArguments(given, asked.context)
     configuration = read_configuration(asked.config)
     if file is None or file.path == STDIN:
@@ -231,9 +232,7 @@ def _context(
     evidence = evidence_for(file, known, otherwise="validate")
     if rank is not None and evidence.rank is None:
         evidence = replace(evidence, rank=rank)
-    return find(
-        given_by(arguments, configuration, file.path, rank, file.run), evidence, as_run=True
-    )
+    return find(given_by(arguments, configuration, file.path, file.run), evidence, as_run=True)
 
 
 def _exact(context: RunContext) -> int | None:

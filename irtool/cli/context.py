@@ -31,6 +31,7 @@ from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.machine import Machine
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax.run_context import CASE_FILE, read_case
+from irtool.syntax.run_walk import folder_rank
 
 NO_DEVICES = "CTX003"
 """Code of the failure where nobody says how many devices there are."""
@@ -192,7 +193,6 @@ def given_by(
     arguments: ContextArguments,
     configuration: Configuration,
     beside: str | None,
-    rank: int | None = None,
     run: str = "",
 ) -> Given:
     """What the command line, files and folders say of the context of a dump.
@@ -200,8 +200,8 @@ def given_by(
     Args:
         arguments: what the command line says.
         configuration: ``irtool.toml``.
-        beside: the path of the dump; None for standard input.
-        rank: whose dump it is, as its folder says (``--rank`` goes before it).
+        beside: the path of the dump; None for standard input. Its folder may say whose dump it is
+            (``--rank`` goes before it).
         run: the run folder that holds the dump: a ``case.json`` there, or between it and the dump,
             counts too.
 
@@ -217,6 +217,7 @@ def given_by(
         values = cast("dict[str, object]", inner)
         check_context_keys(values, arguments.file)
         layers.append(Layer(values, Origin("file", arguments.file), is_asked=True))
+    rank = None if beside is None else folder_rank(_folders(beside))
     if rank is not None:
         folder = Origin("folder", what=f"the folder rank_{rank}")
         layers.append(Layer({"global_rank": rank}, folder))
@@ -271,6 +272,10 @@ def parallel_of(found: RunContext, path: str = "") -> ParallelContext:
         hint="--stages 4",
         code=NO_STAGES,
     )
+
+
+def _folders(path: str) -> tuple[str, ...]:
+    return tuple(os.path.dirname(os.path.abspath(path)).split(os.sep))
 
 
 def _case_folders(beside: str, run: str) -> list[str]:

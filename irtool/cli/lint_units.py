@@ -156,7 +156,7 @@ def with_context(
         if first == STDIN:
             given, evidence = given_by(arguments, configuration, None), Evidence()
         else:
-            given = given_by(arguments, configuration, first, unit.rank, unit.run)
+            given = given_by(arguments, configuration, first, unit.run)
             evidence = _evidence(unit)
         found = find(given, evidence, machine, quiet=True)
     except Failure as failure:
@@ -164,7 +164,7 @@ def with_context(
     shown = {
         key: entry.value
         for key, entry in found.entries.items()
-        if key in CONTEXT_KEYS and entry.origin.source == "dump"
+        if key in CONTEXT_KEYS and entry.origin.source in ("dump", "logs")
     }
     return replace(unit, parallel=found.parallel, context={**shown, **found.given}, known=found)
 

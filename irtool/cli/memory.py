@@ -17,6 +17,7 @@ from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
+    placed,
     read_ranks,
     size_of,
     sizes_of,
@@ -118,6 +119,7 @@ def _memory(
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
     named = named_machine(machine)
     layout = layout_of(found, context, configuration, named)
+    found = placed(found, layout)
     model = named or default_machine(target_of(layout.context))
     asked = _Asked(counting, most, model, layout)
     view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)

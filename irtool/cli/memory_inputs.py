@@ -21,6 +21,7 @@ from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
+from irtool.syntax.run_walk import folder_rank
 from irtool.syntax.source import DumpError
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
@@ -164,11 +165,22 @@ def layout_of(
     """
     first = found[0]
     beside = None if first.path == STDIN_NAME else first.path
-    given = given_by(arguments, configuration, beside, first.rank, first.run)
+    given = given_by(arguments, configuration, beside, first.run)
     context = find(given, _evidence(found), machine, as_run=True)
     known = tuple(one.rank for one in found if one.rank is not None)
     devices = context.value("device_num")
     return Layout(devices if isinstance(devices, int) else None, context.stages, known, context)
+
+
+def placed(found: Sequence[RankDump], layout: Layout) -> list[RankDump]:
+    """The dumps, of which a single one that no folder names has the rank that its groups show."""
+    shown = layout.context.value("global_rank")
+    if len(found) != 1 or not isinstance(shown, int) or shown == 0:
+        return list(found)
+    (only,) = found
+    if folder_rank(tuple(os.path.dirname(os.path.abspath(only.path)).split(os.sep))) is not None:
+        return [only]
+    return [replace(only, rank=shown, ranks=(shown,))]
 
 
 def _evidence(found: Sequence[RankDump]) -> Evidence:

@@ -17,6 +17,7 @@ from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
     layout_of,
+    placed,
     read_ranks,
     sizes_of,
     target_of,
@@ -100,6 +101,7 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
         one = next(one for one in found if one.rank is None)
         hint = "put each dump into a folder rank_N, or give one and --rank"
         raise Failure("whose dump is this?", one.path, hint=hint)
+    found = placed(found, layout)
     if found[0].rank is None and layout.stages > 1:
         note(f"{found[0].path}: taken as rank 0; --rank says whose it is")
     return [

@@ -34,15 +34,17 @@ def layers(tmp_path: Path) -> Resolve:
         case: dict[str, Any] | None = None,
         rank: int | None = None,
     ) -> ParallelContext:
+        folder = tmp_path if rank is None else tmp_path / f"rank_{rank}"
+        folder.mkdir(exist_ok=True)
         if case is not None:
-            (tmp_path / "case.json").write_text(json.dumps({"context": case}))
+            (folder / "case.json").write_text(json.dumps({"context": case}))
         path = None
         if file is not None:
             path = str(tmp_path / "context.json")
             Path(path).write_text(json.dumps(file))
         arguments = ContextArguments(options or {}, path)
         configuration = Configuration("irtool.toml", config or {})
-        given = given_by(arguments, configuration, str(tmp_path / "x.ir"), rank)
+        given = given_by(arguments, configuration, str(folder / "x.ir"))
         return parallel_of(find(given, Evidence()))
 
     return made

@@ -191,11 +191,26 @@ def test_the_timeline_is_a_picture(irtool: Run) -> None:
     assert "Best cut" in page
 
 
-def test_a_pipeline_of_unknown_size_is_asked_about(irtool: Run, tmp_path: Path) -> None:
-    """The last stage's dump alone sends to one rank only: how far apart stages are is not known."""
-    text = (ROOT / "samples/pipeline_run/rank_4/20_validate_0080.ir").read_bytes()
+LAST_STAGE = ROOT / "samples/pipeline_run/rank_4/20_validate_0080.ir"
+
+
+def test_a_dump_alone_is_of_the_rank_that_its_groups_allow(irtool: Run, tmp_path: Path) -> None:
     path = tmp_path / "20_validate_0080.ir"
-    path.write_bytes(text)
+    path.write_bytes(LAST_STAGE.read_bytes())
+    for command in ([str(path)], [str(tmp_path)]):
+        ran = irtool(*command, "--allow-unknown", "--format", "json")
+        assert ran.status == 0
+        (stage,) = json.loads(ran.output)["stages"]
+        assert (stage["stage"], stage["ranks"]) == (1, [4])
+
+
+def test_a_pipeline_of_unknown_size_is_asked_about(irtool: Run, tmp_path: Path) -> None:
+    """The last stage sends to one rank only: without groups, nobody knows from where."""
+    listed = r"(rank_list|group_rank_ids): \(4, [^)]*\)|(group_ranks): \"[^\"]*\""
+    text = re.sub(listed, r"\1\2: None", LAST_STAGE.read_text())
+    text = re.sub(r"\"2-\d+\"", '"mine"', text)  # names made of the ranks
+    path = tmp_path / "20_validate_0080.ir"
+    path.write_text(text)
     ran = irtool(str(path))
     assert ran.status == 2
     assert "--stages" in ran.errors

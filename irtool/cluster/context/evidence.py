@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from irtool.cluster.context.logged import logged
+from irtool.cluster.context.model import Entry
 from irtool.cluster.context.shown import TELLING, Pass, Shown
 from irtool.ir.dump import Dump
+from irtool.ir.run import LogFile
 from irtool.syntax.excerpt import excerpt
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.run_names import is_dump, parse_name
@@ -36,6 +39,7 @@ class Evidence:
         others: the dumps of other ranks' same compilation, by rank.
         ranks: all ranks that left a folder in the run; none where no run folder was given.
         taken_rank: the rank that the dumps of a run folder without folders of ranks count for.
+        logs: of the run, of this rank and of others.
     """
 
     paths: Mapping[Pass, str] = field(default_factory=dict[Pass, str])
@@ -44,6 +48,12 @@ class Evidence:
     others: Mapping[int, Mapping[Pass, str]] = field(default_factory=dict[int, Mapping[Pass, str]])
     ranks: tuple[int, ...] = ()
     taken_rank: int | None = None
+    logs: tuple[LogFile, ...] = ()
+
+    @cached_property
+    def logged(self) -> Mapping[str, Entry]:
+        """What logs say of the context, by key."""
+        return logged(self.logs, self.rank)
 
     @cached_property
     def begin(self) -> Shown | None:
@@ -123,9 +133,10 @@ def evidence_of(
     }
     ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
     named = _names_ranks(picked)
+    paths, known = _paths(picked), dumps or {}
     if not named:
-        return Evidence(_paths(picked), None, dumps or {}, others, taken_rank=picked.rank)
-    return Evidence(_paths(picked), picked.rank, dumps or {}, others, ranks)
+        return Evidence(paths, None, known, others, taken_rank=picked.rank, logs=run.logs)
+    return Evidence(paths, picked.rank, known, others, ranks, logs=run.logs)
 
 
 def evidence_beside(

@@ -8,7 +8,7 @@ shows has MindSpore's default, and counts as assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, cast
@@ -38,6 +38,7 @@ from irtool.cluster.context.placement import (
     seen_rank,
     seen_stages,
 )
+from irtool.cluster.context.shown import Shown
 from irtool.cluster.machine import Machine, default_machine
 from irtool.operators.checks import first_generation_problem
 from irtool.sharding.network.context import EXCLUDED, ParallelContext, context_fields
@@ -127,6 +128,15 @@ class _Finder:
                 self.assumptions.append(Assumption(key, used.value, used.origin.what, decides=True))
         return used
 
+    def with_log(self, key: str, seen: Entry | None) -> Entry | None:
+        """What a dump shows, else what a log says; where the two differ, that is said."""
+        said = self.evidence.logged.get(key)
+        if said is None or seen is None or seen.origin.source == "assumed":
+            return said or seen
+        if seen.value != said.value:
+            self.contradictions.append(Contradiction(key, seen, said))
+        return seen
+
     def _is_asked(self, key: str) -> bool:
         keys = (key, "full_batch") if key == "dataset_strategy" else (key,)
         return any(each in self.given.asked for each in keys)
@@ -148,6 +158,7 @@ class _Finder:
         """Devices, stages, rank."""
         said = self.said("device_num", self._read["devices"])
         seen = seen_devices(self.evidence, thorough=said is None)
+        seen = self.with_log("device_num", seen)
         stages = seen_stages(self.evidence)
         if said is None and seen is None and stages is not None:
             seen = least_devices(self.evidence, stages)
@@ -157,18 +168,18 @@ class _Finder:
         seen = None
         if stages is not None and not stages.has_pipeline:
             seen = Entry(1, Origin("dump", stages.path, "nothing is sent to another stage"))
-        elif stages is not None and count and stages.size and count % stages.size == 0:
-            what = f"each sends to ranks {stages.size} away"
-            origin = Origin("dump", stages.path, what)
+        elif stages and devices and count and stages.size and count % stages.size == 0:
+            what = stages.what or f"each sends to ranks {stages.size} away"
             if stages.taken_rank is not None:
                 what = f"the dump taken for one of rank {stages.taken_rank}"
-                origin = Origin("assumed", stages.path, what)
+            guessed = stages.taken_rank is not None or devices.origin.source == "assumed"
+            origin = Origin("assumed" if guessed else "dump", stages.path, what)
             seen = Entry(count // stages.size, origin)
-        self.settle("pipeline_stages", said, seen)
+        self.settle("pipeline_stages", said, self.with_log("pipeline_stages", seen))
         if "pipeline_stages" not in self.entries and stages is None:
             self.assume("pipeline_stages", 1, decides=True)
         said = self.said("global_rank", self._read["rank"])
-        rank = said or seen_rank(self.evidence)
+        rank = said or self.with_log("global_rank", seen_rank(self.evidence))
         if rank is None:
             self.assume("global_rank", 0, decides=False)
         else:
@@ -206,9 +217,28 @@ class _Finder:
         if self.settle("parallel_mode", said, seen) is None:
             self.assume("parallel_mode", "semi_auto_parallel", decides=False)
         said = self.said("search_mode", self._read["search"])
-        if self.settle("search_mode", said, None) is None:
+        asked = self._is_asked("search_mode") and not self.as_run
+        seen = None if asked else self.with_log("search_mode", self._search(said))
+        if self.settle("search_mode", said, seen) is None:
             searches = self.entries["parallel_mode"].value == "auto_parallel"
             self.assume("search_mode", ParallelContext().search, decides=searches)
+
+    def _search(self, said: Entry | None) -> Entry | None:
+        """How strategies were searched for, by the marks that a search leaves."""
+        begin = self.evidence.begin
+        searched = self.entries["parallel_mode"].origin.source == "dump"
+        if begin is None or begin.weighs_costs is None or not searched:
+            return None
+        if not begin.weighs_costs:
+            what = "a search left no marks of operators' costs"
+            return Entry("recursive_programming", Origin("dump", begin.path, what))
+        what = "marks of a search that weighs operators' costs"
+        if said is not None:
+            is_other = said.value != "recursive_programming"
+            value = said.value if is_other else "sharding_propagation"
+            return Entry(value, Origin("dump", begin.path, what))
+        what += ", which dynamic_programming leaves, too"
+        return Entry("sharding_propagation", Origin("assumed", begin.path, what))
 
     def hardware(self, machine: Machine | None) -> None:
         """Target, and the generation of devices that says which groups there may be."""
@@ -218,6 +248,7 @@ class _Finder:
             if shown.target is not None:
                 seen = Entry(shown.target, Origin("dump", shown.path, "its group of all devices"))
             break
+        seen = self.with_log("device_target", seen)
         if said is None and seen is None and machine is not None:
             seen = Entry(machine.target, Origin("option", what=f"--machine {machine.name}"))
         if self.settle("device_target", said, seen) is None:
@@ -403,6 +434,7 @@ class _Finder:
         self._alltoall()
         self._gradients()
         self._micro_batches()
+        self._interleaving()
         later = next(self.evidence.later, None)
         if later is not None and later.fusions:
             what = "fusion numbers by operator"
@@ -436,11 +468,16 @@ class _Finder:
             if flag is not None and (flag or name == "mean"):
                 what = "what stands for the sums of gradients" if name == "mean" else "_VirtualDiv"
                 seen = Entry(flag, Origin("dump", end.path if end is not None else "", what))
+            seen = self.with_log(key, seen)
             used = self.settle(key, self.said(key, own), seen)
             if used is None:
                 self.assume(key, own, decides=False)
             else:
                 self.values[key] = used.value
+        key = "gradient_fp32_sync"
+        used = self.settle(key, self.said(key, self._read[key]), self.with_log(key, None))
+        if used is not None:
+            self.values[key] = used.value
 
     def _micro_batches(self) -> None:
         key = "grad_accumulation_step"
@@ -452,6 +489,33 @@ class _Finder:
                 origin = Origin("dump", shown.path, "numbers of micro-batches")
                 self.entries["micro_batches"] = Entry(shown.micro_batches, origin)
                 return
+
+    def _interleaving(self) -> None:
+        """Whether layers of a stage are cut into chunks that take turns."""
+        key = "pipeline_interleave"
+        origin = self.given.origins.get(key) or self.given.origins.get(_PIPELINE)
+        said = None if origin is None else Entry(self._read["interleave"], origin)
+        seen = None
+        for shown in self._with_transfers():
+            if shown.chunks is None and shown.borders is None:
+                what = "transfers between stages in one piece"
+                seen = Entry(False, Origin("dump", shown.path, what))
+            elif shown.chunks is not None and shown.chunks > 1:
+                what = f"{shown.chunks} chunks of layers a stage"
+                seen = Entry(True, Origin("dump", shown.path, what))
+            break  # of one chunk, both settings leave the same
+        used = self.settle(key, said, seen)
+        if used is not None:
+            self.values.pop(_PIPELINE, None)
+            self.values[key] = used.value
+        elif (self.number("pipeline_stages") or 1) > 1:
+            self.assume(key, False, decides=False)
+
+    def _with_transfers(self) -> Iterator[Shown]:
+        """Dumps that send to another stage, or receive from one."""
+        for shown in (*self.evidence.later, self.evidence.begin):
+            if shown is not None and shown.has_pipeline:
+                yield shown
 
     # -- all of them ---------------------------------------------------------------------------
 
@@ -480,6 +544,7 @@ class _Finder:
         )
 
 
+_PIPELINE = "pipeline_config"
 _TABLES = frozenset({OPTIMIZER, "full_batch", "environment"})
 """Keys whose content stands under other keys, or is no part of the parallel context."""
 

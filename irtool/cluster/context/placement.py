@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import Entry, Origin
@@ -17,13 +17,15 @@ TRANSFERS = " and ".join(POINT_TO_POINT)
 class SeenStages:
     """Pipeline stages: ``size`` devices each, None where transfers do not show it.
 
-    ``taken_rank`` is the rank that the dump was taken for, None where it is known.
+    ``taken_rank`` is the rank that the dump was taken for, None where it is known; ``what`` says
+    by what the size is known.
     """
 
     has_pipeline: bool
     size: int | None
     path: str
     taken_rank: int | None = None
+    what: str = ""
 
 
 def seen_devices(evidence: Evidence, *, thorough: bool) -> Entry | None:
@@ -34,24 +36,35 @@ def seen_devices(evidence: Evidence, *, thorough: bool) -> Entry | None:
         thorough: whether to go on reading while nothing is known; else the first dump is enough.
     """
     for shown in evidence.later:
-        if shown.world is not None:
-            count, what = shown.world
-            return Entry(count, Origin("dump", shown.path, what))
+        world = _world(shown)
+        if world is not None:
+            return world
         if not thorough:
             return None
     if not thorough:
         return None
-    if evidence.begin is not None and evidence.begin.world is not None:
-        count, what = evidence.begin.world
-        return Entry(count, Origin("dump", evidence.begin.path, what))
+    world = None if evidence.begin is None else _world(evidence.begin)
+    if world is not None:
+        return world
     by_mirrors = _of_mirrors(evidence)
     if by_mirrors is not None:
         return by_mirrors
     for shown in evidence.sibling_dumps:
-        if shown.world is not None:
-            count, what = shown.world
-            return Entry(count, Origin("dump", shown.path, what))
+        world = _world(shown)
+        if world is not None:
+            return world
     return _of_folder(evidence)
+
+
+def _world(shown: Shown) -> Entry | None:
+    """Devices that one dump shows: a group of all of them, or all stages of a pipeline."""
+    if shown.world is not None:
+        count, what = shown.world
+        return Entry(count, Origin("dump", shown.path, what))
+    borders = shown.borders
+    if borders is None or borders.stages is None:
+        return None
+    return Entry(borders.size * borders.stages, Origin("dump", shown.path, borders.what))
 
 
 def _of_folder(evidence: Evidence) -> Entry | None:
@@ -127,11 +140,12 @@ def seen_stages(evidence: Evidence) -> SeenStages | None:
         return SeenStages(False, None, read[0].path)
     sized = next((shown for shown in read if shown.stage_size is not None), None)
     if sized is not None:
-        return SeenStages(True, sized.stage_size, sized.path)
-    rank = evidence.taken_rank
+        what = sized.borders.what if sized.borders is not None else ""
+        return SeenStages(True, sized.stage_size, sized.path, what=what)
+    rank = min(piped.possible_ranks or (), default=evidence.taken_rank)
     if piped.rank is None and rank is not None:
         # One peer alone shows a distance only from somewhere.
-        return SeenStages(True, replace(piped, rank=rank).stage_size, piped.path, rank)
+        return SeenStages(True, piped.distance_from(rank), piped.path, rank)
     return SeenStages(True, None, piped.path)
 
 

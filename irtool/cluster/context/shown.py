@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 from irtool.ir.collectives import Collective, collectives
 from irtool.ir.dump import Dump
 from irtool.ir.group_names import WORLD_GROUPS
-from irtool.ir.groups import integer_attribute, text_attribute
+from irtool.ir.groups import integer_attribute, is_rank, text_attribute
 from irtool.ir.items import Parameter
 from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
@@ -38,6 +38,24 @@ class Gather:
 
     ranks: tuple[int, ...]
     mean: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """What transfers say of the pipeline that they were cut for, where they name stages.
+
+    So do those of cells that are inlined late (``lazy_inline``), of which each end has the number
+    of a stage beside its global rank; others have ranks only.
+
+    Attributes:
+        size: devices of a stage.
+        stages: how many there are; None where not all were seen.
+        what: what says so.
+    """
+
+    size: int
+    stages: int | None
+    what: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +131,81 @@ class Shown:
         )
 
     @cached_property
+    def borders(self) -> Borders | None:
+        """Size and number of stages, where transfers name stages; None where they don't.
+
+        A begin dump still has the transfers between all stages, later ones only their own, but
+        list the ranks that have the same place in each stage.
+        """
+        ranks: dict[int, int] = {}
+        whole: set[tuple[int, ...]] = set()
+        for item in self.communications:
+            end = _named_end(item)
+            if end is None:
+                continue
+            ranks[end[0]] = end[1]
+            if item.ranks_from in ("group_rank_ids", "group_ranks") and item.ranks is not None:
+                whole.add(item.ranks)
+        for listed in whole:
+            ranks.update(enumerate(listed))
+        places = sorted(ranks.items())
+        sizes = {
+            divmod(rank - places[0][1], stage - places[0][0])
+            for stage, rank in places
+            if stage > places[0][0]
+        }
+        if len(sizes) != 1:
+            return None
+        size, rest = sizes.pop()
+        if size < 1 or rest or places[0][1] >= (places[0][0] + 1) * size:
+            return None
+        if len(whole) == 1:
+            return Borders(size, len(whole.pop()), "the ranks with one place in all stages")
+        count = places[-1][0] + 1 if self.kind == "begin" and self.is_whole_graph else None
+        return Borders(size, count, "stages and ranks that its transfers name")
+
+    @property
+    def is_whole_graph(self) -> bool:
+        """Whether transfers stand for the borders of all stages: each is sent and received."""
+        ops = [item.op for item in self.communications if _named_end(item) is not None]
+        return ops.count("Send") == ops.count("Receive") > 0
+
+    @cached_property
+    def chunks(self) -> int | None:
+        """Into how many chunks the layers of a stage are cut; None where transfers have none."""
+        numbers = [
+            number
+            for item in self.communications
+            if item.op in POINT_TO_POINT
+            and isinstance(number := item.node.attribute("chunk"), int)
+            and not isinstance(number, bool)
+        ]
+        return max(numbers) + 1 if numbers else None
+
+    @cached_property
     def stage_size(self) -> int | None:
-        """Devices of one stage: the distance to the nearest rank of another stage."""
+        """Devices of one stage: as transfers name them, else how far the nearest of them reach.
+
+        Where nothing says whose dump it is, each rank that its groups allow is tried: they have to
+        agree.
+        """
         if not self.peers:
             return None
+        if self.borders is not None:
+            return self.borders.size
         if self.rank is not None:
-            return min(
-                (abs(peer - self.rank) for peer in self.peers if peer != self.rank), default=None
-            )
+            return self.distance_from(self.rank)
+        able = self.possible_ranks
+        if able:
+            distances = {self.distance_from(rank) for rank in able}
+            if len(distances) == 1:
+                return distances.pop()
         # The stages before and after this one are two stages apart.
         return (max(self.peers) - min(self.peers)) // 2 or None
+
+    def distance_from(self, rank: int) -> int | None:
+        """How far the nearest transfer of a rank reaches."""
+        return min((abs(peer - rank) for peer in self.peers if peer != rank), default=None)
 
     @cached_property
     def target(self) -> str | None:
@@ -262,6 +345,32 @@ class Shown:
             return None
         datasets = self.dump.nodes(where=lambda node: node.op in DATASETS)
         return any(node.strategy is not None for node in datasets)
+
+    @cached_property
+    def weighs_costs(self) -> bool | None:
+        """Of a begin dump that a search went over: whether the search weighed operators' costs.
+
+        ``sharding_propagation`` and ``dynamic_programming`` make an operator's information once
+        and mark it; ``recursive_programming`` has a graph of its own. None where nothing tells.
+        """
+        if not self.searches:
+            return None
+        datasets = self.dump.nodes(where=lambda node: node.op in DATASETS)
+        return any(node.attribute("op_info_created") is not None for node in datasets)
+
+
+def _named_end(item: Collective) -> tuple[int, int] | None:
+    """Stage and global rank of a transfer's other end, where it names both."""
+    if item.op not in POINT_TO_POINT or item.origin != "pipeline":
+        return None
+    attributes = item.node.primitive_attributes or Attributes(())
+    stage, rank = (
+        ("dest_rank", "dst_global_rank") if item.op == "Send" else ("src_rank", "src_global_rank")
+    )
+    found = integer_attribute(attributes, stage), integer_attribute(attributes, rank)
+    if found[0] is None or found[1] is None or found[0] < 0 or not is_rank(found[1]):
+        return None
+    return found[0], found[1]
 
 
 def listed_world(node: Node) -> int | None:

@@ -141,6 +141,8 @@ def capacity_router_axes(case: Case) -> str:
 def capacity_router(case: Case, base: Base) -> Sharding:
     """Expert choices [b n k]: only the batch may be split; scalars may have entries too."""
     choices = [index for index, tensor in enumerate(case.tensors) if len(tensor.shape or ()) == 3]
+    if not choices:
+        raise Unsure("the router has no choices of experts [b n k] among its inputs")
     if not case.strategy:
         shape = case.sizes(choices[0])
         case = replace(case, strategy=adjusted(((case.devices, 1, 1),), (shape,), case.devices))

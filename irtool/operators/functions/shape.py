@@ -229,8 +229,9 @@ def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
     try:
         return case.numbers(name)
     except Unsure:
-        place = next(a.position for a in case.rule.attributes if a.name == name)
-        items = case.call.inputs[place].items if place is not None else ()
+        place = next((a.position for a in case.rule.attributes if a.name == name), None)
+        inputs = case.call.inputs
+        items = inputs[place].items if place is not None and place < len(inputs) else ()
         known = tuple(i.value if isinstance(i.value, int) else None for i in items)
         return known or None
 

@@ -200,7 +200,9 @@ def all_splits(shape: Shape, devices: int) -> Iterator[Shape]:
 
 
 def _of_product(call: OperatorCall, devices: int) -> Iterator[Strategy]:
-    """Every split of batch, rows, the sum and columns of a product."""
+    """Every split of batch, rows, the sum and columns of a product; none of what is no product."""
+    if len(call.tensors) < 2 or any(len(each.shape or ()) < 2 for each in call.tensors[:2]):
+        return
     first, second = (tensor.divisible_shape for tensor in call.tensors[:2])
     turn_a = _flag(call, 2, "transpose_a")
     turn_b = _flag(call, 3, "transpose_b")

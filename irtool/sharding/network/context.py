@@ -265,6 +265,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "gradients_mean": ("gradients_mean", _flag),
     "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
     "loss_repeated_mean": ("loss_repeated_mean", _flag),
+    "pipeline_interleave": ("interleave", _flag),
     "pipeline_config": ("interleave", _scheduler),
     "pipeline_result_broadcast": ("result_broadcast", _flag),
     EXCLUDED: ("excluded", _names),

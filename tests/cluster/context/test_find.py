@@ -140,6 +140,59 @@ def test_stages_are_as_far_apart_as_transfers_reach(samples: Path) -> None:
     assert one_stage.stages == 1
 
 
+INTERLEAVED = Path(__file__).parent / "interleaved_rank_5"
+
+
+@pytest.mark.parametrize("left", ["", "step_parallel_begin_0018.ir.xz", "20_validate_0089.ir.xz"])
+def test_a_rank_of_another_stage_needs_no_folder_of_its_own(left: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(INTERLEAVED, folder)
+    if left:
+        (folder / left).unlink()
+    found = of_run(folder)
+    wanted = {"device_num": 8, "pipeline_stages": 2, "pipeline_interleave": True}
+    assert {key: found.value(key) for key in wanted} == wanted
+    assert {origins(found)[key] for key in wanted} == {"dump"}
+    if left != "20_validate_0089.ir.xz":
+        assert (found.value("global_rank"), origins(found)["global_rank"]) == (5, "dump")
+
+
+def test_chunks_of_layers_contradict_a_file_that_knows_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(INTERLEAVED, folder)
+    config = "{'pipeline_interleave': False, 'pipeline_scheduler': '1f1b'}"
+    found = of_run(folder, lying_there(pipeline_config=config))
+    assert [each.key for each in found.contradictions] == ["pipeline_interleave"]
+    assert found.parallel is not None
+    assert found.parallel.interleave
+
+
+def test_transfers_in_one_piece_are_not_interleaved(samples: Path) -> None:
+    found = of_run(samples / "pipeline_run")
+    assert found.value("pipeline_interleave") is False
+    assert origins(found)["pipeline_interleave"] == "dump"
+
+
+def test_marks_of_a_search_say_which_one_it_was(samples: Path, tmp_path: Path) -> None:
+    for name in ("mlp_recursive_search", "mlp_propagation_layouts"):
+        shutil.copytree(samples / name, tmp_path / name)
+        (tmp_path / name / "case.json").unlink(missing_ok=True)
+    found = of_run(tmp_path / "mlp_recursive_search")
+    assert found.value("search_mode") == "recursive_programming"
+    assert origins(found)["search_mode"] == "dump"
+    found = of_run(tmp_path / "mlp_propagation_layouts")
+    assert found.value("search_mode") == "sharding_propagation"
+    assert origins(found)["search_mode"] == "assumed"  # another search leaves the same marks
+    for given, value, contradicted in (
+        (lying_there(search_mode="dynamic_programming"), "dynamic_programming", False),
+        (lying_there(search_mode="recursive_programming"), "sharding_propagation", True),
+        (asked(search_mode="recursive_programming"), "recursive_programming", False),
+    ):
+        found = of_run(tmp_path / "mlp_propagation_layouts", given)
+        assert found.value("search_mode") == value
+        assert bool([c for c in found.contradictions if c.key == "search_mode"]) is contradicted
+
+
 def test_folders_of_all_ranks_say_how_many_there_are(semi_auto: Path, tmp_path: Path) -> None:
     begin = semi_auto / "step_parallel_begin_0018.ir"
     for rank in range(4):

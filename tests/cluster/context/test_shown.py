@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import irtool
-from irtool.cluster.context.shown import TELLING, Shown
+from irtool.cluster.context.shown import TELLING, Borders, Shown
 from irtool.syntax.excerpt import excerpt
+
+INTERLEAVED = Path(__file__).parent / "interleaved_rank_5"
+"""Two stages of four devices, two chunks of layers each (MindSpore 2.7.0); lines that name sources
+of MindSpore are left out."""
 
 
 def shown(path: Path, kind: str, rank: int | None = None) -> Shown:
@@ -55,3 +59,40 @@ def test_the_dataset_operator_of_a_later_dump_says_its_strategy(samples: Path) -
 def test_a_search_leaves_its_strategy_behind_the_dataset(samples: Path) -> None:
     (path,) = (samples / "mlp_recursive_search").glob("step_parallel_begin*.ir")
     assert shown(path, "begin").searches is True
+
+
+def test_a_search_that_weighs_costs_marks_the_dataset(samples: Path) -> None:
+    (recursive,) = (samples / "mlp_recursive_search").glob("step_parallel_begin*.ir")
+    (propagated,) = (samples / "mlp_propagation_layouts").glob("step_parallel_begin*.ir*")
+    assert shown(recursive, "begin").weighs_costs is False
+    assert shown(propagated, "begin").weighs_costs is True
+    semi = samples / "mlp_semi_auto/step_parallel_begin_0018.ir"
+    assert shown(semi, "begin").weighs_costs is None
+
+
+def test_transfers_that_name_stages_show_how_many_there_are() -> None:
+    begin = shown(INTERLEAVED / "step_parallel_begin_0018.ir.xz", "begin")
+    assert begin.borders == Borders(4, 2, "stages and ranks that its transfers name")
+    assert begin.stage_size == 4  # though it sends to ranks 1 and 5
+    validate = shown(INTERLEAVED / "20_validate_0089.ir.xz", "validate")
+    assert validate.borders == Borders(4, 2, "the ranks with one place in all stages")
+
+
+def test_transfers_that_name_ranks_only_show_no_stages(samples: Path) -> None:
+    found = shown(samples / "pipeline_run/rank_4/20_validate_0080.ir", "validate", 4)
+    assert found.borders is None
+    assert found.chunks is None
+
+
+def test_chunks_of_layers_are_counted(samples: Path) -> None:
+    assert shown(INTERLEAVED / "step_parallel_begin_0018.ir.xz", "begin").chunks == 2
+    assert shown(INTERLEAVED / "20_validate_0089.ir.xz", "validate").chunks == 2
+
+
+def test_each_rank_that_a_dump_may_be_of_has_to_agree_on_the_distance(samples: Path) -> None:
+    path = samples / "pipeline_run/rank_4/20_validate_0080.ir"
+    only = shown(path, "validate")
+    assert (only.possible_ranks, only.stage_size) == ({4}, 4)
+    several = shown(path, "validate")
+    several.__dict__["possible_ranks"] = frozenset({4, 5})  # 4 or 5 away from rank 0
+    assert several.stage_size is None
