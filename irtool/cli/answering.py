@@ -22,9 +22,18 @@ class AnswerForm(str, Enum):
     html = "html"
 
 
+class DrawnForm(str, Enum):
+    """Forms of an answer with a picture, which stands by itself as svg."""
+
+    table = "table"
+    json = "json"
+    svg = "svg"
+    html = "html"
+
+
 def write_answer(
     output: Output,
-    form: AnswerForm,
+    form: AnswerForm | DrawnForm,
     *,
     answer: Callable[[], AnswerObject],
     report: Callable[[bool], Report],
@@ -46,19 +55,28 @@ def write_answer(
     Raises:
         Failure: it can't be written.
     """
-    if form is AnswerForm.json:
+    if form.value == "json":
         from irtool.report.answer import answer_pieces
 
         for piece in answer_pieces(answer()):
             output.write(piece)
+    elif form.value == "svg":
+        output.write(f"{_picture(report(True)).rstrip()}\n")
     else:
         from irtool.report.context import with_context
         from irtool.report.page.write import render_page
 
-        is_page = form is AnswerForm.html
+        is_page = form.value == "html"
         made = with_context(report(is_page), context, assumptions, is_page or all_assumptions)
         if is_page:
             output.write(render_page(made))
         else:
             output.show(made)
     output.close()
+
+
+def _picture(report: Report) -> str:
+    """The first picture of a page."""
+    from irtool.report.model import Picture
+
+    return next(each.svg for each in report.elements if isinstance(each, Picture))

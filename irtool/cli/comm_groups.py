@@ -7,18 +7,21 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, Read, machine_for, read_cluster
-from irtool.cli.comm_options import Format, FormatOption, Rank, write
+from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli.comm_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.node import Node
-from irtool.report.comm_groups import GroupsView, groups_document, groups_pieces
-from irtool.report.comm_groups_page import groups_page, groups_svg
-from irtool.report.comm_named import named_document, named_pieces
-from irtool.report.context import context_pieces
+from irtool.report.comm.groups import (
+    GroupsView,
+    groups_answer,
+    groups_report,
+    named_group_answer,
+    named_group_report,
+)
 from irtool.syntax.query import QueryError, query
 
 
@@ -31,7 +34,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    format: FormatOption = Format.table,
+    format: options.DrawnFormat = DrawnForm.table,
     group: Annotated[
         str | None, typer.Option(metavar="NAME", help="What is this group of a log?")
     ] = None,
@@ -47,6 +50,7 @@ def command(
     context: options.Context = None,
     config: options.Config = None,
     allow_unknown: options.AllowUnknown = False,
+    assumptions: options.Assumptions = False,
     output_file: options.OutputFile = None,
 ) -> int:
     """Every collective and transfer: group, axis of parallelism, phase, stream, link.
@@ -70,18 +74,30 @@ def command(
     report = group_report(read.cluster, priced)
     view = GroupsView(read.path, report, chosen, listed or where is not None, limit)
     output = Output(output_file)
-    if group is not None:
-        return _tell_group(output, format, view, read, group, devices, allow_unknown)
-    write(
+    if group is None:
+        write_answer(
+            output,
+            format,
+            answer=lambda: groups_answer(view, read.context),
+            report=lambda is_page: groups_report(view, is_page),
+            context=read.context,
+            all_assumptions=assumptions,
+        )
+        return _status(report, read, asked, allow_unknown)
+    if format is DrawnForm.svg:
+        raise Failure("one group has no picture", "--format", hint="--format html")
+    named = named_group(report, read.cluster, group, devices)
+    write_answer(
         output,
         format,
-        lambda: groups_document(view),
-        lambda: groups_pieces(view),
-        lambda: groups_svg(report),
-        lambda: groups_page(view),
-        read.context,
+        answer=lambda: named_group_answer(view, named, read.context),
+        report=lambda is_page: named_group_report(view, named),
+        context=read.context,
+        all_assumptions=assumptions,
     )
-    return _status(report, read, asked, allow_unknown)
+    if named.disagreements or read.problems:
+        return 1
+    return 1 if named.ranks is None and not allow_unknown else 0
 
 
 def _every(node: Node) -> bool:
@@ -100,26 +116,3 @@ def _status(report: GroupReport, read: Read, asked: Asked, allow_unknown: bool) 
     run = len(read.cluster.ranks) > 1
     unknown = any(row.party.ranks is None for row in report.rows) or (run and report.missing)
     return 1 if (unknown or report.partial) and not allow_unknown else 0
-
-
-def _tell_group(
-    output: Output,
-    format: Format,
-    view: GroupsView,
-    read: Read,
-    name: str,
-    devices: int | None,
-    allow_unknown: bool,
-) -> int:
-    if format not in (Format.table, Format.json):
-        raise Failure("one group is shown as table or json", "--format")
-    found = named_group(view.report, read.cluster, name, devices)
-    if format is Format.json:
-        for piece in context_pieces(named_pieces(view, found), read.context):
-            output.write(piece)
-    else:
-        output.show(named_document(view, found))
-    output.close()
-    if found.disagreements or read.problems:
-        return 1
-    return 1 if found.ranks is None and not allow_unknown else 0

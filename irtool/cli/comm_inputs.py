@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import typer
 
 from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import read_configuration
@@ -26,6 +29,10 @@ from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
 from irtool.syntax.source import DumpError, read_content
+
+Rank = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Only this rank; of a single dump: whose.")
+]
 
 VALIDATE = "validate"
 """The dump that holds all communications of a rank."""

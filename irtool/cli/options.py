@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from irtool.cli.answering import AnswerForm
+from irtool.cli.answering import AnswerForm, DrawnForm
 from irtool.ir.group_names import MOST_RANKS
 
 Paths = Annotated[
@@ -78,6 +78,7 @@ AllowUnknown = Annotated[
     typer.Option("--allow-unknown", help="Exit 0 even if a part could not be judged."),
 ]
 AnswerFormat = Annotated[AnswerForm, typer.Option("--format", "-f", help="table is for people.")]
+DrawnFormat = Annotated[DrawnForm, typer.Option("--format", "-f", help="table is for people.")]
 Assumptions = Annotated[
     bool, typer.Option("--assumptions", help="List all that the answer takes for granted.")
 ]

@@ -6,9 +6,10 @@ members of each group agree, and which ranks, operators and lines a group's name
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from irtool.cluster.axes import Axis, axes
 from irtool.cluster.fuse import launch_of, zones
@@ -120,6 +121,24 @@ class GroupReport(Shown):
     machine: Machine
     is_exact: bool
     partial: str = ""
+
+    @property
+    def total(self) -> Total:
+        """All communications of all ranks."""
+        parts = self.by_axis.values()
+        return Total(
+            sum(part.count for part in parts),
+            sum(part.bytes for part in parts),
+            sum(part.seconds for part in parts),
+            sum(part.unknown for part in parts),
+        )
+
+    @property
+    def unfit_transfers(self) -> list[Transfer]:
+        """Transfers without another end, or with one that does not fit."""
+        return [
+            item for item in self.transfers if item.mismatch or (item.known and not item.matched)
+        ]
 
 
 def group_report(cluster: Cluster, machine: Machine) -> GroupReport:
@@ -298,7 +317,50 @@ def _kind(same: Sequence[Row]) -> Kind:
     )
 
 
+# -- who exchanges with whom ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Bytes that two ranks share in collectives or send each other.
+
+    Attributes:
+        names: of the rows and columns: a rank, or the first of a run of ranks (``8-``).
+        bytes: by row and column; None where there are none.
+    """
+
+    names: tuple[str, ...]
+    bytes: tuple[tuple[float | None, ...], ...]
+
+
+def exchange(report: GroupReport, most: int = 64) -> Exchange:
+    """Who exchanges how much with whom; of more than ``most`` ranks, runs of ranks."""
+    step = -(-report.devices // most)
+    count = -(-report.devices // step)
+    names = tuple(str(start * step) if step == 1 else f"{start * step}-" for start in range(count))
+    sums = [[0.0] * count for _ in range(count)]
+    for group in report.groups:
+        if group.ranks is None or len(group.ranks) < 2 or group.axes == ("pipeline",):
+            continue
+        share = group.bytes / len(group.ranks)
+        members = Counter(rank // step for rank in group.ranks)
+        for one, here in members.items():
+            for other, there in members.items():
+                pairs = here * there - (here if one == other else 0)
+                sums[one][other] += share * pairs
+    for item in report.transfers:
+        place = item.send or item.receive
+        if item.sender is not None and item.receiver is not None and place is not None:
+            size = place.collective.bytes or 0
+            sums[item.sender // step][item.receiver // step] += size
+    return Exchange(names, tuple(tuple(value or None for value in row) for row in sums))
+
+
 # -- one group by its name -----------------------------------------------------------------------
+
+
+FoundBy: TypeAlias = Literal["dump", "world", "plain", "name", "nothing"]
+"""How the members of a group were found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +375,7 @@ class NamedGroup:
 
     name: str
     ranks: tuple[int, ...] | None
-    found_by: str
+    found_by: FoundBy
     axes: tuple[Axis, ...]
     level: str | None
     rows: tuple[Row, ...]
@@ -335,7 +397,7 @@ def named_group(
     """
     same = [group for group in report.groups if group.name == name]
     ranks = next((group.ranks for group in same if group.ranks), None)
-    found_by = "dump" if ranks else "nothing"
+    found_by: FoundBy = "dump" if ranks else "nothing"
     if ranks is None:
         known = devices or (report.devices if report.ranks else None)
         ranks, found_by = _decoded(name, known)
@@ -370,7 +432,7 @@ def _used_by(cluster: Cluster, name: str, machine: Machine) -> Iterable[Row]:
             yield from (row for row in rows if row.party.group == name)
 
 
-def _decoded(name: str, devices: int | None) -> tuple[tuple[int, ...] | None, str]:
+def _decoded(name: str, devices: int | None) -> tuple[tuple[int, ...] | None, FoundBy]:
     """Members of a group that no dump lists, and how they were found."""
     if name.startswith(WORLD_GROUPS):
         return tuple(range(devices)) if devices else None, "world"

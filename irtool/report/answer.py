@@ -72,24 +72,46 @@ def assumption_text(item: Assumption) -> str:
 
 def as_json(answer: AnswerObject | Sequence[AnswerObject]) -> Any:
     """Objects of an answer as plain JSON data."""
-    return msgspec.to_builtins(answer, enc_hook=json_value)
+    return _plain(answer)
 
 
 def answer_pieces(answer: AnswerObject) -> Iterator[str]:
-    """An answer as JSON: its plain values in the first line, then each list with an item a line."""
-    plain = cast("dict[str, object]", as_json(answer))
-    lists = {key: value for key, value in plain.items() if _is_listed(value)}
-    yield _text({key: value for key, value in plain.items() if key not in lists})[:-1]
-    for key, value in lists.items():
-        lines = ",\n  ".join(_text(item) for item in cast("Sequence[object]", value))
-        yield f',\n "{key}": [\n  {lines}\n ]'
+    """An answer as JSON: its plain values in the first line, then each list with an item a line.
+
+    Items become text one after the other, so that a large answer is in memory once.
+    """
+    plain: dict[str, object] = {}
+    tag = answer.__struct_config__
+    if tag.tag is not None:
+        plain[str(tag.tag_field)] = tag.tag
+    lists: dict[str, Sequence[object]] = {}
+    for entry in msgspec.structs.fields(answer):
+        value: object = getattr(answer, entry.name)
+        if _is_listed(value):
+            lists[entry.encode_name] = cast("Sequence[object]", value)
+        else:
+            plain[entry.encode_name] = _plain(value)
+    yield _text(plain)[:-1]
+    for key, items in lists.items():
+        for place, item in enumerate(items):
+            yield (
+                f",\n  {_text(_plain(item))}"
+                if place
+                else f',\n "{key}": [\n  {_text(_plain(item))}'
+            )
+        yield "\n ]"
     yield "}\n"
 
 
+def _plain(value: object) -> object:
+    return msgspec.to_builtins(value, enc_hook=json_value)
+
+
 def _is_listed(value: object) -> bool:
+    """Whether it is a list with an object in it."""
     if not isinstance(value, list | tuple) or not value:
         return False
-    return isinstance(cast("Sequence[object]", value)[0], Mapping)
+    return isinstance(cast("Sequence[object]", value)[0], AnswerObject | Mapping)
 
 
 def _text(value: object) -> str:

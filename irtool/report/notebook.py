@@ -17,7 +17,17 @@ from irtool.ir.display import VIEWS
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.units import count_text, plural, tuple_text
-from irtool.report.model import Block, Column, Document, Facts, Heading, Note, Table, number_column
+from irtool.report.model import (
+    Block,
+    Column,
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Report,
+    Table,
+    number_column,
+)
 from irtool.report.plain import cell_text, cells_of
 from irtool.report.text import escape, shortened
 from irtool.syntax.printer import print_value
@@ -65,8 +75,8 @@ _STYLE = (
 )
 
 
-def document_html(document: Document, more: str = "") -> str:
-    """A document as html for a notebook; long tables say how much they leave out."""
+def document_html(document: Document | Report, more: str = "") -> str:
+    """A report as html for a notebook; long tables say how much they leave out."""
     blocks = document.blocks
     shown = list(blocks[: 3 * MOST_TABLES])
     parts = [part for block in shown for part in _block(block)]

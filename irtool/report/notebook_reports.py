@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.report.model import Column, Document, Facts, Heading, Note, Table
+from irtool.report.model import Column, Document, Facts, Heading, Note, Report, Table
 
 if TYPE_CHECKING:
     from irtool.cluster.groups import GroupReport
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from irtool.planning.recovery.elastic import ElasticPlan
     from irtool.planning.recovery.recover import Recovery
     from irtool.planning.stages.stages import StagedPlan
-    from irtool.sharding.network.report import Report
+    from irtool.sharding.network.report import Report as CheckResult
 
 
-def check(report: Report) -> Document:
+def check(report: CheckResult) -> Document:
     """A report of ``check``."""
     from irtool.report.check import CheckView, check_document
     from irtool.report.check_counts import moves
@@ -44,11 +44,11 @@ def check(report: Report) -> Document:
     return check_document(view)
 
 
-def groups(report: GroupReport) -> Document:
+def groups(report: GroupReport) -> Report:
     """A report of ``comm groups``."""
-    from irtool.report.comm_groups import GroupsView, groups_document
+    from irtool.report.comm.groups import GroupsView, groups_report
 
-    return groups_document(GroupsView("communication", report, lambda node: True))
+    return groups_report(GroupsView("communication", report, lambda node: True))
 
 
 def hang(report: HangReport) -> Document:

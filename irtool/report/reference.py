@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, cast
+from inspect import cleandoc
+from typing import Any, cast, get_args
 
 import msgspec
 
 from irtool.report.answer import AnswerObject
 
 ANSWERS: dict[str, str] = {
+    "comm-groups": "irtool.report.comm.groups:GroupsAnswers",
     "cost": "irtool.report.cost:CostAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
 }
@@ -27,29 +29,38 @@ Made of `{place}`: do not edit.
 Schema = Mapping[str, Any]
 
 
-def answer_class(name: str) -> type[AnswerObject]:
-    """The class of an answer, by the name of its page."""
+def answer_classes(name: str) -> tuple[type[AnswerObject], ...]:
+    """The classes of an answer, by the name of its page: several where options ask for others."""
     module, _, attribute = ANSWERS[name].partition(":")
-    return cast("type[AnswerObject]", getattr(import_module(module), attribute))
+    answer = getattr(import_module(module), attribute)
+    return cast("tuple[type[AnswerObject], ...]", get_args(answer) or (answer,))
 
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of an answer, by the name of its page."""
-    made = msgspec.json.schema(answer_class(name))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+    tops, kinds = msgspec.json.schema_components(
+        answer_classes(name), ref_template="#/$defs/{name}"
+    )
+    for kind in kinds.values():
+        if "description" in kind:
+            kind["description"] = cleandoc(kind["description"])
+    top = tops[0] if len(tops) == 1 else {"anyOf": list(tops)}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": kinds}
 
 
 def page_of(name: str) -> str:
     """The page of an answer: its keys in a table, and each object in it in one below."""
-    schema = schema_of(name)
-    kinds = cast("dict[str, Schema]", schema["$defs"])
-    top = str(schema["$ref"]).rsplit("/", 1)[-1]
-    about = str(kinds[top].get("description", ""))
-    head = _HEAD.format(
-        command=name.replace("-", " "), about=about, name=f"json-{name}", place=ANSWERS[name]
-    )
-    parts = [head, *_table(kinds[top], kinds)]
-    for kind in _reached(top, kinds):
+    kinds = cast("dict[str, Schema]", schema_of(name)["$defs"])
+    tops = [each.__name__ for each in answer_classes(name)]
+    about = [str(kinds[top].get("description", "")) for top in tops]
+    command = name.replace("-", " ")
+    parts = [
+        _HEAD.format(command=command, about=about[0], name=f"json-{name}", place=ANSWERS[name])
+    ]
+    parts += _table(kinds[tops[0]], kinds)
+    for top, text in zip(tops[1:], about[1:], strict=True):
+        parts += [f"\n## {_title(top)}\n\n{text}\n", *_table(kinds[top], kinds)]
+    for kind in _reached(tops, kinds):
         title = str(kinds[kind].get("description", kind))
         parts += [f"\n## {_title(kind)}\n\n{title}\n", *_table(kinds[kind], kinds)]
     return "\n".join(parts) + "\n"
@@ -63,10 +74,10 @@ def _table(kind: Schema, kinds: Mapping[str, Schema]) -> Iterator[str]:
         yield f"| `{key}` | {_type_text(value, kinds)} | {text} |"
 
 
-def _reached(top: str, kinds: Mapping[str, Schema]) -> list[str]:
+def _reached(tops: Sequence[str], kinds: Mapping[str, Schema]) -> list[str]:
     """Objects in an answer, in the order in which one meets them."""
     reached: list[str] = []
-    waiting = [top]
+    waiting = list(tops)
     while waiting:
         inner = [kind for kind in _references(kinds[waiting.pop(0)]) if kind not in reached]
         reached += dict.fromkeys(inner)

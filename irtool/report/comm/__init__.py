@@ -1,0 +1,1 @@
+"""``irtool comm``: what is communicated, hangs, reuse of subgraphs, and fusion."""
