@@ -6,41 +6,28 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
 from irtool.cli.recover_inputs import begins_of, read_run
 from irtool.cli.report import Failure
-from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.planning.recovery.times import Assumptions
-from irtool.report.context import context_blocks, context_object
-from irtool.report.json import json_text
-from irtool.report.page.write import render_page
 from irtool.syntax.printer import dumps
 from irtool.syntax.run_classes import Fingerprints
 
 if TYPE_CHECKING:
     from irtool.planning.cost.holdings import StageDumps
     from irtool.planning.recovery.recover import Recovery
-    from irtool.report.recovery_view import RecoveryView
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    html = "html"
 
 
 def _recover(
@@ -48,9 +35,7 @@ def _recover(
         str, typer.Argument(metavar="RUN", help="A run folder, or its begin dump.",
                             show_default=False),
     ],
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
-    ] = Format.table,
+    format: options.AnswerFormat = AnswerForm.table,
     lost: Annotated[
         str | None, typer.Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
     ] = None,
@@ -108,7 +93,9 @@ def _recover(
     from irtool.planning.recovery.groups import group_table
     from irtool.planning.recovery.holdings_seen import seen_holdings
     from irtool.planning.recovery.recover import CannotRecover, Request, recover
-    from irtool.report.recovery_view import RecoveryView
+    from irtool.report.recovery.answer import recover_answer
+    from irtool.report.recovery.report import recovery_report
+    from irtool.report.recovery.view import RecoveryView
 
     assumptions = _assumptions(assume or (), data_bytes)
     configuration = read_configuration(config)
@@ -154,7 +141,13 @@ def _recover(
     view = RecoveryView(
         found, path, assumptions, read.classes, cache, limit, read.notes, fingerprints=prints
     )
-    _write(view, format, Output(output_file), read.known)
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: recover_answer(view, read.known),
+        report=lambda is_page: recovery_report(view, is_page),
+        context=read.known,
+    )
     refused = found.replanned and found.new.accepted is False
     unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
     unknown = unknown or (found.replanned and found.accepted is None)
@@ -171,24 +164,6 @@ def _with_servers(machine: Machine, size: int | None) -> Machine:
         return machine
     inner, *outer = machine.levels
     return replace(machine, levels=(replace(inner, devices=size), *outer))
-
-
-def _write(view: RecoveryView, format: Format, output: Output, known: RunContext) -> None:
-    from irtool.report.recovery import recovery_document
-    from irtool.report.recovery_json import recovery_object
-
-    if format is Format.json:
-        made = {**recovery_object(view), **context_object(known)}
-        output.write(json_text(made) + "\n")
-    elif format is Format.html:
-        from irtool.report.recovery_page import recovery_page
-
-        output.write(render_page(recovery_page(view)))
-    else:
-        document = recovery_document(view)
-        document.add(*context_blocks(known))
-        output.show(document)
-    output.close()
 
 
 def _fingerprints(begins: StageDumps) -> dict[int, str]:

@@ -19,7 +19,11 @@ Unit: TypeAlias = Literal["text", "number", "bytes", "seconds", "share", "operat
 UNKNOWN = "?"
 """What stands for a quantity that nobody knows."""
 
-_SECONDS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SECONDS = (
+    (7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (1.0, 1.0, "s"), (1e-3, 1e-3, "ms"),
+    (1e-6, 1e-6, "µs"), (0.0, 1e-9, "ns"),
+)  # fmt: skip
+"""From how many seconds on a unit is used, its seconds, and its name."""
 _LARGE = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -73,9 +77,7 @@ def seconds_text(seconds: float | None) -> str:
         return "0 s"
     size = abs(seconds)
     # What rounds to the next unit is written in that one: 0.9999 ms is 1 ms, never 1e+03 µs.
-    scale, name = next(
-        ((scale, name) for scale, name in _SECONDS if size >= scale * 0.9995), _SECONDS[-1]
-    )
+    scale, name = next((scale, name) for least, scale, name in _SECONDS if size >= 0.9995 * least)
     return f"{_three_digits(seconds / scale)} {name}"
 
 

@@ -162,7 +162,7 @@ def cost(result: StepCost) -> Document:
 def recovery(result: Recovery) -> Document:
     """What changes and moves when devices or layers came or went."""
     from irtool.planning.recovery.times import Assumptions
-    from irtool.report.recovery import recovery_document
-    from irtool.report.recovery_view import RecoveryView
+    from irtool.report.recovery.report import recovery_report
+    from irtool.report.recovery.view import RecoveryView
 
-    return recovery_document(RecoveryView(result, "recovery", Assumptions()))
+    return Document(recovery_report(RecoveryView(result, "recovery", Assumptions())).blocks)

@@ -15,6 +15,7 @@ ANSWERS: dict[str, str] = {
     "comm-groups": "irtool.report.comm.groups:GroupsAnswers",
     "cost": "irtool.report.cost:CostAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
+    "recover": "irtool.report.recovery.answer:RecoverAnswer",
 }
 """By the name of its page, ``docs/json-NAME.md``: module and class of each answer."""
 

@@ -18,6 +18,7 @@ ASKED = {
     "comm-groups": ["comm", "groups", "samples/pipeline_2_stages"],
     "cost": ["cost", "samples/pipeline_run"],
     "plan": ["plan", BEGIN, "--to", "4"],
+    "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
 }
 """A command whose answer is held against the schema, by the name of the page."""
 

@@ -138,7 +138,7 @@ def test_all_rows_of_a_table_are_on_the_page() -> None:
         (12345, "number", ("12,345", 12345, None)),
         (1536, "bytes", ("1.5 KiB", 1536, None)),
         (0.0032, "seconds", ("3.2 ms", 0.0032, None)),
-        (90.0, "seconds", ("1.5 min", 90, None)),
+        (150.0, "seconds", ("2.5 min", 150, None)),
         (0.25, "share", ("25.0 %", 0.25, None)),
         (float("inf"), "seconds", ("∞", 1e308, None)),
         (float("nan"), "number", ("not a number", None, None)),

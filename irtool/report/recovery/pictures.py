@@ -1,4 +1,4 @@
-"""``irtool recover --format html``: the answer, and beside it which devices do what."""
+"""Pictures of a recovery: which devices do what, and what each of them needs."""
 
 from __future__ import annotations
 
@@ -7,26 +7,22 @@ from collections import Counter
 from irtool.ir.units import bytes_text, plural
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.reshard import Move, Resharding
-from irtool.report.model import Answer, Element, Picture, Report
+from irtool.report.model import Element, Picture
 from irtool.report.page.charts import bars, cells
-from irtool.report.recovery import recovery_document
-from irtool.report.recovery_view import RecoveryView, answer_text
 
 _MOST_ROWS = 64
 _STATES = ("goes on", "lost", "idle", "joined")
 _GOES_ON, _LOST, _IDLE, _JOINED = range(4)
 
 
-def recovery_page(view: RecoveryView) -> Report:
-    """Everything that the command shows, all rows, with pictures."""
-    document = recovery_document(view)
-    tone = "bad" if view.recovery.lost else "good"
-    sections: list[Element] = list(document.blocks[1:])
-    if view.recovery.request.lost or view.recovery.moves is not None:
-        sections.append(_devices(view.recovery))
-    if view.recovery.moves is not None and view.recovery.moves.moves:
-        sections.append(_needs(view.recovery.moves))
-    return Report(f"recover: {view.path}", Answer(answer_text(view), tone), sections)
+def pictures(recovery: Recovery) -> list[Element]:
+    """Which devices do what, and where the state of each new rank comes from."""
+    drawn: list[Element] = []
+    if recovery.request.lost or recovery.moves is not None:
+        drawn.append(_devices(recovery))
+    if recovery.moves is not None and recovery.moves.moves:
+        drawn.append(_needs(recovery.moves))
+    return drawn
 
 
 def _devices(found: Recovery) -> Picture:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from irtool.ir.units import plural, ranks_text
 from irtool.planning.recovery.growth import Growth
 from irtool.planning.recovery.recover import Recovery
-from irtool.report.model import Block, Document, Facts, Heading, Note
-from irtool.report.recovery_tables import (
+from irtool.report.model import Answer, Block, Element, Facts, Note, Report
+from irtool.report.recovery.pictures import pictures
+from irtool.report.recovery.tables import (
     changes_table,
     group_changes_table,
     groups_table,
@@ -22,27 +23,30 @@ from irtool.report.recovery_tables import (
     ways_table,
     weak_table,
 )
-from irtool.report.recovery_view import RecoveryView, answer_text, assumptions_text
+from irtool.report.recovery.view import RecoveryView, answer_text, assumptions_text
 from irtool.report.text import shortened
 
 _MOST_BORDER = 6
 
 
-def recovery_document(view: RecoveryView) -> Document:
+def recovery_report(view: RecoveryView, has_pictures: bool = False) -> Report:
     """The answer first, then what changes, what moves, and how long it takes."""
-    found = view.recovery
-    document = Document([Heading(answer_text(view)), Facts(_facts(view))])
-    if found.happened:
-        document.add(*_after(view))
-    elif found.old.items:
-        document.add(weak_table(view, found.weak, "ranks"))
-        document.add(weak_table(view, found.weak_servers, "servers"))
-    for note in (*found.notes, *view.notes):
-        document.add(Note(f"note: {shortened(note, 300)}"))
-    if found.happened:
-        assumed = assumptions_text(view.assumptions, found.machine)
-        document.add(Note(f"assumed: {assumed}"))
-    return document
+    recovery = view.recovery
+    elements: list[Element] = [Facts(_facts(view))]
+    if recovery.happened:
+        elements += _after(view)
+    elif recovery.old.items:
+        elements.append(weak_table(view, recovery.weak, "ranks"))
+        elements.append(weak_table(view, recovery.weak_servers, "servers"))
+    notes = (*recovery.notes, *view.notes)
+    elements += [Note(f"note: {shortened(note, 300)}") for note in notes]
+    if recovery.happened:
+        assumed = assumptions_text(view.assumptions, recovery.machine)
+        elements.append(Note(f"assumed: {assumed}"))
+    if has_pictures:
+        elements += pictures(recovery)
+    tone = "bad" if recovery.lost else "good"
+    return Report(f"recover: {view.path}", Answer(answer_text(view), tone), elements)
 
 
 def _after(view: RecoveryView) -> Iterator[Block]:

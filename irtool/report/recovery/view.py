@@ -9,6 +9,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.units import bytes_text, plural
 from irtool.planning.recovery.recover import Recovery
 from irtool.planning.recovery.times import Assumptions
+from irtool.report.model import rows_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class RecoveryView:
     notes: Sequence[str] = field(default_factory=tuple[str, ...])
     fingerprints: Mapping[int, str] = field(default_factory=dict[int, str])
 
-    def shown(self, count: int, usual: int = 12) -> int:
-        """How many of some rows are shown."""
-        return count if self.limit == 0 else self.limit or usual
+    def most(self, usual: int = 12) -> int | None:
+        """How many rows of a table text shows; None: all."""
+        return rows_shown(self.limit, usual)
 
 
 def answer_text(view: RecoveryView) -> str:

@@ -1,0 +1,1 @@
+"""``irtool recover``: its answer for scripts, and its report for people."""
