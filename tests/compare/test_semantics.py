@@ -48,7 +48,7 @@ from irtool.compare.tensors.semantics import (
         ("loss", "forward", [(10, 50), (10,)], (10,), 50),
         ("norm", "forward", [(6, 48), (6, 1)], (6, 48), 48),
         ("scatter", "forward", [(40, 8), ()], (20, 8), 40),
-        ("scatter", "forward", [(40, 8), (20,)], (20, 8), 16),
+        ("scatter", "forward", [(40, 8), (40,)], (20, 8), 40),
         ("scatter", "forward", [], (20, 8), 4),
         ("unknown", "forward", [(4, 4)], (4, 4), 16),
         ("unknown", "forward", [(4, 40)], (4,), 40),

@@ -104,7 +104,8 @@ def _reduction_length(
     if family_ in ("reduce", "bias gradient", "loss"):
         return float(max(4, largest // count, *(rows if family_ == "loss" else ())))
     if family_ == "scatter":
-        return float(max(4, largest // max([1, *rows])))
+        longest = max(inputs, key=math.prod, default=())  # indices have no rows
+        return float(max(4, math.prod(longest[:-1])))
     if family_ == "unknown":
         return float(max(16, *dims, largest // count))
     if family_ == "collective":

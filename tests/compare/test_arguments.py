@@ -1,0 +1,137 @@
+"""What differs in how two operators were called, and what of it others have computed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import irtool
+from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
+from irtool.compare.tensors.model import Columns, Op, Shape
+from irtool.compare.tensors.pairing import How, OpPair
+from irtool.compare.tensors.slots import Slots
+from irtool.ir.node import Node
+from tests.compare.operators import tensor
+
+
+def op(
+    type_: str = "add", attributes: dict[str, object] | None = None, node: Node | None = None,
+    call: str = "",
+) -> Op:  # fmt: skip
+    return Op(
+        0, type_, type_, "forward", [0], [1], attributes=attributes or {}, node=node, call=call
+    )
+
+
+def changes(
+    left: Op,
+    right: Op,
+    shapes: tuple[Shape, Shape] = ((4, 4), (4, 4)),
+    slots: Slots | None = None,
+    *,
+    how: How = "order",
+    worst: float = 0.0,
+    changed: dict[Node, list[str]] | None = None,
+) -> list[str]:
+    columns = [Columns(), Columns()]
+    for one, shape in zip(columns, shapes, strict=True):
+        for label in ("input.0", "output.0", "input.1", "input.2"):
+            tensor(one, label, shape)
+    pair = OpPair(left, right, how)
+    slots = slots or Slots(((0, 0),), ((1, 1),))
+    found = changed_arguments(pair, slots, columns[0], columns[1], changed or {}, worst)
+    return [str(change) for change in found]
+
+
+def test_equal_calls_differ_in_nothing() -> None:
+    assert changes(op(), op()) == []
+    assert changes(op("Add"), op("add")) == []
+
+
+def test_another_operator_or_attribute_is_told() -> None:
+    assert changes(op("add"), op("sub")) == ["operator: add → sub"]
+    one, other = op(attributes={"axis": -1}), op(attributes={"axis": -2})
+    assert changes(one, other) == ["axis: -1 → -2"]
+
+
+def test_another_shape_of_as_many_dimensions_is_told() -> None:
+    assert changes(op(), op(), ((4, 4), (4, 8))) == [
+        "input.0 shape: (4, 4) → (4, 8)",
+        "output.0 shape: (4, 4) → (4, 8)",
+    ]
+    assert changes(op(), op(), ((4, 4), (16,))) == []
+
+
+def test_a_tensor_that_one_side_lacks_is_told() -> None:
+    both = Slots(((0, 0),), ((1, 1),), (2,), ())
+    assert changes(op(), op(), slots=both) == ["input.1: Float32[4, 4] → (none)"]
+    assert changes(op(), op(), slots=both, how="graph") == []  # the graphs say it themselves
+    two = Slots(((0, 0),), ((1, 1),), (2,), (2, 3))
+    assert changes(op(), op(), slots=two) == [
+        "input.1: Float32[4, 4] → (none)",
+        "input.1: (none) → Float32[4, 4]",
+        "input.2: (none) → Float32[4, 4]",
+    ]
+    assert changes(op(), op(), slots=Slots((), (), (2,), (3,))) == []  # as many: called otherwise
+
+
+NUMBERS = {"input.1": 1.0, "input.2": 5.0}
+NEAR = {"input.1": 1.001, "input.2": 5.0}
+
+
+def test_numbers_no_further_apart_than_what_went_before_may_have_been_computed() -> None:
+    """0.1 % apart, where up to ten times the worst error before is believed."""
+    assert changes(op(attributes=NUMBERS), op(attributes=NEAR)) == ["input.1: 1 → 1.001"]
+    assert changes(op(attributes=NUMBERS), op(attributes=NEAR), worst=1.1e-4) == []
+    assert changes(op(attributes=NUMBERS), op(attributes=NEAR), worst=0.9e-4) != []
+
+
+def test_calls_of_an_interface_have_numbers_of_the_program() -> None:
+    one, other = op(attributes=NUMBERS, call="a.0"), op(attributes=NEAR, call="a.0")
+    assert changes(one, other, worst=1.0) == ["input.1: 1 → 1.001"]
+
+
+def test_how_far_computed_numbers_are_apart() -> None:
+    pair = OpPair(op(attributes=NUMBERS), op(attributes=NEAR), "order")
+    assert computed_scalars(pair, 1e-2) == pytest.approx(0.001 / 1.001)
+    assert computed_scalars(pair, 0.0) == 0.0
+    assert computed_scalars(OpPair(op(attributes=NUMBERS), op(), "order"), 1.0) == 0.0
+    assert computed_scalars(OpPair(op(), op(attributes=NUMBERS), "order"), 1.0) == 0.0
+    infinite = op(attributes={"input.1": math.inf})
+    assert computed_scalars(OpPair(op(attributes=NUMBERS), infinite, "order"), 1.0) == 0.0
+    whole = OpPair(op(attributes={"input.1": 1}), op(attributes={"input.1": 2}), "order")
+    assert computed_scalars(whole, 1.0) == 0.0
+
+
+GRAPH = """\
+# IR entry: @net_1
+%para1_x: <Ref[Tensor[Float32]], (4, 4), ref_key=x>  :  has_default
+
+subgraph @net_1() {
+  %0(a) = Sqrt(%para1_x)
+      : (<Tensor[Float32], (4, 4)>) -> (<Tensor[Float32], (4, 4)>)
+  %1(b) = Load(%0, U)
+      : (<Tensor[Float32], (4, 4)>, <UMonad, NoShape>) -> (<Tensor[Float32], (4, 4)>)
+  %2(c) = Adam(%para1_x, %1, F32(0.5))
+      : (<Tensor[Float32], (4, 4)>, <Tensor[Float32], (4, 4)>, <Float32, NoShape>) -> (<Tensor[Float32], (4, 4)>)
+  Return(%2)
+      : (<Tensor[Float32], (4, 4)>)
+}
+"""  # noqa: E501  (lines as MindSpore prints them)
+
+
+def test_the_graph_says_which_numbers_are_computed() -> None:
+    """Input 1 comes of an operator, seen through Load; input 2 is a constant."""
+    node = irtool.loads(GRAPH).graphs[0].nodes[2]
+    left = op(attributes={"input.1": 1.0, "input.2": 0.5}, node=node)
+    right = op(attributes={"input.1": 3.0, "input.2": 0.7})
+    assert changes(left, right) == ["input.2: 0.5 → 0.7"]
+    assert computed_scalars(OpPair(left, right, "graph"), 0.0) == pytest.approx(2 / 3)
+
+
+def test_what_the_graphs_say_of_the_node_is_told() -> None:
+    node = irtool.loads(GRAPH).graphs[0].nodes[2]
+    said = {node: ["beta1: 0.9 → 0.8"]}
+    assert changes(op(node=node), op(), changed=said) == ["beta1: 0.9 → 0.8"]
+    assert changes(op(), op(), changed=said) == []
