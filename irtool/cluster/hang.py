@@ -38,16 +38,16 @@ class HangReport(Shown):
             of different groups wait for each other.
         closed: whether ``cycle`` comes back to its beginning; if not, it ends at what is missing.
         cycle: who waits for whom.
-        stuck: how many communications never get done, by rank.
-        needs_buffers: what would wait in a circle if Sends waited for their Receives; empty where
+        stuck: how many communications never complete, by rank.
+        needs_buffers: what would wait in a cycle if Sends waited for their Receives; empty where
             nothing would.
         mismatches: where members of a group, or the ends of a transfer, do not fit together.
         crossed: routes on which tags are sent in another order than they are received in.
         shifted: routes on which all tags differ by one number (sender, receiver, number): dumps
             of different compilations.
         unmatched: Sends and Receives without another end, where both ranks' dumps are there.
-        missing_ranks: ranks that take part and left no dump; they were taken to do their part.
-        conditional: communications behind control flow, taken to run once.
+        missing_ranks: ranks that take part and left no dump, assumed to do so as the others expect.
+        conditional: communications behind control flow, assumed to run once.
         counts: how many communications were played, by rank.
         unfit: transfers whose ends differ in type or shape.
         devices: how many there are, as far as anything tells; at least so many if not
@@ -80,6 +80,10 @@ class HangReport(Shown):
     def played(self) -> int:
         """How many communications were played."""
         return sum(self.counts.values())
+
+    def completed(self, rank: int) -> int:
+        """How many communications of a rank complete."""
+        return self.counts[rank] - self.stuck.get(rank, 0)
 
 
 def play(cluster: Cluster) -> HangReport:
@@ -130,6 +134,6 @@ def play(cluster: Cluster) -> HangReport:
 def unknown_parts(report: HangReport) -> Iterable[str]:
     """What was not known, and so limits what the play says."""
     if report.missing_ranks:
-        yield "ranks without a dump were taken to do their part"
+        yield "ranks without a dump are assumed to take part as the others expect"
     if report.conditional:
-        yield "communications behind control flow were taken to run once"
+        yield "communications behind control flow are assumed to run once"

@@ -51,11 +51,11 @@ def groups(report: GroupReport) -> Report:
     return groups_report(GroupsView("communication", report, lambda node: True))
 
 
-def hang(report: HangReport) -> Document:
+def hang(report: HangReport) -> Report:
     """A report of ``comm hang``."""
-    from irtool.report.comm_hang import HangView, hang_document
+    from irtool.report.comm.hang import HangView, hang_report
 
-    return hang_document(HangView("communication", report))
+    return hang_report(HangView("communication", report))
 
 
 def reuse(report: ReuseReport) -> Document:

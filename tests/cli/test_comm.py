@@ -180,7 +180,7 @@ def test_two_groups_in_opposite_order(tmp_path: Path) -> None:
         (1, "second"),
     ]
     text = run("hang", path, status=1)
-    assert "wait for each other in a circle" in text
+    assert "wait for each other in a cycle" in text
     assert "net.py:1: x = self.step0(x)" in text
 
 
@@ -195,7 +195,7 @@ def test_ranks_without_dumps_limit_the_answer(here: Path) -> None:
     found = made("hang", here / "pipeline_run", status=1)
     assert found["hangs"] is False
     assert found["missing_ranks"] == [1, 2, 3, 5, 6, 7]
-    assert found["limits"] == ["ranks without a dump were taken to do their part"]
+    assert found["limits"] == ["ranks without a dump are assumed to take part as the others expect"]
     run("hang", here / "pipeline_run", "--allow-unknown")
 
 
