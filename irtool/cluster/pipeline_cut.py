@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import inf
+from operator import add
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +64,58 @@ def best_cut(
             return False
         return fits is None or fits(stage, first, last)
 
-    # best[j]: (slowest, squares) of the first j layers in the stages so far, and where the last
-    # stage begins.
-    worst = (float("inf"), float("inf"))
-    best: list[tuple[float, float]] = [worst] * (count + 1)
-    best[0] = (0.0, 0.0)
-    begins: list[list[int]] = []
-    for stage in range(stages):
-        following = [worst] * (count + 1)
-        begin = [0] * (count + 1)
-        for last in range(1, count + 1):
-            for first in range(last - 1, -1, -1):
-                if best[first] == worst or not allowed(stage, first, last):
-                    continue
-                cost = costs[last] - costs[first]
-                if cost > following[last][0]:
-                    break  # more layers only make this stage slower
-                value = (max(best[first][0], cost), best[first][1] + cost * cost)
-                if value < following[last]:
-                    following[last] = value
-                    begin[last] = first
-        best = following
-        begins.append(begin)
-    if best[count] == worst:
+    def cost(first: int, last: int) -> float:
+        return costs[last] - costs[first]
+
+    def even(first: int, last: int) -> float:
+        # More than the slowest stage has to take is not even, however even the others are.
+        return cost(first, last) ** 2 if cost(first, last) <= slowest else inf
+
+    slowest = _best_edges(count, stages, allowed, cost, max)[0]
+    if slowest == inf:
         return None
-    edges = [count]
-    for begin in reversed(begins):
-        edges.append(begin[edges[-1]])
-    edges.reverse()
+    edges = _best_edges(count, stages, allowed, even, add)[1]
     pairs = list(pairwise(edges))
     return Cut(
         tuple(tuple(layer.name for layer in layers[a:b]) for a, b in pairs),
-        tuple(costs[b] - costs[a] for a, b in pairs),
-        best[count][0],
+        tuple(cost(a, b) for a, b in pairs),
+        slowest,
     )
+
+
+def _best_edges(
+    count: int,
+    stages: int,
+    allowed: Callable[[int, int, int], bool],
+    value: Callable[[int, int], float],
+    join: Callable[[float, float], float],
+) -> tuple[float, list[int]]:
+    """The least value of a cut, and where its runs begin and end.
+
+    Args:
+        count: layers.
+        stages: runs.
+        allowed: whether a run may be a stage (its number, its first layer, the one behind it).
+        value: of a run of layers.
+        join: of the values of runs; must not fall when one of them rises.
+    """
+    best = [0.0, *[inf] * count]
+    begins: list[list[int]] = []
+    for stage in range(stages):
+        following, begin = [inf] * (count + 1), [0] * (count + 1)
+        for last in range(1, count + 1):
+            for first in range(last - 1, -1, -1):
+                if best[first] == inf or not allowed(stage, first, last):
+                    continue
+                own = value(first, last)
+                if own > following[last]:
+                    break  # more layers only make this stage's value larger
+                joined = join(best[first], own)
+                if joined < following[last]:
+                    following[last], begin[last] = joined, first
+        best = following
+        begins.append(begin)
+    edges = [count]
+    for begin in reversed(begins):
+        edges.append(begin[edges[-1]])
+    return best[count], edges[::-1]

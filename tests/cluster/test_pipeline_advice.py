@@ -192,5 +192,31 @@ def test_the_best_cut_is_the_most_even_of_the_fastest_that_fit(
     mean = sum(found.costs) / count
     assert found.imbalance == pytest.approx(value[0] / mean - 1 if mean else 0.0)
     assert [name for run in found.stages for name in run] == [layer.name for layer in layers]
-    # More layers than fit the fastest stage so far are never tried: ties may be less even.
-    assert sum(cost**2 for cost in found.costs) >= value[1]
+    assert sum(cost**2 for cost in found.costs) == value[1]
+
+
+def test_the_other_stages_are_even_though_a_later_one_is_the_slowest() -> None:
+    """8 at least for one stage: (1, 7) beside (2, 5) and (7, 1) leaves more than 157 in squares."""
+    layers = [Layer(str(n), float(cost)) for n, cost in enumerate((1, 7, 2, 5, 7, 1))]
+    found = best_cut(layers, 4)
+    assert found is not None
+    assert found.slowest == 8
+    assert sum(cost**2 for cost in found.costs) == 157
+
+
+def test_a_stage_holds_only_what_it_can() -> None:
+    """Whether layers fit is asked of each stage, for the layers from one up to before another."""
+    layers = [Layer(name, 1.0) for name in "abcdef"]
+    free = best_cut(layers, 3)
+    assert free is not None
+    assert free.stages == (("a", "b"), ("c", "d"), ("e", "f"))
+    small = best_cut(layers, 3, fits=lambda stage, first, last: stage != 1 or last - first <= 1)
+    assert small is not None
+    assert max(map(len, small.stages)) == 3
+    assert len(small.stages[1]) == 1
+    front = best_cut(layers, 3, fits=lambda stage, first, last: stage or last <= 1)
+    assert front is not None
+    assert front.stages[0] == ("a",)
+    assert best_cut(layers, 3, fits=lambda stage, first, last: last < 6) is None
+    assert best_cut(layers, 7) is None
+    assert best_cut(layers, 0) is None
