@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, Read, read_cluster, whole
-from irtool.cli.comm_options import Format, FormatOption, Rank, RowLimit, write
+from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli.comm_inputs import Asked, Rank, Read, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.reuse import reuse_report
@@ -19,21 +19,10 @@ from irtool.cluster.reuse_graph import Target
 from irtool.cluster.reuse_later import later
 from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
 from irtool.cluster.reuse_log import LogCheck, check_log, read_log
-from irtool.cluster.reuse_streams import STREAM_LIMIT
-from irtool.report.comm_reuse import (
-    ReuseView,
-    reuse_document,
-    reuse_page,
-    reuse_pieces,
-    reuse_svg,
-)
-from irtool.report.comm_reuse_later import (
-    LaterView,
-    later_document,
-    later_page,
-    later_pieces,
-    later_svg,
-)
+from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAM_LIMIT
+from irtool.report.comm.reuse import ReuseView, reuse_answer
+from irtool.report.comm.reuse import reuse_report as reuse_for_people
+from irtool.report.comm.reuse_later import LaterView, later_answer, later_report
 from irtool.syntax.lines import text_lines
 
 
@@ -47,7 +36,7 @@ class ParallelGroups(str, Enum):
 
 def command(
     paths: options.Paths,
-    format: FormatOption = Format.table,
+    format: options.DrawnFormat = DrawnForm.table,
     value: Annotated[
         str | None,
         typer.Option(
@@ -76,9 +65,10 @@ def command(
     rank: Rank = None,
     devices: options.Devices = None,
     graph: options.GraphNumber = None,
-    rows: RowLimit = None,
+    rows: options.Rows = None,
     context: options.Context = None,
     config: options.Config = None,
+    assumptions: options.Assumptions = False,
     output_file: options.OutputFile = None,
 ) -> int:
     """Reuse of communication subgraphs: streams and labels before and after, the best value.
@@ -92,39 +82,38 @@ def command(
     output = Output(output_file)
     chosen = _busiest(read)
     if not has_feature(version):
-        view = LaterView(read.path, version, later(read.cluster.ranks[chosen]), value, rows)
-        write(
+        left = later(read.cluster.ranks[chosen])
+        late = LaterView(read.path, ".".join(map(str, version)), left, value, rows)
+        write_answer(
             output,
             format,
-            lambda: later_document(view),
-            lambda: later_pieces(view),
-            lambda: later_svg(view.report),
-            lambda: later_page(view),
-            read.context,
+            answer=lambda: later_answer(late, read.context),
+            report=lambda is_page: later_report(late, is_page),
+            context=read.context,
+            all_assumptions=assumptions,
         )
         return 1 if read.problems or value else 0
     target = Target(version, stream_limit, task_optimisation, parallel_mode.value)
     report = reuse_report(read.cluster, chosen, value, target)
     checks = check_log(report, _read_log(log)) if log is not None else ()
     dialect = read.cluster.ranks[chosen].program.dump.dialect
-    made = ReuseView(read.path, report, checks, log or "", _later_dialect(dialect), rows)
-    write(
+    view = ReuseView(read.path, report, checks, log or "", _later_dialect(dialect), rows)
+    write_answer(
         output,
         format,
-        lambda: reuse_document(made),
-        lambda: reuse_pieces(made),
-        lambda: reuse_svg(report),
-        lambda: reuse_page(made),
-        read.context,
+        answer=lambda: reuse_answer(view, read.context),
+        report=lambda is_page: reuse_for_people(view, is_page),
+        context=read.context,
+        all_assumptions=assumptions,
     )
-    return _status(made, checks, read)
+    return _status(view, checks, read)
 
 
 def _status(view: ReuseView, checks: tuple[LogCheck, ...], read: Read) -> int:
     report = view.report
     disagrees = any(check.agrees is False for check in checks)
     over = report.after.streams > report.target.usable_streams
-    labels = report.after.labels > 1024
+    labels = report.after.labels > LABEL_LIMIT
     wrong = report.limit.error or report.limit.warning
     return 1 if disagrees or over or labels or wrong or read.problems else 0
 

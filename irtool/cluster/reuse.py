@@ -12,12 +12,15 @@ The feature is gone from 2.3 on; :mod:`irtool.cluster.reuse_later` says what is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from irtool.cluster.ranks import Cluster
 from irtool.cluster.reuse_graph import Candidate, Choice, Graph, Target
 from irtool.cluster.reuse_limit import DEFAULT_CAP, Limit, read_limit
 from irtool.cluster.reuse_plan import LargestMicro, best_choice, ideal_streams, largest_micro
 from irtool.ir.display import Shown
+
+Verdict: TypeAlias = Literal["not needed", "needed", "not enough"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,17 @@ class ReuseReport(Shown):
     has_tags: bool
 
     @property
-    def verdict(self) -> str:
-        """Whether reuse is needed: ``not needed``, ``needed``, or ``not enough``."""
+    def verdict(self) -> Verdict:
+        """Whether reuse is needed, and suffices."""
         if self.before.streams <= self.target.usable_streams:
             return "not needed"
         best = self.recommended
         return "needed" if best and best.streams <= self.target.usable_streams else "not enough"
+
+    @property
+    def by_count(self) -> list[ReuseGroup]:
+        """All kinds, those with the most communications first."""
+        return sorted(self.groups, key=lambda item: (-item.candidate.count, item.candidate.key))
 
     @property
     def communications_after(self) -> int:

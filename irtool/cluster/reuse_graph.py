@@ -15,6 +15,7 @@ from irtool.cluster.ranks import RankProgram, Step
 from irtool.cluster.reuse_streams import (
     GROUP_BUFFER_BYTES,
     STREAM_LIMIT,
+    STREAMS_PER_COMMUNICATION,
     TASKS_PER_STREAM,
     Communicated,
     ParallelMode,
@@ -48,6 +49,11 @@ class Target:
     stream_limit: int = STREAM_LIMIT
     task_optimisation: bool = False
     parallel_mode: ParallelMode = "all_group_parallel"
+
+    @property
+    def version_text(self) -> str:
+        """``2.2``."""
+        return ".".join(map(str, self.version))
 
     @property
     def usable_streams(self) -> int:
@@ -106,6 +112,16 @@ class Choice:
     streams: int
     communication_streams: int
     labels: int
+
+    @property
+    def device_streams(self) -> int:
+        """Streams of the device that communicate: secondary ones included."""
+        return STREAMS_PER_COMMUNICATION * self.communication_streams
+
+    @property
+    def compute_streams(self) -> int:
+        """Streams of the device that compute."""
+        return self.streams - self.device_streams
 
     @property
     def subgraphs(self) -> int:

@@ -58,11 +58,11 @@ def hang(report: HangReport) -> Report:
     return hang_report(HangView("communication", report))
 
 
-def reuse(report: ReuseReport) -> Document:
+def reuse(report: ReuseReport) -> Report:
     """A report of ``comm reuse``."""
-    from irtool.report.comm_reuse import ReuseView, reuse_document
+    from irtool.report.comm.reuse import ReuseView, reuse_report
 
-    return reuse_document(ReuseView("reuse", report))
+    return reuse_report(ReuseView("reuse", report))
 
 
 def memory(result: Memory) -> Document:

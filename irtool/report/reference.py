@@ -14,6 +14,7 @@ from irtool.report.answer import AnswerObject
 ANSWERS: dict[str, str] = {
     "comm-groups": "irtool.report.comm.groups:GroupsAnswers",
     "comm-hang": "irtool.report.comm.hang:HangAnswer",
+    "comm-reuse": "irtool.report.comm.reuse_later:ReuseAnswers",
     "cost": "irtool.report.cost:CostAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",

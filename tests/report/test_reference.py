@@ -17,6 +17,7 @@ BEGIN = "samples/gpt/step_parallel_begin_0018.ir"
 ASKED = {
     "comm-groups": ["comm", "groups", "samples/pipeline_2_stages"],
     "comm-hang": ["comm", "hang", "samples/pipeline_2_stages"],
+    "comm-reuse": ["comm", "reuse", "samples/pipeline_2_stages"],
     "cost": ["cost", "samples/pipeline_run"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
