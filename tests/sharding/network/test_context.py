@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irtool.operators.layout import UserLayout
-from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.context import EXCLUDED, MODES, ParallelContext
 
 
 def test_keys_of_a_case_as_strings() -> None:
@@ -111,3 +113,186 @@ def test_what_mindspore_does_not_begin_to_compile() -> None:
     assert not [*ParallelContext(devices=8, parallel_optimizer=True).refusals()]
     search = ParallelContext(8, 2, mode="auto_parallel", search="dynamic_programming")
     assert len([*search.refusals()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field", "expected"),
+    [
+        ("devices", "16", "devices", 16),
+        ("rank", 3, "rank", 3),
+        ("stages", "2", "stages", 2),
+        ("pipeline_stages", 4.0, "stages", 4),
+        ("parallel_mode", " auto_parallel ", "mode", "auto_parallel"),
+        ("search_mode", "dynamic_programming", "search", "dynamic_programming"),
+        ("auto_parallel_search_mode", "sharding_propagation", "search", "sharding_propagation"),
+        ("device_target", "ascend", "target", "Ascend"),
+        ("target", "gpu", "target", "GPU"),
+        ("device_target", "CPU", "target", "CPU"),
+        ("soc", "ascend910b", "soc", "ascend910b"),
+        ("soc_version", "ascend910", "soc", "ascend910"),
+        ("full_batch", 1, "full_batch", True),
+        ("full_batch", "0", "full_batch", False),
+        ("enable_alltoall", " TRUE ", "enable_alltoall", True),
+        ("enable_parallel_optimizer", "true", "parallel_optimizer", True),
+        ("optimizer_weight_shard_size", "4", "weight_shard_size", 4),
+        ("optimizer_weight_shard_size", 1, "weight_shard_size", 1),
+        ("grad_accumulation_step", "3", "accumulation_step", 3),
+        ("gradients_mean", "True", "gradients_mean", True),
+        ("gradient_fp32_sync", "False", "gradient_fp32_sync", False),
+        ("loss_repeated_mean", False, "loss_repeated_mean", False),
+        ("pipeline_interleave", "True", "interleave", True),
+        ("pipeline_config", {"pipeline_interleave": True}, "interleave", True),
+        ("pipeline_config", "{'pipeline_interleave': True}", "interleave", True),
+        ("pipeline_config", {"pipeline_scheduler": "1f1b"}, "interleave", False),
+        ("pipeline_result_broadcast", "True", "result_broadcast", True),
+        (EXCLUDED, "a.b, *.norm.*,", "excluded", ("a.b", "*.norm.*")),
+        (EXCLUDED, ["a", " b "], "excluded", ("a", "b")),
+        (EXCLUDED, '["a", "b"]', "excluded", ("a", "b")),
+        (EXCLUDED, "('a', 'b')", "excluded", ("a", "b")),
+        ("dataset_strategy", [[[1, 8], [8, 1]], [2]], "dataset", ((1, 8), (8, 1), (2,))),
+        ("dataset_strategy", "((8, 1), ((4, 2), (1,)))", "dataset", ((8, 1), (4, 2), (1,))),
+        ("dataset_strategy", None, "dataset", None),
+        ("parallel_optimizer_config", None, "threshold", 64),
+        ("parallel_optimizer_config", {"parallel_optimizer_threshold": 0}, "threshold", 0),
+        ("parallel_optimizer_config", {"parallel_optimizer_threshold": -1}, "threshold", 64),
+        ("parallel_optimizer_config", "{'gradient_accumulation_shard': True}",
+         "accumulation_shard", True),
+        ("parallel_optimizer_config", {"optimizer_weight_shard_size": "8"},
+         "weight_shard_size", 8),
+    ],
+)  # fmt: skip
+def test_every_key_fills_its_field(key: str, value: object, field: str, expected: object) -> None:
+    context = ParallelContext.from_mapping({"device_num": 8, key: value})
+    assert getattr(context, field) == expected
+    # It says nothing of anything else.
+    plain = ParallelContext.from_mapping({"device_num": 8})
+    assert replace(context, **{field: getattr(plain, field)}) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("(Layout((4, 2), ('dp', 'mp'))('dp', 'None'),)", (1, -1)),
+        ("Layout((4, 2), ('dp', 'mp'))('mp', 'dp')", (0, 1)),
+        ("[Layout(device_matrix=(4, 2), alias_name=('dp', 'mp'))(('dp', 'mp'), 'None')]",
+         ((1, 0), -1)),
+    ],
+)  # fmt: skip
+def test_layouts_as_programs_write_them(text: str, entries: tuple[object, ...]) -> None:
+    context = ParallelContext.from_mapping({"device_num": 8, "dataset_strategy": text})
+    assert context.dataset is not None
+    (layout,) = context.dataset
+    assert isinstance(layout, UserLayout)
+    assert (layout.device_matrix, layout.tensor_map) == ((4, 2), entries)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"device_num": 4104}, "device_num must be from 1 to 4096"),
+        ({"device_num": True}, "whole number"),
+        ({"device_num": 8.5}, "whole number"),
+        ({"device_num": [8]}, "whole number"),
+        ({"device_num": 8, "soc": 5}, "soc must be a text"),
+        ({"device_num": 8, "search_mode": "fast"}, "search_mode 'fast'"),
+        ({"device_num": 8, "optimizer_weight_shard_size": 0}, "must be -1 or positive"),
+        ({"device_num": 8, "optimizer_weight_shard_size": -2}, "must be -1 or positive"),
+        ({"device_num": 8, "pipeline_config": "[1]"}, "pipeline_config must be a table"),
+        ({"device_num": 8, "pipeline_config": "?"}, "pipeline_config can't be read"),
+        ({"device_num": 8, "parallel_optimizer_config": "7"}, "must be a table"),
+        ({"device_num": 8, "parallel_optimizer_config": {"parallel_optimizer_threshold": -2}},
+         "parallel_optimizer_threshold must not be negative"),
+        ({"device_num": 8, EXCLUDED: 7}, "must be names of weights"),
+        ({"device_num": 8, EXCLUDED: {"a": 1}}, "must be names of weights"),
+        ({"device_num": 8, EXCLUDED: ["a", 7]}, "must be names of weights"),
+        ({"device_num": 8, "dataset_strategy": 8}, "must be a tuple of tuples"),
+        ({"device_num": 8, "dataset_strategy": ["ab"]}, "must be a tuple of tuples"),
+        ({"device_num": 8, "dataset_strategy": "'ab'"}, "must be a tuple of tuples"),
+        ({"device_num": 8, "dataset_strategy": [[True]]}, "must hold whole numbers"),
+        ({"device_num": 8, "dataset_strategy": [[1, "2"]]}, "must hold whole numbers"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8]}]}, "a layout needs"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8], "tensor_map": [1]}]},
+         "a layout needs"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8], "tensor_map": [-2]}]},
+         "a layout needs"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8], "tensor_map": ["x"]}]},
+         "a layout needs"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8], "tensor_map": [0.5]}]},
+         "a layout needs"),
+        ({"device_num": 8, "dataset_strategy": [{"device_matrix": [8], "tensor_map": [0]}, (8,)]},
+         "mixes layouts"),
+        ({"device_num": 8, "dataset_strategy": "(Layout((8,), ('a',)),)"}, "can't be read"),
+        ({"device_num": 8, "dataset_strategy": "Layout((8,), ('a',))(x=1)"}, "can't be read"),
+        ({"device_num": 8, "dataset_strategy": "Layout(("}, "can't be read"),
+    ],
+)  # fmt: skip
+def test_more_bad_values(values: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ParallelContext.from_mapping(values)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 8, 24, 4096])
+def test_numbers_of_devices_that_there_are(devices: int) -> None:
+    assert ParallelContext(devices).stage_ranks == tuple(range(devices))
+    assert ParallelContext(devices, rank=devices - 1).stage == 0
+
+
+def test_what_a_mode_means() -> None:
+    told = {
+        mode: (context.is_parallel, context.searches, context.propagates, context.overrides)
+        for mode in MODES
+        for context in [ParallelContext(8, mode=mode)]
+    }
+    assert told == {
+        "stand_alone": (False, False, False, False),
+        "data_parallel": (False, False, False, False),
+        "hybrid_parallel": (False, False, False, False),
+        "semi_auto_parallel": (True, False, False, False),
+        "auto_parallel": (True, True, False, True),
+    }
+    propagating = ParallelContext(8, mode="auto_parallel", search="sharding_propagation")
+    assert (propagating.propagates, propagating.overrides) == (True, False)
+    assert not ParallelContext(8, search="sharding_propagation").propagates
+
+
+def test_weights_are_excluded_by_name_or_pattern() -> None:
+    context = ParallelContext(8, excluded=("a.w", "*.norm.*"))
+    assert context.excludes("a.w")
+    assert context.excludes("b.norm.gamma")
+    assert not context.excludes("A.w")
+    assert not context.excludes("b.w")
+
+
+def test_refusals_on_both_sides_of_what_is_taken() -> None:
+    for size, refused in ((8, False), (9, True)):
+        context = ParallelContext(8, parallel_optimizer=True, weight_shard_size=size)
+        assert bool([*context.refusals()]) == refused
+    assert not [*ParallelContext(8, weight_shard_size=16).refusals()]
+    for stages, mode, search, refused in (
+        (1, "auto_parallel", "dynamic_programming", False),
+        (2, "semi_auto_parallel", "dynamic_programming", False),
+        (2, "auto_parallel", "recursive_programming", False),
+        (2, "auto_parallel", "dynamic_programming", True),
+    ):
+        found = [*ParallelContext(8, stages, mode=mode, search=search).refusals()]
+        assert bool(found) == refused
+
+
+def test_what_operators_are_told() -> None:
+    values = {
+        "device_num": 16, "pipeline_stages": 2, "global_rank": 9, "soc": "ascend910b",
+        "parallel_mode": "auto_parallel", "device_target": "GPU", "full_batch": True,
+    }  # fmt: skip
+    context = ParallelContext.from_mapping(values)
+    told = context.for_operators(dynamic=True)
+    assert (told.devices, told.device_num, told.rank) == (tuple(range(8, 16)), 16, 9)
+    assert (told.target, told.soc, told.searching, told.dynamic) == (
+        "GPU",
+        "ascend910b",
+        True,
+        True,
+    )
+    assert told.full_batch
+    assert context.for_rank(3).for_operators(dynamic=False).devices == tuple(range(8))
+    lost = ParallelContext.from_mapping({"device_num": 8, "dataset_strategy": "[]"})
+    assert lost.for_operators(dynamic=False).dataset_strategy is None
