@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
@@ -24,29 +24,18 @@ from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
 from irtool.ir.node import Node
 from irtool.ir.run import InputFile
-from irtool.report.check import CheckView, check_document
-from irtool.report.check_against import against_blocks, against_object
-from irtool.report.check_json import SCHEMA, check_pieces
-from irtool.report.check_page import check_page, why_page
-from irtool.report.check_why import why_document, why_objects
-from irtool.report.context import context_blocks, context_object
-from irtool.report.json import json_text
-from irtool.report.model import Document
-from irtool.report.page.write import render_page
+from irtool.report.checking.against import against_blocks
+from irtool.report.checking.answer import WhyAnswer, check_answer
+from irtool.report.checking.report import CheckView, check_report
+from irtool.report.checking.why import node_cause, why_report
+from irtool.report.model import Report
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
-from irtool.sharding.network.report import CheckFinding, Report
+from irtool.sharding.network.report import CheckFinding
+from irtool.sharding.network.report import Report as CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    html = "html"
 
 
 def _check(
@@ -56,9 +45,7 @@ def _check(
             metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False
         ),
     ],
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people, html for their browser.")
-    ] = Format.table,
+    format: options.AnswerFormat = AnswerForm.table,
     operators: Annotated[
         bool, typer.Option("--operators", help="A line for every operator.")
     ] = False,
@@ -80,6 +67,7 @@ def _check(
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
     *,
@@ -95,7 +83,8 @@ def _check(
     )
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    asked = _Asked(context, configuration, Output(output_file), format, limit, allow_unknown)
+    output = Output(output_file)
+    asked = _Asked(context, configuration, output, format, limit, allow_unknown, assumptions)
     if why is not None:
         return _tell_why(asked, path, against, why, graph)
     checked = _checked(asked, find_begin(path, context.rank, graph))
@@ -117,9 +106,10 @@ class _Asked:
     context: ContextArguments
     configuration: Configuration
     output: Output
-    format: Format
+    form: AnswerForm
     limit: int | None
     allow_unknown: bool
+    assumptions: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +117,7 @@ class _Checked:
     """A begin dump with the answer of ``check``."""
 
     dump: Dump
-    report: Report
+    result: CheckResult
     context: RunContext
 
 
@@ -140,31 +130,31 @@ def _checked(asked: _Asked, file: InputFile) -> _Checked:
     return _Checked(dump, _with_contradictions(_with_problems(report, dump), context), context)
 
 
-def _with_contradictions(report: Report, context: RunContext) -> Report:
+def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResult:
     """What two sources say differently of the context is worth a look."""
     found = [
         CheckFinding("context", "warning", each.message, "", "", None, each.path)
         for each in context.contradictions
     ]
-    return replace(report, findings=(*report.findings, *found))
+    return replace(result, findings=(*result.findings, *found))
 
 
-def _with_problems(report: Report, dump: Dump) -> Report:
+def _with_problems(result: CheckResult, dump: Dump) -> CheckResult:
     """What could not be read is a part of which nothing is known."""
     unread = [problem for problem in dump.problems if problem.severity == "error"]
     if not unread:
-        return report
+        return result
     message = f"statements could not be read, the first in line {unread[0].line}"
     finding = CheckFinding("unknown", "warning", message, "", "", None, dump.path)
-    accepted = None if report.accepted else report.accepted
-    return replace(report, accepted=accepted, findings=(*report.findings, finding))
+    accepted = None if result.accepted else result.accepted
+    return replace(result, accepted=accepted, findings=(*result.findings, finding))
 
 
 def _view(
     asked: _Asked, checked: _Checked, chosen: Callable[[Node], bool], lists: Mapping[str, bool]
 ) -> CheckView:
     """What to show of a report: nodes that ``--where`` chose, in the order of the dump."""
-    report = checked.report
+    report = checked.result
     operators = [item for item in report.operators if chosen(item.node)]
     edges = [
         edge
@@ -174,7 +164,7 @@ def _view(
     origins = _files_of(checked.context)
     return CheckView(
         path=checked.dump.path,
-        report=report,
+        result=report,
         operators=sorted(operators, key=lambda item: item.node.line),
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
         origin=", ".join(sorted(each for each in origins if os.path.isfile(each))),
@@ -196,40 +186,34 @@ def _files_of(context: RunContext) -> set[str]:
 
 def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None) -> int:
     """Show a report, and with ``--against`` how far a later dump agrees; the exit status."""
-    found = None
-    actual = ""
+    later: tuple[Comparison, str] | None = None
     if against is not None:
         actual = later_dump(against, checked.dump.path)
-        found = _compare(checked, actual)
-    if asked.format is Format.json:
-        more = context_object(checked.context)
-        if found is not None:
-            more["against"] = against_object(found, actual)
-        for piece in check_pieces(view, more):
-            asked.output.write(piece)
-    elif asked.format is Format.html:
-        later = None
-        if found is not None:
-            blocks = against_blocks(found, checked.dump.path, actual, 0)
-            later = Document(list(blocks))
-        asked.output.write(render_page(check_page(view, checked.dump, later)))
-    else:
-        document = check_document(replace(view, brief=found is not None))
-        if found is not None:
-            document.add(*against_blocks(found, checked.dump.path, actual, asked.limit))
-        document.add(*context_blocks(checked.context))
-        asked.output.show(document)
-    asked.output.close()
-    if checked.dump.problems or view.report.accepted is False:
+        later = _compare(checked, actual), actual
+
+    def report(is_page: bool) -> Report:
+        limit = 0 if is_page else asked.limit
+        blocks = [] if later is None else against_blocks(later[0], view.path, later[1], limit)
+        return check_report(view, checked.dump if is_page else None, blocks)
+
+    write_answer(
+        asked.output,
+        asked.form,
+        answer=lambda: check_answer(view, checked.context, later),
+        report=report,
+        context=checked.context,
+        all_assumptions=asked.assumptions,
+    )
+    if checked.dump.problems or view.result.accepted is False:
         return 1
-    if found is not None and not _agrees(found, asked.allow_unknown):
+    if later is not None and not _agrees(later[0], asked.allow_unknown):
         return 1
-    return 1 if view.report.findings and not asked.allow_unknown else 0
+    return 1 if view.result.findings and not asked.allow_unknown else 0
 
 
 def _compare(checked: _Checked, actual: str) -> Comparison:
     """``--against``: does a later dump hold what the strategies promise?"""
-    return compare(checked.report, checked.dump, read_statements(InputFile(actual)))
+    return compare(checked.result, checked.dump, read_statements(InputFile(actual)))
 
 
 def _agrees(found: Comparison, allow_unknown: bool) -> bool:
@@ -260,24 +244,21 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
     if not nodes:
         raise Failure(f"there is no node {why}" if "%" in why else "no node is like this", later)
     causes = _causes(nodes, dump, checked)
-    if asked.format is Format.json:
-        head = {"schema": SCHEMA, "path": dump.path, "why": why_objects(causes)}
-        asked.output.write(f"{json_text(head)}\n")
-    else:
-        before = checked.dump.path if checked is not None else None
-        document = why_document(causes, dump.path, before, asked.limit)
-        if asked.format is Format.html:
-            title = f"check --why {why}: {dump.path}"
-            asked.output.write(render_page(why_page(title, causes, document, dump)))
-        else:
-            asked.output.show(document)
-    asked.output.close()
+    before = checked.dump.path if checked is not None else None
+    title = f"check --why {why}: {dump.path}"
+    write_answer(
+        asked.output,
+        asked.form,
+        answer=lambda: WhyAnswer(path=dump.path, why=[node_cause(cause) for cause in causes]),
+        report=lambda is_page: why_report(title, causes, before, asked.limit, dump, is_page),
+        context=RunContext(None),
+    )
     unknown = any(cause.kind == "unknown" for cause in causes)
     return 1 if unknown and not asked.allow_unknown else 0
 
 
 def _causes(nodes: Sequence[Node], dump: Dump, checked: _Checked | None) -> list[Cause]:
-    report = checked.report if checked is not None else None
+    report = checked.result if checked is not None else None
     begin = checked.dump if checked is not None else None
     if len(nodes) == 1:
         return [explain(nodes[0], dump, report, begin)]

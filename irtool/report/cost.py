@@ -39,6 +39,7 @@ from irtool.report.page.charts import bars
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.places import place_text
 from irtool.sharding.network.report import Report as CheckResult
 
 USUAL_ROWS = 10
@@ -304,17 +305,6 @@ def cost_report(view: CostView, dump: Dump | None = None) -> Report:
         elements += [_shares_picture(cost), _graph(view, dump, marks)]
     tone: Tone = "bad" if view.report.accepted is False else "plain"
     return Report(f"cost: {view.title}", Answer(answer_text(view), tone), elements, view.title)
-
-
-def place_text(node: Node | None) -> str:
-    """Where a node comes from: the line of Python, or that of the dump."""
-    if node is None:
-        return ""
-    location = node.location
-    if location is None:
-        return f"line {node.line} of the dump"
-    code = (location.source or "").strip().strip("/").strip()
-    return f"{location.path}:{location.line}" + (f": {code}" if code else "")
 
 
 def lever_of(item: CostItem) -> str:

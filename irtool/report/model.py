@@ -150,11 +150,21 @@ class FindingCard:
 
 @dataclass(frozen=True, slots=True)
 class FindingCards:
-    """Findings, the worst first; ``left_out`` more are not told."""
+    """Findings, the worst first.
+
+    ``left_out`` more are not told at all; text shows ``most`` of those that are, None shows all.
+    """
 
     title: str
     findings: Sequence[FindingCard]
     left_out: int = 0
+    most: int | None = None
+
+    @property
+    def hidden(self) -> int:
+        """How many findings text doesn't show."""
+        shown = len(self.findings) if self.most is None else min(self.most, len(self.findings))
+        return self.left_out + len(self.findings) - shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +191,10 @@ class Explorer:
     data: dict[str, Any]
 
 
-Block: TypeAlias = Heading | Note | Facts | Table
+Block: TypeAlias = Heading | Note | Facts | Table | FindingCards
 """What text shows of a report."""
 
-Element: TypeAlias = Block | FindingCards | Picture | Explorer
+Element: TypeAlias = Block | Picture | Explorer
 """What a page shows."""
 
 
@@ -229,9 +239,7 @@ class Report:
         """What text shows: the answer as the title line, and every element that text can show."""
         answer = f"{self.subject}: {self.answer.text}" if self.subject else self.answer.text
         shown: list[Block] = [Heading(answer), *map(Note, self.answer.details)]
-        shown += [
-            each for each in self.elements if isinstance(each, Heading | Note | Facts | Table)
-        ]
+        shown += [each for each in self.elements if not isinstance(each, Picture | Explorer)]
         return shown
 
 

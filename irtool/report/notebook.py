@@ -18,7 +18,6 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph
 from irtool.ir.units import count_text, plural, tuple_text
 from irtool.report.model import (
-    Block,
     Column,
     Document,
     Facts,
@@ -28,7 +27,7 @@ from irtool.report.model import (
     Table,
     number_column,
 )
-from irtool.report.plain import cell_text, cells_of
+from irtool.report.plain import TextBlock, cell_text, cells_of, text_blocks
 from irtool.report.text import escape, shortened
 from irtool.syntax.printer import print_value
 
@@ -77,7 +76,7 @@ _STYLE = (
 
 def document_html(document: Document | Report, more: str = "") -> str:
     """A report as html for a notebook; long tables say how much they leave out."""
-    blocks = document.blocks
+    blocks = list(text_blocks(document.blocks))
     shown = list(blocks[: 3 * MOST_TABLES])
     parts = [part for block in shown for part in _block(block)]
     if len(blocks) > len(shown):
@@ -85,7 +84,7 @@ def document_html(document: Document | Report, more: str = "") -> str:
     return f'<div class="irtool"><style>{_STYLE}</style>{"".join(parts)}{more}</div>'
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: TextBlock) -> Iterator[str]:
     match block:
         case Heading():
             yield f"<h4>{_text(block.text)}</h4>"

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from irtool.sharding.network.report import Report as CheckResult
 
 
-def check(report: CheckResult) -> Document:
+def check(report: CheckResult) -> Report:
     """A report of ``check``."""
-    from irtool.report.check import CheckView, check_document
-    from irtool.report.check_counts import moves
+    from irtool.report.checking.counts import moves
+    from irtool.report.checking.report import CheckView, check_report
     from irtool.sharding.suggest import Proposals, layouts_instead, legal_instead
 
     first = next(iter(report.operators), None)
@@ -41,7 +41,7 @@ def check(report: CheckResult) -> Document:
         edges,
         instead=alone,
     )
-    return check_document(view)
+    return check_report(view)
 
 
 def groups(report: GroupReport) -> Report:

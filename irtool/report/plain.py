@@ -5,16 +5,27 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from irtool.ir.units import Unit, plural, quantity_text
-from irtool.report.model import Amount, Block, Cell, Column, Facts, Heading, Link, Note, Table
+from irtool.report.model import (
+    Amount,
+    Block,
+    Cell,
+    Column,
+    Facts,
+    FindingCards,
+    Heading,
+    Link,
+    Note,
+    Table,
+)
 from irtool.report.text import escape
 
 
-def plain_lines(blocks: Sequence[Block]) -> Iterator[str]:
+def plain_lines(blocks: Iterable[Block]) -> Iterator[str]:
     """Blocks as aligned text; no cell is cut or folded."""
-    for index, block in enumerate(blocks):
+    for index, block in enumerate(text_blocks(blocks)):
         if index and not isinstance(block, Note):
             yield ""
         match block:
@@ -26,6 +37,22 @@ def plain_lines(blocks: Sequence[Block]) -> Iterator[str]:
                 yield from _facts(block)
             case Table():
                 yield from _table(block)
+
+
+TextBlock: TypeAlias = Heading | Note | Facts | Table
+
+
+def text_blocks(blocks: Iterable[Block]) -> Iterator[TextBlock]:
+    """Blocks as text shows them: of each finding its facts, and how many are not shown."""
+    for block in blocks:
+        if not isinstance(block, FindingCards):
+            yield block
+            continue
+        for card in block.findings if block.most is None else block.findings[: block.most]:
+            code = [("code", card.code)] if card.code else []
+            yield Facts([(card.severity, card.message), *code, *card.facts])
+        if block.hidden:
+            yield Note(f"… {plural(block.hidden, 'more finding')} (--limit 0 shows all)")
 
 
 def cell_text(cell: Cell, unit: Unit = "number") -> str:

@@ -15,6 +15,8 @@ ANSWERS: dict[str, str] = {
     "comm-groups": "irtool.report.comm.groups:GroupsAnswers",
     "comm-hang": "irtool.report.comm.hang:HangAnswer",
     "comm-reuse": "irtool.report.comm.reuse_later:ReuseAnswers",
+    "check": "irtool.report.checking.answer:CheckAnswer",
+    "check-why": "irtool.report.checking.answer:WhyAnswer",
     "cost": "irtool.report.cost:CostAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",

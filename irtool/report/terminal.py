@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from irtool.report.model import Block, Facts, Heading, Note, Table
-from irtool.report.plain import cell_text, cells_of, colours_wanted, hidden_text
+from irtool.report.plain import cell_text, cells_of, colours_wanted, hidden_text, text_blocks
 from irtool.report.text import escape
 
 _LEAST_WIDTH = 16
@@ -34,7 +34,8 @@ def write_rich(blocks: Sequence[Block], stream: TextIO) -> None:
         markup=False,
         emoji=False,
     )
-    for index, block in enumerate(blocks):
+    shown = list(text_blocks(blocks))
+    for index, block in enumerate(shown):
         match block:
             case Heading():
                 if index:
@@ -44,7 +45,7 @@ def write_rich(blocks: Sequence[Block], stream: TextIO) -> None:
                 for line in block.text.split("\n") if block.verbatim else [block.text]:
                     console.print(Text(escape(line), overflow="fold"))
             case Facts():
-                if block.title or (index and isinstance(blocks[index - 1], Table)):
+                if block.title or (index and isinstance(shown[index - 1], Table)):
                     console.print()
                 if block.title:
                     console.print(Text(escape(block.title), style="bold"))

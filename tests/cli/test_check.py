@@ -262,11 +262,9 @@ def test_bad_query(irtool: Run) -> None:
 
 # -- JSON --------------------------------------------------------------------------------------
 
-_BLOCK = re.search(
-    r"```json\n([\s\S]*?)```", (ROOT / "docs/json-check.md").read_text(encoding="utf-8")
+SCHEMA = Draft202012Validator(
+    json.loads((ROOT / "docs/json-check.schema.json").read_text(encoding="utf-8"))
 )
-assert _BLOCK is not None
-SCHEMA = Draft202012Validator(json.loads(_BLOCK[1]))
 BEGINS = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("samples/**/step_parallel_beg*"))
 
 

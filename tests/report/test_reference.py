@@ -18,6 +18,8 @@ ASKED = {
     "comm-groups": ["comm", "groups", "samples/pipeline_2_stages"],
     "comm-hang": ["comm", "hang", "samples/pipeline_2_stages"],
     "comm-reuse": ["comm", "reuse", "samples/pipeline_2_stages"],
+    "check": ["check", "samples/mlp_rejected/step_parallel_begin_0018.ir"],
+    "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
     "cost": ["cost", "samples/pipeline_run"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],

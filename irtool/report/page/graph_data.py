@@ -354,8 +354,8 @@ class _Columns:
 
     def _redistributions(self) -> None:
         """What ``check`` says will be inserted on an edge: producer, consumer, text."""
-        from irtool.report.check_counts import moves
-        from irtool.report.check_tables import chain_text, layouts_text
+        from irtool.report.checking.counts import moves
+        from irtool.report.checking.tables import chain_text, layouts_text
 
         for edge in self.report.redistributions if self.report is not None else ():
             pair = self.number.get(edge.producer), self.number.get(edge.consumer)

@@ -11,8 +11,8 @@ from irtool.planning.plans.onto import Onto
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_target import Point
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
-from irtool.report.cost import place_text
 from irtool.report.model import Amount, Cell, Table, number_column, rows_shown, text_column
+from irtool.report.places import place_text
 
 _MOST_NOT_KEPT = 15
 

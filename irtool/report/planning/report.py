@@ -7,7 +7,6 @@ from irtool.ir.units import UNKNOWN, bytes_text, plural, seconds_text, tuple_tex
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import CAUSES
 from irtool.planning.plans.plan import Plan, PlannedOperator
-from irtool.report.cost import place_text
 from irtool.report.model import (
     Amount,
     Answer,
@@ -28,6 +27,7 @@ from irtool.report.page.charts import bars
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.places import place_text
 from irtool.report.planning.elastic import (
     border_table,
     border_text,

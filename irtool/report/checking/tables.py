@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irtool.ir.units import bytes_text, ranks_text, tuple_text
-from irtool.report.check_counts import (
+from irtool.ir.node import Node
+from irtool.ir.units import UNKNOWN, bytes_text, ranks_text, tuple_text
+from irtool.report.checking.counts import (
     CollectiveRow,
     is_group,
     parameter_bytes,
     step_bytes,
 )
-from irtool.report.model import Column, Table, number_column, text_column
+from irtool.report.model import (
+    Amount,
+    Cell,
+    Column,
+    Link,
+    Table,
+    number_column,
+    rows_shown,
+    text_column,
+)
+from irtool.report.page.keys import node_key
 from irtool.sharding.network.report import (
+    DatasetReport,
     OperatorReport,
     ParameterReport,
     RedistributionReport,
@@ -23,37 +35,29 @@ MOST_ROWS = 100
 MOST_COLLECTIVES = 20
 
 
-def shown(total: int, limit: int | None, usual: int) -> int:
-    """How many rows of a list are shown: ``--limit``, where 0 means all, else the usual number."""
-    most = usual if limit is None else (limit or total)
-    return min(total, most)
-
-
 def operators_table(operators: Sequence[OperatorReport], limit: int | None) -> Table:
     """One line an operator."""
-    count = shown(len(operators), limit, MOST_ROWS)
     columns = (
-        number_column("line"),
-        Column("node"),
-        Column("operator"),
-        text_column("strategy"),
-        text_column("devices"),
-        text_column("slices"),
-        text_column("what follows"),
-    )
+        number_column("line"), Column("node"), Column("operator"), Column("verdict", rank=3),
+        text_column("strategy"), text_column("devices", 3), text_column("slices", 1),
+        text_column("what follows", 1), text_column("scope", 4),
+    )  # fmt: skip
     rows = [
         (
             item.node.line,
-            item.node.id,
+            Link(item.node.id, node_key(item.node)),
             item.op,
+            item.verdict,
             strategy_text(item),
-            tuple_text(item.device_matrix),
+            tuple_text(item.device_matrix) if item.verdict == "legal" else "",
             slices_text(item),
             consequences_text(item),
+            item.node.scope,
         )
-        for item in operators[:count]
+        for item in operators
     ]
-    return Table("Operators", columns, rows, len(operators) - count, "operator")
+    most = rows_shown(limit, MOST_ROWS)
+    return Table("Operators", columns, rows, noun="operator", most=most)
 
 
 def strategy_text(item: OperatorReport) -> str:
@@ -103,29 +107,28 @@ def consequences_text(item: OperatorReport) -> str:
 
 def redistributions_table(edges: Sequence[RedistributionReport], limit: int | None) -> Table:
     """One line an edge on which something is inserted."""
-    count = shown(len(edges), limit, MOST_ROWS)
     columns = (
-        number_column("line"),
-        Column("from"),
-        Column("to"),
-        number_column("input"),
-        text_column("layouts"),
-        text_column("operators"),
-        number_column("bytes"),
-    )
+        number_column("line"), Column("from"), Column("to"), number_column("input", rank=2),
+        text_column("layouts", 1), text_column("operators"), number_column("bytes", "bytes"),
+    )  # fmt: skip
     rows = [
         (
             edge.consumer.line,
-            f"{edge.producer.id} {edge.producer.op}",
-            "in its place" if edge.replaces else f"{edge.consumer.id} {edge.consumer.op}",
+            _node_link(edge.producer),
+            "in its place" if edge.replaces else _node_link(edge.consumer),
             edge.input,
             layouts_text(edge),
             f"not known: {edge.why}" if edge.operators is None else chain_text(edge.operators),
             _edge_bytes(edge),
         )
-        for edge in edges[:count]
+        for edge in edges
     ]
-    return Table("Redistributions", columns, rows, len(edges) - count, "edge")
+    most = rows_shown(limit, MOST_ROWS)
+    return Table("Redistributions", columns, rows, noun="edge", most=most)
+
+
+def _node_link(node: Node) -> Link:
+    return Link(f"{node.id} {node.op}", node_key(node))
 
 
 def layouts_text(edge: RedistributionReport) -> str:
@@ -145,36 +148,49 @@ def chain_text(steps: Sequence[RedistributionStep]) -> str:
     )
 
 
-def _edge_bytes(edge: RedistributionReport) -> str:
+def _edge_bytes(edge: RedistributionReport) -> Cell:
     sizes = [step_bytes(edge, step) for step in edge.operators or () if step.is_collective]
     if not sizes:
-        return ""
-    return bytes_text(None if None in sizes else sum(size or 0 for size in sizes))
+        return None
+    return UNKNOWN if None in sizes else sum(size or 0 for size in sizes)
 
 
 def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -> Table:
     """One line a parameter."""
-    count = shown(len(parameters), limit, MOST_ROWS)
     columns = (
-        text_column("parameter"),
-        Column("whole"),
-        Column("slice"),
-        number_column("bytes"),
-        text_column("gradient"),
-        text_column("optimizer parallel"),
-    )
+        text_column("parameter"), Column("whole", rank=2), Column("slice"),
+        number_column("bytes", "bytes"), text_column("gradient", 1),
+        text_column("optimizer parallel", 1), text_column("first used by", 3),
+    )  # fmt: skip
     rows = [
         (
             item.name,
             tuple_text(item.shape),
             f"not known: {item.why}" if item.slice is None else tuple_text(item.slice),
-            bytes_text(parameter_bytes(item)[1]),
+            _or_unknown(parameter_bytes(item)[1]),
             gradient_text(item),
             f"AllGather {ranks_text(item.gather_ranks)}" if is_group(item.gather_ranks) else "",
+            _node_link(item.user) if item.user is not None else None,
         )
-        for item in parameters[:count]
+        for item in parameters
     ]
-    return Table("Parameters", columns, rows, len(parameters) - count, "parameter")
+    title = "Parameters, as this rank holds them"
+    most = rows_shown(limit, MOST_ROWS)
+    return Table(title, columns, rows, noun="parameter", most=most)
+
+
+def _or_unknown(size: int | None) -> Cell:
+    return UNKNOWN if size is None else size
+
+
+def dataset_table(dataset: Sequence[DatasetReport]) -> Table:
+    """What the rank reads of each input."""
+    columns = [Column("input"), Column("whole"), Column("slice"), Column("from")]
+    rows = [
+        [item.input, *(tuple_text(part) for part in (item.shape, item.slice, item.offset))]
+        for item in dataset
+    ]
+    return Table("Dataset: what this rank reads", columns, rows)
 
 
 def gradient_text(item: ParameterReport) -> str:
@@ -189,24 +205,20 @@ def gradient_text(item: ParameterReport) -> str:
 
 def collectives_table(rows: Sequence[CollectiveRow], limit: int | None) -> Table:
     """One line an operator, group and reason."""
-    count = shown(len(rows), limit, MOST_COLLECTIVES)
     columns = (
-        Column("collective"),
-        number_column("count"),
-        number_column("bytes"),
-        text_column("ranks"),
-        text_column("group"),
-        text_column("why"),
-    )
+        Column("collective"), number_column("count"), number_column("bytes", "bytes"),
+        text_column("ranks"), text_column("group", 1), text_column("why"),
+    )  # fmt: skip
     cells = [
-        (row.op, row.count, _bytes(row), ranks_text(row.ranks), row.group, row.why)
-        for row in rows[:count]
+        (row.op, row.count, _bytes(row), ranks_text(row.ranks), row.group, row.why) for row in rows
     ]
-    title = "Collectives of a step, by group (bytes that one device puts in)"
-    return Table(title, columns, cells, len(rows) - count, "row")
+    note = "Bytes that one device puts in, in one step."
+    title = "Collectives of a step, by group"
+    return Table(title, columns, cells, note=note, most=rows_shown(limit, MOST_COLLECTIVES))
 
 
-def _bytes(row: CollectiveRow) -> str:
+def _bytes(row: CollectiveRow) -> Cell:
     if not row.unknown:
-        return bytes_text(row.bytes)
-    return f"{bytes_text(row.bytes)} + {row.unknown} unknown" if row.bytes else "unknown"
+        return row.bytes
+    text = f"{bytes_text(row.bytes)} + {row.unknown} unknown" if row.bytes else "unknown"
+    return Amount(row.bytes, "bytes", text)

@@ -8,7 +8,8 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
-from irtool.sharding.network.report import ParameterReport, RedistributionReport, Report
+from irtool.sharding.network.report import ParameterReport, RedistributionReport
+from irtool.sharding.network.report import Report as CheckResult
 from irtool.sharding.redistribution import RedistributionStep
 
 
@@ -28,15 +29,15 @@ class CollectiveRow:
     unknown: int
 
 
-def collective_rows(report: Report) -> list[CollectiveRow]:
+def collective_rows(result: CheckResult) -> list[CollectiveRow]:
     """All communications of a step, gradients included, the largest first."""
     found: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
-    for item in report.communications:
+    for item in result.communications:
         totals = found.setdefault((item.op, item.ranks, item.why), [0, 0, 0])
         totals[0] += item.count
         totals[1] += (item.bytes or 0) * item.count
         totals[2] += item.count if item.bytes is None else 0
-    context = report.context
+    context = result.context
     rows = [
         CollectiveRow(op, ranks, group_name(ranks, context.devices, context.target), why, *totals)
         for (op, ranks, why), totals in found.items()
@@ -90,9 +91,9 @@ class ParameterCounts:
     bytes: int
 
 
-def parameter_counts(report: Report) -> ParameterCounts:
+def parameter_counts(result: CheckResult) -> ParameterCounts:
     """Count parameters by what becomes of them."""
-    found = report.parameters
+    found = result.parameters
     return ParameterCounts(
         total=len(found),
         sliced=sum(item.base is not None and item.base != item.shape for item in found),
@@ -103,6 +104,6 @@ def parameter_counts(report: Report) -> ParameterCounts:
     )
 
 
-def verdict_counts(report: Report) -> Counter[str]:
+def verdict_counts(result: CheckResult) -> Counter[str]:
     """How many operators are legal, illegal, unknown."""
-    return Counter(operator.verdict for operator in report.operators)
+    return Counter(operator.verdict for operator in result.operators)

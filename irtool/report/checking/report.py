@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from irtool.ir.dump import Dump
+from irtool.ir.node import Node
 from irtool.ir.units import bytes_text, count_text, plural, tuple_text
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
-from irtool.report.check_counts import collective_rows, moves, parameter_counts, verdict_counts
-from irtool.report.check_tables import (
+from irtool.report.checking.counts import collective_rows, moves, parameter_counts, verdict_counts
+from irtool.report.checking.tables import (
     collectives_table,
+    dataset_table,
     operators_table,
     parameters_table,
     redistributions_table,
-    shown,
 )
 from irtool.report.json import json_text, json_value
-from irtool.report.model import Document, Facts, Heading, Note
+from irtool.report.model import (
+    Answer,
+    Block,
+    Cell,
+    Element,
+    Explorer,
+    Facts,
+    FindingCard,
+    FindingCards,
+    Link,
+    Note,
+    Report,
+    Table,
+    Tone,
+    rows_shown,
+)
+from irtool.report.page.graph_data import graph_data
+from irtool.report.page.keys import node_key
+from irtool.report.picture.overlay import Mark, Overlay, Severity, worst
+from irtool.report.places import location_text
 from irtool.report.text import shortened
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
     CheckFinding,
     OperatorReport,
     RedistributionReport,
-    Report,
 )
+from irtool.sharding.network.report import Report as CheckResult
 from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.syntax.printer import print_value
 
 MOST_FINDINGS = 20
+ALL_LISTS = frozenset({"operators", "redistributions", "parameters"})
 DEVICE_LIST = "device-list"
 _MOST_PLACES = 8
 _STATEMENT = 400
@@ -47,25 +69,23 @@ class CheckView:
 
     Attributes:
         path: the dump.
-        report: the answer of ``check``.
+        result: the answer of ``check``.
         operators: those that ``--where`` chose.
         redistributions: edges to or from those, on which something is inserted.
         origin: where the context was found.
         instead: strategies and layouts that would be legal, by finding.
         lists: which lists were asked for: operators, redistributions, parameters.
         limit: most rows; None for the usual number, 0 for all.
-        brief: leave out the collectives, since another question was asked.
     """
 
     path: str
-    report: Report
+    result: CheckResult
     operators: Sequence[OperatorReport]
     redistributions: Sequence[RedistributionReport]
     origin: str = ""
     instead: Proposals = NO_PROPOSALS
     lists: frozenset[str] = frozenset()
     limit: int | None = None
-    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +96,11 @@ class FindingGroup:
     others: tuple[CheckFinding, ...]
 
 
-def grouped_findings(report: Report) -> list[FindingGroup]:
+def grouped_findings(result: CheckResult) -> list[FindingGroup]:
     """Findings, errors first, the same mistake of many layers once."""
     order = {"error": 0, "warning": 1, "info": 2}
     found: dict[tuple[str, str, str, str], list[CheckFinding]] = {}
-    for item in sorted(report.findings, key=lambda item: order[item.severity]):
+    for item in sorted(result.findings, key=lambda item: order[item.severity]):
         found.setdefault((item.severity, item.code, item.op, item.message), []).append(item)
     return [FindingGroup(items[0], tuple(items[1:])) for items in found.values()]
 
@@ -92,42 +112,85 @@ TOGETHER = (
 NOT_TOGETHER = "No combination of these was found that the whole network passes the check with."
 
 
-def check_document(view: CheckView) -> Document:
-    """The verdict, findings, a summary, and the lists that were asked for."""
-    report = view.report
-    document = Document([Heading(f"{view.path}: {verdict_text(report)}")])
-    document.add(Facts(summary_facts(view)))
-    groups = grouped_findings(report)
-    count = shown(len(groups), view.limit, MOST_FINDINGS)
-    document.add(*(Facts(facts_of_finding(view, group)) for group in groups[:count]))
-    if len(groups) > count:
-        rest = plural(len(groups) - count, "more finding")
-        document.add(Note(f"… {rest} (--limit 0 shows all)"))
+def check_report(
+    view: CheckView, dump: Dump | None = None, against: Sequence[Block] = ()
+) -> Report:
+    """The verdict, findings, a summary, and the lists that were asked for.
+
+    Args:
+        view: what ``check`` says, and what was asked of it.
+        dump: what was checked, for a page: then it has all lists, and the graph.
+        against: what came of comparing with a later dump.
+    """
+    result = view.result
+    elements: list[Element] = [Facts(summary_facts(view))]
+    groups = grouped_findings(result)
+    if groups:
+        cards = [_card(view, group) for group in groups]
+        most = rows_shown(view.limit, MOST_FINDINGS)
+        title = plural(len(result.findings), "finding")
+        elements.append(FindingCards(title, cards, most=most))
     if view.instead.together is not None:
-        document.add(Note(TOGETHER if view.instead.together else NOT_TOGETHER))
-    rows = collective_rows(report) if report.accepted is not False else []
-    if rows and not view.lists and not view.brief:
-        document.add(collectives_table(rows, view.limit))
-    if "operators" in view.lists:
-        document.add(operators_table(view.operators, view.limit))
-    if "redistributions" in view.lists:
+        elements.append(Note(TOGETHER if view.instead.together else NOT_TOGETHER))
+    is_page = dump is not None
+    elements += [
+        table for table in _tables(view, is_page, bool(against)) if table.rows or not is_page
+    ]
+    elements += against
+    if dump is not None:
+        overlays = [findings_overlay(result)] if result.findings else []
+        elements.append(Explorer("Graph", graph_data(dump, result, overlays)))
+    answer = Answer(verdict_text(result), tone_of(result))
+    return Report(f"check: {view.path}", answer, elements, view.path)
+
+
+def _tables(view: CheckView, is_page: bool, is_compared: bool) -> Iterator[Table]:
+    result = view.result
+    lists = ALL_LISTS if is_page else view.lists
+    rows = collective_rows(result) if result.accepted is not False else []
+    if is_page or (rows and not view.lists and not is_compared):
+        yield collectives_table(rows, view.limit)
+    if "operators" in lists:
+        yield operators_table(view.operators, view.limit)
+    if "redistributions" in lists:
         edges = [edge for edge in view.redistributions if moves(edge)]
-        document.add(redistributions_table(edges, view.limit))
-    if "parameters" in view.lists:
-        document.add(parameters_table(report.parameters, view.limit))
-    return document
+        yield redistributions_table(edges, view.limit)
+    if "parameters" in lists:
+        yield parameters_table(result.parameters, view.limit)
+    if is_page:
+        yield dataset_table(result.dataset)
 
 
-def verdict_text(report: Report) -> str:
+def tone_of(result: CheckResult) -> Tone:
+    """Accepted is good, refused bad."""
+    return "unknown" if result.accepted is None else "good" if result.accepted else "bad"
+
+
+def findings_overlay(result: CheckResult) -> Overlay:
+    """The findings as marks on nodes."""
+    marks: dict[Node, Mark] = {}
+    unplaced: list[str] = []
+    for item in result.findings:
+        if item.node is None:
+            unplaced.append(item.message)
+            continue
+        before = marks.get(item.node)
+        severities: list[Severity | None] = [item.severity, before.severity if before else None]
+        text = f"{before.text}; {item.message}" if before else item.message
+        marks[item.node] = Mark(None, worst(severities), text)
+    return Overlay("findings", "findings of check", "", marks, "max", tuple(unplaced))
+
+
+def verdict_text(result: CheckResult) -> str:
     """``accepted``, ``refused``, or of which part nothing can be said."""
-    if not report.context.is_parallel:
-        return f"accepted: strategies mean nothing in mode {report.context.mode}"
-    if report.accepted:
+    if not result.context.is_parallel:
+        return f"accepted: strategies mean nothing in mode {result.context.mode}"
+    if result.accepted:
         return "accepted"
-    if report.accepted is False:
-        errors = sum(finding.severity == "error" for finding in report.findings)
+    if result.accepted is False:
+        errors = sum(finding.severity == "error" for finding in result.findings)
         return f"refused, for {plural(errors, 'reason')}"
-    parts = sorted({finding.op or "dump" for finding in report.findings if _unknown(finding)})
+    parts = sorted({finding.op or "dump" for finding in result.findings if _unknown(finding)})
     return f"unknown in a part: {', '.join(parts[:_MOST_PLACES])}"
 
 
@@ -140,9 +203,9 @@ def _unknown(finding: CheckFinding) -> bool:
 
 def summary_facts(view: CheckView) -> list[tuple[str, str]]:
     """Context, counts, and what the rank reads: label and value."""
-    report = view.report
+    result = view.result
     facts = [("context", _context(view))]
-    verdicts = verdict_counts(report)
+    verdicts = verdict_counts(result)
     if verdicts:
         parts = [
             f"{count_text(verdicts[name])} {name}"
@@ -150,28 +213,28 @@ def summary_facts(view: CheckView) -> list[tuple[str, str]]:
             if verdicts[name]
         ]
         facts.append(("operators", ", ".join(parts)))
-    if report.accepted is False or not report.context.is_parallel:
+    if result.accepted is False or not result.context.is_parallel:
         return facts
-    edges = report.redistributions
+    edges = result.redistributions
     unknown = sum(edge.operators is None for edge in edges)
     changed = sum(moves(edge) for edge in edges) - unknown
     text = f"on {count_text(changed)} of {plural(len(edges), 'edge')}"
     facts.append(("redistributions", text + (f", {unknown} not known" if unknown else "")))
-    if report.parameters:
-        facts.append(("parameters", _parameters(report)))
+    if result.parameters:
+        facts.append(("parameters", _parameters(result)))
     facts += [
         (
             "dataset",
             f"{item.input}: {tuple_text(item.slice)} from {tuple_text(item.offset)} "
             f"of {tuple_text(item.shape)}",
         )
-        for item in report.dataset
+        for item in result.dataset
     ]
     return facts
 
 
 def _context(view: CheckView) -> str:
-    context = view.report.context
+    context = view.result.context
     parts = [
         plural(context.devices, "device"),
         *([plural(context.stages, "stage")] if context.stages > 1 else []),
@@ -189,8 +252,8 @@ def _hardware(context: ParallelContext) -> str:
     return context.target + (f" {context.soc}" if context.soc else "")
 
 
-def _parameters(report: Report) -> str:
-    counts = parameter_counts(report)
+def _parameters(result: CheckResult) -> str:
+    counts = parameter_counts(result)
     parts = [
         f"{count_text(number)} {what}"
         for number, what in (
@@ -208,27 +271,27 @@ def _parameters(report: Report) -> str:
 # -- findings ----------------------------------------------------------------------------------
 
 
-def facts_of_finding(view: CheckView, group: FindingGroup) -> list[tuple[str, str]]:
-    """What a person needs to mend it: label and value."""
-    finding = group.first
-    subject = " ".join(part for part in (finding.node and finding.node.id, finding.op) if part)
-    if finding.op == "parameter":
-        subject = ""
-    facts = [
-        (finding.severity, f"{subject}: {finding.message}" if subject else finding.message),
-        ("code", finding.code + (f", {finding.check} in MindSpore" if finding.check else "")),
-    ]
+def _card(view: CheckView, group: FindingGroup) -> FindingCard:
+    """What a person needs to mend it."""
+    finding, node = group.first, group.first.node
+    subject = " ".join(part for part in (node and node.id, finding.op) if part)
+    if not subject or finding.op == "parameter":
+        message = finding.message
+    else:
+        message = f"{subject}: {finding.message}"
+    code = finding.code + (f", {finding.check} in MindSpore" if finding.check else "")
+    facts: list[tuple[str, Cell]] = []
     if finding.line:
-        facts.append(("at", f"{finding.file}:{finding.line}{_others(group)}"))
-    node = finding.node
+        place = f"{finding.file}:{finding.line}{_others(group)}"
+        facts.append(("at", place if node is None else Link(place, node_key(node))))
     if node is not None:
         facts.append(("statement", _statement(finding)))
         if node.scope:
             facts.append(("scope", node.scope))
-        if source := source_text(finding):
+        if source := location_text(node.location):
             facts.append(("source", source))
     facts += [("instead", text) for text in _instead(view, finding)]
-    return facts
+    return FindingCard(finding.severity, message, code, facts)
 
 
 def _others(group: FindingGroup) -> str:
@@ -258,15 +321,6 @@ def _statement(finding: CheckFinding) -> str:
         if value is not None:
             text += f", {name} {json_text(json_value(value))}"
     return text
-
-
-def source_text(finding: CheckFinding) -> str:
-    """The user's Python line: ``net.py:33: return self.matmul(x, w)``."""
-    location = finding.node.location if finding.node is not None else None
-    if location is None:
-        return ""
-    code = (location.source or "").strip().strip("/").strip()
-    return f"{location.path}:{location.line}" + (f": {code}" if code else "")
 
 
 def layouts_text(layouts: Sequence[UserLayout]) -> str:
@@ -300,7 +354,7 @@ def _instead(view: CheckView, finding: CheckFinding) -> list[str]:
     if finding.code in _ADVICE:
         found.append(_ADVICE[finding.code])
     if finding.code == DEVICE_LIST:
-        soc = view.report.context.soc or "''"
+        soc = view.result.context.soc or "''"
         found.append(
             f"the rule holds on first-generation Ascend 910 only (soc {soc}); if yours is another: "
             "--soc Ascend910B"

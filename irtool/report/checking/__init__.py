@@ -1,0 +1,1 @@
+"""``irtool check``: its answers for scripts, and its reports for people."""

@@ -1,0 +1,419 @@
+"""The answers of ``irtool check`` for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import field
+
+from irtool.cluster.context.model import RunContext
+from irtool.ir.problem import Severity
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.checking.against import AgainstLater, against_answer
+from irtool.report.checking.counts import (
+    collective_rows,
+    is_group,
+    parameter_bytes,
+    step_bytes,
+)
+from irtool.report.checking.report import CheckView
+from irtool.report.checking.why import NodeCause
+from irtool.sharding.against import Comparison
+from irtool.sharding.network.communications import StepCommunication
+from irtool.sharding.network.report import (
+    CheckFinding,
+    DatasetReport,
+    OperatorReport,
+    ParameterReport,
+    RedistributionReport,
+)
+from irtool.sharding.redistribution import RedistributionStep
+
+Shape: TypeAlias = Sequence[int]
+TensorMap: TypeAlias = Sequence[int | Sequence[int]]
+
+
+class ProposedLayout(AnswerObject, frozen=True, kw_only=True):
+    """A layout of one tensor input."""
+
+    device_matrix: Shape
+    tensor_map: TensorMap
+    alias_name: Sequence[str]
+
+
+class CheckReason(AnswerObject, frozen=True, kw_only=True):
+    """Why MindSpore refuses the network, or what is not known of it."""
+
+    code: Annotated[
+        str, doc("`context`: the options themselves are refused, before any operator is looked at")
+    ]
+    severity: Severity
+    message: str
+    file: str
+    line: Annotated[int | None, doc("null where it belongs to no statement")]
+    node: str | None
+    op: str
+    graph: str | None
+    scope: str | None
+    source: Annotated[str | None, doc("the line of Python")]
+    check: Annotated[str, doc("MindSpore's own check")]
+    instead: Annotated[
+        Sequence[Sequence[Shape]],
+        doc(
+            "up to three strategies that are legal for this operator, the nearest first; the first "
+            "ones of all findings together pass the check of the whole network where a bounded "
+            "search found such (the text says whether it did)"
+        ),
+    ]
+    instead_layouts: Annotated[
+        list[list[ProposedLayout]], doc("the same for layouts, one a tensor input")
+    ]
+
+
+class OperatorCollective(AnswerObject, frozen=True, kw_only=True):
+    """A communication that follows from an operator's strategy."""
+
+    op: str
+    ranks: Shape
+    group: str
+    bytes: int | None
+    why: str
+    reduce: Annotated[str | None, doc("`sum`, `max`, …")]
+    count: int
+
+
+class CheckedOperator(AnswerObject, frozen=True, kw_only=True):
+    """An operator; what follows from its strategy is null where that is not legal."""
+
+    node: str
+    graph: str
+    line: int
+    op: str
+    strategy: Sequence[Shape] | None
+    out_strategy: Sequence[Shape] | None
+    verdict: Literal["legal", "illegal", "unknown"]
+    why: str
+    generated: Annotated[bool, doc("whether MindSpore makes the strategy")]
+    device_matrix: Shape | None
+    input_maps: Annotated[
+        Sequence[TensorMap] | None, doc("one a tensor input, elements of tuples in line")
+    ]
+    output_maps: Annotated[Sequence[TensorMap] | None, doc("one a tensor output")]
+    input_slices: Sequence[Shape] | None
+    output_slices: Sequence[Shape] | None
+    repeated: Annotated[int, doc("over how many devices it is computed alike")]
+    loss_divisor: Annotated[int, doc("by which gradients are divided")]
+    collectives: list[OperatorCollective]
+
+
+class RedistributionOperator(AnswerObject, frozen=True, kw_only=True):
+    """An operator of a redistribution."""
+
+    op: str
+    ranks: Shape
+    axis: int | None
+    concat_axis: int | None
+    input_shape: Shape
+    output_shape: Shape
+    bytes: int | None
+
+
+class CheckedEdge(AnswerObject, frozen=True, kw_only=True):
+    """An edge on which something is inserted."""
+
+    producer: str = field(name="from")
+    consumer: str = field(name="to")
+    input: int
+    item: Annotated[int, doc("of a tuple")]
+    from_op: str
+    to_op: str
+    from_graph: str | None
+    to_graph: str | None
+    from_split: Shape | None
+    to_split: Shape | None
+    replaces: Annotated[
+        bool, doc("whether the chain stands in the place of a Reshape, then `from` and `to`")
+    ]
+    why: str
+    operators: Annotated[
+        list[RedistributionOperator] | None,
+        doc("null where the chain is not known: `why` says why"),
+    ]
+
+
+class CheckedParameter(AnswerObject, frozen=True, kw_only=True):
+    """A parameter as the rank holds it.
+
+    Lists of ranks are empty where nobody communicates, null where it is not known.
+    """
+
+    name: str
+    shape: Shape
+    slice: Annotated[Shape | None, doc("that a device stores")]
+    base_slice: Annotated[Shape | None, doc("that operators see")]
+    bytes: int | None
+    mirror_ranks: Annotated[Shape | None, doc("among which gradients are summed")]
+    gather_ranks: Annotated[Shape | None, doc("among which optimizer parallel cuts it")]
+    scatter_ranks: Annotated[Shape | None, doc("among which gradients are scattered")]
+    user: Annotated[str | None, doc("the first node that takes it")]
+    why: str
+
+
+class DatasetSlice(AnswerObject, frozen=True, kw_only=True):
+    """What the rank reads of one dataset input."""
+
+    input: str
+    shape: Shape
+    slice: Shape
+    offset: Shape
+
+
+class CollectiveTotal(AnswerObject, frozen=True, kw_only=True):
+    """Communications of a step, summed up by operator, group and reason."""
+
+    op: str
+    ranks: Shape
+    group: str
+    count: int
+    bytes: Annotated[int | None, doc("that one device puts into all of them")]
+    why: str
+
+
+class Communication(AnswerObject, frozen=True, kw_only=True):
+    """Equal communications of a step, before the backend fuses any."""
+
+    op: str
+    ranks: Annotated[Shape, doc("of a Send or Receive: the two ends")]
+    bytes: Annotated[int | None, doc("that one rank puts into each")]
+    phase: Literal["forward", "backward", "optimizer", "other"]
+    count: Annotated[int, doc("launches a step")]
+    why: Annotated[str, doc('begins with "recomputed" for what recomputed cells do again')]
+
+
+class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
+    """Whether MindSpore accepts the strategies, why not, and what follows from them.
+
+    Device matrices and tensor maps are in MindSpore's origin form, the axis of repeated calculation
+    included: a map has an entry a dimension, -1 (whole) or the axis of the device matrix counted
+    from the right; several axes on one dimension are a list. Everything is seen from `rank`.
+    `bytes` is what one device puts into a collective each time, null where a size is not known;
+    sizes that are not known before the run are -1. `--where` and `--limit` thin out `operators` and
+    `redistributions`; everything else stays. What the function of a Morph communicates is not among
+    `communications`, nor is what operators whose gradient nobody measured may add: info findings
+    name them.
+    """
+
+    path: Annotated[str, doc("what was read")]
+    accepted: Annotated[
+        bool | None,
+        doc(
+            "what MindSpore would say of the whole network; null where a part is unknown, which "
+            "findings of severity warning name"
+        ),
+    ]
+    devices: int
+    stages: int
+    rank: int
+    mode: str
+    target: str
+    soc: str
+    findings: list[CheckReason]
+    operators: list[CheckedOperator]
+    redistributions: list[CheckedEdge]
+    parameters: list[CheckedParameter]
+    dataset: list[DatasetSlice]
+    collectives: list[CollectiveTotal]
+    communications: Annotated[
+        list[Communication], doc("all of the rank's stage, forward and backward")
+    ]
+    against: Annotated[AgainstLater | None, doc("with `--against`")]
+
+
+class WhyAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
+    """With `--why`: the causes of nodes of a later dump."""
+
+    path: Annotated[str, doc("the dump that holds the nodes")]
+    why: list[NodeCause]
+
+
+def check_answer(
+    view: CheckView, context: RunContext, against: tuple[Comparison, str] | None = None
+) -> CheckAnswer:
+    """The answer for scripts.
+
+    Args:
+        view: what ``check`` says, and what was asked of it.
+        context: of the run.
+        against: what came of comparing with a later dump, and that dump's path.
+    """
+    result = view.result
+    most = view.limit or None
+    return CheckAnswer(
+        path=view.path,
+        accepted=result.accepted,
+        devices=result.devices,
+        stages=result.context.stages,
+        rank=result.context.rank,
+        mode=result.context.mode,
+        target=result.context.target,
+        soc=result.context.soc,
+        findings=[_reason(view, item) for item in result.findings],
+        operators=[_operator(item) for item in view.operators[:most]],
+        redistributions=[_edge(item) for item in view.redistributions[:most]],
+        parameters=[_parameter(item) for item in result.parameters],
+        dataset=[_dataset(item) for item in result.dataset],
+        collectives=_totals(view),
+        communications=[_communication(item) for item in result.communications],
+        against=None if against is None else against_answer(*against),
+        **context_fields(context),
+    )
+
+
+def _reason(view: CheckView, item: CheckFinding) -> CheckReason:
+    node = item.node
+    location = node.location if node is not None else None
+    return CheckReason(
+        code=item.code,
+        severity=item.severity,
+        message=item.message,
+        file=item.file,
+        line=item.line or None,
+        node=node.id if node is not None else None,
+        op=item.op,
+        graph=node.graph.name if node is not None and node.graph is not None else None,
+        scope=node.scope if node is not None else None,
+        source=f"{location.path}:{location.line}" if location is not None else None,
+        check=item.check,
+        instead=view.instead.strategies.get(item, ()),
+        instead_layouts=[
+            [
+                ProposedLayout(
+                    device_matrix=layout.device_matrix,
+                    tensor_map=layout.tensor_map,
+                    alias_name=layout.alias_name,
+                )
+                for layout in layouts
+            ]
+            for layouts in view.instead.layouts.get(item, ())
+        ],
+    )
+
+
+def _operator(item: OperatorReport) -> CheckedOperator:
+    judgement = item.judgement
+    legal = item.verdict == "legal"
+    return CheckedOperator(
+        node=item.node.id,
+        graph=item.graph,
+        line=item.node.line,
+        op=item.op,
+        strategy=item.strategy,
+        out_strategy=item.out_strategy,
+        verdict=item.verdict,
+        why="; ".join(finding.message for finding in judgement.findings),
+        generated=judgement.generated,
+        device_matrix=item.device_matrix if legal else None,
+        input_maps=item.input_maps if legal else None,
+        output_maps=item.output_maps if legal else None,
+        input_slices=item.input_slices if legal else None,
+        output_slices=item.output_slices if legal else None,
+        repeated=judgement.repeats,
+        loss_divisor=item.loss_divisor,
+        collectives=[
+            OperatorCollective(
+                op=each.op,
+                ranks=each.ranks,
+                group=each.group,
+                bytes=each.bytes,
+                why=each.why,
+                reduce=each.reduce or None,
+                count=each.count,
+            )
+            for each in item.collectives
+        ],
+    )
+
+
+def _edge(item: RedistributionReport) -> CheckedEdge:
+    producer, consumer = item.producer, item.consumer
+    return CheckedEdge(
+        producer=producer.id,
+        consumer=consumer.id,
+        input=item.input,
+        item=item.item,
+        from_op=producer.op,
+        to_op=consumer.op,
+        from_graph=producer.graph.name if producer.graph is not None else None,
+        to_graph=consumer.graph.name if consumer.graph is not None else None,
+        from_split=item.source.splits if item.source is not None else None,
+        to_split=item.target.splits if item.target is not None else None,
+        replaces=item.replaces,
+        why=item.why,
+        operators=None
+        if item.operators is None
+        else [_step(item, step) for step in item.operators],
+    )
+
+
+def _step(edge: RedistributionReport, step: RedistributionStep) -> RedistributionOperator:
+    return RedistributionOperator(
+        op=step.op,
+        ranks=step.ranks,
+        axis=step.axis,
+        concat_axis=step.concat_axis,
+        input_shape=step.input_shape,
+        output_shape=step.output_shape,
+        bytes=step_bytes(edge, step) if step.is_collective else 0,
+    )
+
+
+def _parameter(item: ParameterReport) -> CheckedParameter:
+    known = item.slice is not None
+
+    def ranks(group: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return group if is_group(group) else () if known else None
+
+    return CheckedParameter(
+        name=item.name,
+        shape=item.shape,
+        slice=item.slice,
+        base_slice=item.base,
+        bytes=parameter_bytes(item)[1],
+        mirror_ranks=ranks(item.mirror_ranks),
+        gather_ranks=ranks(item.gather_ranks),
+        scatter_ranks=ranks(item.scatter_ranks),
+        user=item.user.id if item.user is not None else None,
+        why=item.why,
+    )
+
+
+def _dataset(item: DatasetReport) -> DatasetSlice:
+    return DatasetSlice(input=item.input, shape=item.shape, slice=item.slice, offset=item.offset)
+
+
+def _totals(view: CheckView) -> list[CollectiveTotal]:
+    if view.result.accepted is False:
+        return []
+    return [
+        CollectiveTotal(
+            op=row.op,
+            ranks=row.ranks,
+            group=row.group,
+            count=row.count,
+            bytes=None if row.unknown else row.bytes,
+            why=row.why,
+        )
+        for row in collective_rows(view.result)
+    ]
+
+
+def _communication(item: StepCommunication) -> Communication:
+    return Communication(
+        op=item.op,
+        ranks=item.ranks,
+        bytes=item.bytes,
+        phase=item.phase,
+        count=item.count,
+        why=item.why,
+    )

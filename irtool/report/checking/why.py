@@ -1,0 +1,160 @@
+"""What ``irtool check --why`` tells: the cause of a collective, slice, concat or split."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+from irtool.ir.dump import Dump
+from irtool.ir.units import bytes_text, plural, ranks_text, tuple_text
+from irtool.report.answer import AnswerObject, Json, doc
+from irtool.report.json import json_value
+from irtool.report.model import (
+    Answer,
+    Element,
+    Explorer,
+    Facts,
+    Note,
+    Report,
+    Tone,
+    rows_shown,
+)
+from irtool.report.page.graph_data import graph_data
+from irtool.report.picture.overlay import Mark, Overlay
+from irtool.report.places import NodePlace, location_text, node_place
+from irtool.sharding.why import Cause
+
+MOST_CAUSES = 20
+
+
+class NodeCause(AnswerObject, frozen=True, kw_only=True):
+    """Why a node of a later dump is there."""
+
+    node: str
+    op: str
+    line: int
+    graph: str | None
+    kind: str
+    message: str
+    gradient: Annotated[bool, doc("whether it belongs to the backward pass")]
+    recomputed: bool
+    collective: str | None
+    ranks: Annotated[Json, doc("null where they are not known")]
+    group: str | None
+    bytes: Annotated[int | None, doc("that one device puts in each time")]
+    times: Annotated[int | None, doc("a step")]
+    bytes_per_step: int | None
+    operator: Annotated[NodePlace | None, doc("whose strategy is the cause")]
+    consumer: NodePlace | None
+    begin: Annotated[NodePlace | None, doc("in the dump before the parallel pass")]
+    producer_begin: NodePlace | None
+    from_split: Sequence[int] | None
+    to_split: Sequence[int] | None
+    parameter: str | None
+    micro: Annotated[int | None, doc("the micro-batch")]
+    source: Annotated[str | None, doc("the line of Python")]
+    instead: Annotated[str | None, doc("what would make it go away")]
+    missing: Annotated[list[str], doc("what would have to be known to say more")]
+
+
+def why_report(
+    title: str,
+    causes: Sequence[Cause],
+    begin: str | None,
+    limit: int | None,
+    later: Dump,
+    is_page: bool,
+) -> Report:
+    """A story a node.
+
+    Args:
+        title: the question.
+        causes: of each node.
+        begin: path of the dump before the parallel pass.
+        limit: nodes that text tells of.
+        later: the dump that holds the nodes.
+        is_page: whether its graph is shown, with all nodes.
+    """
+    kinds = Counter(cause.kind for cause in causes)
+    text = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.items())
+    most = None if is_page else rows_shown(limit, MOST_CAUSES)
+    elements: list[Element] = [Facts(_facts(cause, later.path, begin)) for cause in causes[:most]]
+    if len(causes) > len(elements):
+        rest = plural(len(causes) - len(elements), "more node")
+        elements.append(Note(f"… {rest} (--limit 0 shows all)"))
+    if is_page:
+        marks = {cause.node: Mark(None, "info", cause.message) for cause in causes}
+        overlay = Overlay("findings", "why it is there", "", marks, "max")
+        elements.append(Explorer("Graph", graph_data(later, None, [overlay])))
+    tone: Tone = "unknown" if kinds["unknown"] else "plain"
+    return Report(title, Answer(text, tone), elements, later.path)
+
+
+def _facts(cause: Cause, path: str, begin: str | None) -> list[tuple[str, str]]:
+    node = cause.node
+    facts = [
+        ("node", f"{node.id} {node.op} at {path}:{node.line}"),
+        ("why", cause.message),
+    ]
+    if cause.ranks is not None or cause.group is not None:
+        ranks = f"{cause.op or node.op} over {ranks_text(cause.ranks)}"
+        facts.append(("group", ranks + (f" in {cause.group}" if cause.group else "")))
+    if cause.bytes is not None:
+        facts.append(("bytes", _bytes(cause)))
+    if cause.source is not None and cause.target is not None:
+        facts.append(
+            ("layouts", f"{tuple_text(cause.source.splits)} → {tuple_text(cause.target.splits)}")
+        )
+    for label, place in (("from", cause.producer_begin), ("begin", cause.begin)):
+        if place is not None and begin is not None:
+            facts.append((label, f"{place.id} {place.op} at {begin}:{place.line}"))
+    if cause.parameter is not None:
+        facts.append(("parameter", cause.parameter))
+    if cause.micro is not None:
+        facts.append(("micro-batch", str(cause.micro)))
+    if source := location_text(cause.location):
+        facts.append(("source", source))
+    if cause.remedy:
+        facts.append(("instead", cause.remedy))
+    facts += [("missing", text) for text in cause.missing]
+    return facts
+
+
+def _bytes(cause: Cause) -> str:
+    text = f"{bytes_text(cause.bytes)} on a device"
+    if cause.times is not None and cause.times > 1:
+        return f"{text} each time, {bytes_text(cause.bytes_per_step)} in {cause.times} times a step"
+    return f"{text} a step" if cause.times is not None else f"{text} each time"
+
+
+def node_cause(cause: Cause) -> NodeCause:
+    """A cause for scripts."""
+    location = cause.location
+    return NodeCause(
+        node=cause.node.id,
+        op=cause.node.op,
+        line=cause.node.line,
+        graph=cause.node.graph.name if cause.node.graph is not None else None,
+        kind=cause.kind,
+        message=cause.message,
+        gradient=cause.is_gradient,
+        recomputed=cause.is_recomputed,
+        collective=cause.op or None,
+        ranks=json_value(cause.ranks),
+        group=cause.group,
+        bytes=cause.bytes,
+        times=cause.times,
+        bytes_per_step=cause.bytes_per_step,
+        operator=node_place(cause.operator),
+        consumer=node_place(cause.consumer),
+        begin=node_place(cause.begin),
+        producer_begin=node_place(cause.producer_begin),
+        from_split=cause.source.splits if cause.source is not None else None,
+        to_split=cause.target.splits if cause.target is not None else None,
+        parameter=cause.parameter,
+        micro=cause.micro,
+        source=f"{location.path}:{location.line}" if location is not None else None,
+        instead=cause.remedy or None,
+        missing=list(cause.missing),
+    )
