@@ -74,7 +74,7 @@ def test_what_is_odd_or_one_is_not_halved() -> None:
     assert cut([product(1, 64, 4096)]) == COLUMNS
     assert cut([product(4096, 64, 1)]) == ROWS
     assert cut([product(0, 64, 4097)]) == SUM
-    assert cut([product(81, 40, 20)], row=0.01) == SUM  # rows would be cheapest, but are odd
+    assert cut([product(81, 40, 20)], row=1.99) == SUM  # rows would cost 796, but are odd
 
 
 @pytest.mark.parametrize(("i", "expected"), [(11, SUM), (10, SUM), (9, None)])
