@@ -135,8 +135,10 @@ def _stated(pickle: bytes) -> Rebuilt:
             stack[-size:] = [tuple(stack[-size:])]
         elif name == "EMPTY_TUPLE":
             stack.append(())
-        elif name in ("GLOBAL", "STACK_GLOBAL"):
-            stack.append(argument if name == "GLOBAL" else " ".join(map(str, stack[-2:])))
+        elif name == "GLOBAL":
+            stack.append(argument)
+        elif name == "STACK_GLOBAL":
+            stack[-2:] = [" ".join(map(str, stack[-2:]))]
         elif name in ("EMPTY_DICT", "EMPTY_LIST"):
             stack.append("a dictionary" if name == "EMPTY_DICT" else "a list")
         elif name == "BINPERSID":
