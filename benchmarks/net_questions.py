@@ -280,22 +280,17 @@ def formats() -> dict[str, list[str]]:
                 for command in registered
             }
         for command, home in homes.items():
-            choices = (
-                getattr(home, "Format", None)
-                or getattr(home, "AnswerForm", None)
-                or _shared_format(home)
-            )
+            choices = _format_of(home)
             listed[command] = [member.value for member in choices]
     return listed
 
 
-def _shared_format(home: ModuleType) -> type[Enum]:
-    package, _, _ = home.__name__.rpartition("_")
-    try:
-        return import_module(f"{package}_options").Format
-    except (ImportError, AttributeError):
-        why = "has no Format; ask it here, or list it in NO_ANSWER with the reason"
-        raise LookupError(f"{home.__name__} {why}") from None
+def _format_of(home: ModuleType) -> type[Enum]:
+    for name in ("Format", "AnswerForm", "DrawnForm"):
+        if hasattr(home, name):
+            return getattr(home, name)
+    why = "has no Format; ask it here, or list it in NO_ANSWER with the reason"
+    raise LookupError(f"{home.__name__} {why}")
 
 
 def materials(root: Path, folder: str = "samples") -> list[Material]:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.comm_inputs import Asked, machine_for, read_cluster, whole
-from irtool.cli.comm_options import Format, FormatOption, Rank, write
+from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli.comm_inputs import Asked, Rank, machine_for, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.fuse import (
@@ -23,12 +23,12 @@ from irtool.cluster.fuse import (
 )
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.ranks import RankProgram
-from irtool.report.comm_fuse import FuseView, fuse_document, fuse_page, fuse_pieces, fuse_svg
+from irtool.report.comm.fuse import FuseView, fuse_answer, fuse_report
 
 
 def command(
     paths: options.Paths,
-    format: FormatOption = Format.table,
+    format: options.DrawnFormat = DrawnForm.table,
     size: Annotated[
         int | None,
         typer.Option(min=1, metavar="MB", help="Buckets of comm_fusion's mode size (auto is 64)."),
@@ -46,6 +46,7 @@ def command(
     limit: options.Limit = None,
     context: options.Context = None,
     config: options.Config = None,
+    assumptions: options.Assumptions = False,
     output_file: options.OutputFile = None,
 ) -> int:
     """Fusion of collectives: buckets as configured, better ones, and what they would gain.
@@ -65,14 +66,13 @@ def command(
     tensors = [tensor for bucket in found.buckets for tensor in bucket.tensors]
     simulated, setting, notes = _simulated(one, tensors, size, index)
     view = FuseView(read.path, chosen, found, plan(one, priced), simulated, setting, notes, limit)
-    write(
+    write_answer(
         Output(output_file),
         format,
-        lambda: fuse_document(view),
-        lambda: fuse_pieces(view),
-        lambda: fuse_svg(view),
-        lambda: fuse_page(view),
-        read.context,
+        answer=lambda: fuse_answer(view, read.context),
+        report=lambda is_page: fuse_report(view, is_page),
+        context=read.context,
+        all_assumptions=assumptions,
     )
     return 1 if read.problems else 0
 

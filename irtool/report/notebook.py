@@ -44,8 +44,8 @@ _BOXES = 40
 _GRAPH_ROWS = 30
 
 DOCUMENTS: dict[str, str] = {
-    "irtool.cluster.fuse.Fusion": "irtool.report.comm_fuse:fusion_document",
-    "irtool.cluster.fuse_plan.FusionPlan": "irtool.report.comm_fuse:fusion_plan_document",
+    "irtool.cluster.fuse.Fusion": "irtool.report.comm.fuse:fusion_report",
+    "irtool.cluster.fuse_plan.FusionPlan": "irtool.report.comm.fuse:fusion_plan_report",
     "irtool.cluster.groups.GroupReport": "irtool.report.notebook_reports:groups",
     "irtool.cluster.hang.HangReport": "irtool.report.notebook_reports:hang",
     "irtool.cluster.memory.Memory": "irtool.report.notebook_reports:memory",

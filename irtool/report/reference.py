@@ -12,6 +12,7 @@ import msgspec
 from irtool.report.answer import AnswerObject
 
 ANSWERS: dict[str, str] = {
+    "comm-fuse": "irtool.report.comm.fuse:FuseAnswer",
     "comm-groups": "irtool.report.comm.groups:GroupsAnswers",
     "comm-hang": "irtool.report.comm.hang:HangAnswer",
     "comm-reuse": "irtool.report.comm.reuse_later:ReuseAnswers",

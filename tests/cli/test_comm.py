@@ -14,10 +14,9 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from irtool.cli.main import app
-from irtool.report.reference import ANSWERS, schema_of
+from irtool.report.reference import schema_of
 from tests.cluster.rank_dumps import all_reduce, rank_text, receive, send
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "json-comm.md"
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
@@ -35,13 +34,7 @@ def errors(*arguments: str | Path, status: int = 2) -> str:
 
 def made(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
     found = json.loads(run(*arguments, "--format", "json", status=status))
-    name = f"comm-{arguments[0]}"
-    if name in ANSWERS:
-        Draft202012Validator(schema_of(name)).validate(found)
-        return found
-    schemas = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    by_name = {schema["title"]: schema for schema in map(json.loads, schemas)}
-    Draft202012Validator(by_name[found["schema"]]).validate(found)
+    Draft202012Validator(schema_of(f"comm-{arguments[0]}")).validate(found)
     return found
 
 

@@ -104,7 +104,7 @@ def test_fusion_shows_buckets_and_better_ones(samples: Path) -> None:
     one = single(irtool.load(path), 0, 8).ranks[0]
     assert "in 1 bucket" in html(fusion(one))
     shown = html(best_buckets(one, default_machine()))
-    assert "Communication that computing does not hide" in shown
+    assert "Communication that compute does not hide" in shown
     assert default_machine().name in shown
 
 

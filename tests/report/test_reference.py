@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 BEGIN = "samples/gpt/step_parallel_begin_0018.ir"
 
 ASKED = {
+    "comm-fuse": ["comm", "fuse", "samples/pipeline_2_stages"],
     "comm-groups": ["comm", "groups", "samples/pipeline_2_stages"],
     "comm-hang": ["comm", "hang", "samples/pipeline_2_stages"],
     "comm-reuse": ["comm", "reuse", "samples/pipeline_2_stages"],
