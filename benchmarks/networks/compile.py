@@ -126,7 +126,16 @@ def compile_one(build: Any, draw: random.Random, folder: Path) -> None:
 def plain(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as ``case.json`` holds them: texts, and the dataset's strategy as it was given."""
     texts = {key: value for key, value in settings.items() if value is not None}
+    dataset = texts.get("dataset_strategy")
+    if isinstance(dataset, tuple) and not all(isinstance(row, tuple) for row in dataset):
+        texts["dataset_strategy"] = [layout_of(one) for one in dataset]
     return {k: str(v) if not isinstance(v, (list, dict, tuple)) else v for k, v in texts.items()}
+
+
+def layout_of(layout: Any) -> dict[str, Any]:
+    """A ``Layout`` as MindSpore prints it."""
+    found = layout.to_dict()
+    return {key: found[key] for key in ("device_matrix", "tensor_map", "alias_name")}
 
 
 def finish(folder: Path, kind: str, ended: str, all_passes: bool) -> str:

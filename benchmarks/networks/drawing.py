@@ -35,11 +35,8 @@ TAKES_LAYOUTS = {
     "RmsNorm",
     "Transpose",
     "Square",
-    "Gather",
     "StridedSlice",
     "Split",
-    "ReduceSum",
-    "ReduceMean",
     "FlashAttentionScore",
     "Cast",
     "OneHot",
@@ -227,4 +224,26 @@ def train(draw: random.Random, network: nn.Cell) -> nn.Cell:
             optimizer = nn.Lamb(parameters, 1e-3)
         case _:
             optimizer = nn.Momentum(parameters, 1e-3, 0.9)
+    kind = draw.random()
+    if kind < 0.15:
+        return Stepping(network, optimizer, scaled=draw.random() < 0.5)
     return nn.TrainOneStepCell(network, optimizer)
+
+
+class Stepping(nn.TrainOneStepCell):
+    """A step that clips the gradients by their global norm, or begins them with a scale."""
+
+    def __init__(self, network: nn.Cell, optimizer: Any, *, scaled: bool) -> None:
+        super().__init__(network, optimizer)
+        self.scaled = scaled
+        self.scale = weight("scale", 1, init="ones", requires_grad=False)
+
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        factor = ops.ones_like(loss)
+        if self.scaled:
+            factor = factor * ops.reshape(self.scale, ())
+        grads = self.grad(self.network, self.weights)(*inputs, factor)
+        if not self.scaled:
+            grads = ops.clip_by_global_norm(grads, 1.0)
+        return ops.depend(loss, self.optimizer(grads))

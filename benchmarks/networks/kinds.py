@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import formers
 import others
 import transformers
 import zoo
@@ -25,6 +26,8 @@ KINDS: dict[str, Callable[[random.Random], Drawn]] = {
     "morph": others.morph,
     "zoo": zoo.zoo,
     "zoo2": zoo.zoo,
+    "former": formers.former,
+    "former2": formers.former,
     "pipeline": lambda draw: transformers.transformer(
         draw, "decoder", stages=draw.choice((2, 2, 4))
     ),

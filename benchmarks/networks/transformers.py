@@ -369,6 +369,20 @@ class LazyBlock(Block):
         super().__init__(name, mesh, sizes, style)
 
 
+def recomputed(blocks: nn.CellList, how: str) -> None:
+    """Recompute blocks, with or without their communication, or a part of each."""
+    for block in blocks:
+        if how == "cells":
+            block.recompute()
+        elif how == "no_communication":
+            block.recompute(mp_comm_recompute=False)
+        elif how == "optimizer":
+            block.recompute(parallel_optimizer_comm_recompute=True)
+        elif how == "part":
+            block.feed.recompute()
+            block.first.recompute()
+
+
 class Model(nn.Cell):
     def __init__(self, mesh: Mesh, sizes: Sizes, style: dict[str, Any]) -> None:
         super().__init__()
@@ -393,9 +407,7 @@ class Model(nn.Cell):
             for index, cell in enumerate(self.blocks):
                 cell.pipeline_stage = index * stages // len(self.blocks)
             self.norm.pipeline_stage = stages - 1
-        if style["recompute"]:
-            for cell in self.blocks:
-                cell.recompute()
+        recomputed(self.blocks, style["recompute"])
 
     def construct(self, ids: Any) -> Any:
         x = self.reshape(self.gather(self.table, ids, 0), (-1, self.s.hidden))
@@ -447,12 +459,27 @@ def transformer(draw: random.Random, kind: str, stages: int = 1) -> Drawn:
         "kind": kind, "layers": stages * draw.choice((1, 2)) if stages > 1 else draw.choice((1, 2)),
         "rms": draw.random() < 0.6, "rotary": draw.random() < 0.5, "flash": draw.random() < 0.3,
         "bias": draw.random() < 0.4, "tile": draw.random() < 0.5, "dropout": draw.random() < 0.2,
-        "tied": draw.random() < 0.3, "recompute": draw.random() < 0.2, "stages": stages,
+        "tied": draw.random() < 0.3, "stages": stages,
+        "recompute": draw.choice(("", "", "", "", "cells", "no_communication", "optimizer", "part")),
         "lazy": stages > 1 and draw.random() < 0.5,
         "lazy_blocks": stages == 1 and draw.random() < 0.15,
     }  # fmt: skip
     training = draw.random() < 0.85 or stages > 1
     micro = stages * draw.choice((1, 2)) if stages > 1 else 1
+    accumulates = training and stages == 1 and draw.random() < 0.12
+    if accumulates:
+        micro = 2
+    style["micro"] = micro
+    in_turn = training and stages == 1 and not accumulates and draw.random() < 0.06
+    style["in_turn"] = in_turn
+    if not local and stages == 1 and draw.random() < 0.12:
+        settings.pop("full_batch", None)
+        count = mesh.size("dp")
+        layouts = tuple(mesh.layout(("dp", None)) for _ in range(2))
+        whole = mesh.devices == devices
+        given = draw.random() < 0.5 and whole
+        settings["dataset_strategy"] = layouts if given else ((count, 1), (count, 1))
+        style["dataset"] = count
     if stages > 1:
         settings.update(pipeline_stages=stages, global_rank=draw.randrange(devices))
         settings.setdefault("full_batch", True)
@@ -467,15 +494,18 @@ def transformer(draw: random.Random, kind: str, stages: int = 1) -> Drawn:
     def network() -> Any:
         whole = LazyLoss if style["lazy"] else TokenLoss
         model: nn.Cell = whole(Model(mesh, sizes, style), mesh, sizes)
-        if stages > 1:
-            from mindspore.nn.wrap.cell_wrapper import _TrainGradAccuStepCell
+        if in_turn:
+            model = nn.MicroBatchInterleaved(model, 2)
+        if stages > 1 or accumulates:
+            from mindspore.nn.wrap.cell_wrapper import GradAccumulationCell, _TrainGradAccuStepCell
 
-            model = nn.PipelineCell(model, micro)
+            model = (GradAccumulationCell if accumulates else nn.PipelineCell)(model, micro)
             optimizer = nn.AdamWeightDecay(model.trainable_params(), 1e-3)
             step: nn.Cell = _TrainGradAccuStepCell(model, optimizer)
         else:
             step = train(draw, model) if training else model
-        batch = sizes.batch * micro
+        batch = sizes.batch * micro * (2 if in_turn else 1)
+        batch //= style.get("dataset", 1)
         if local:
             batch //= devices // stages
         inputs = tuple(tensor(batch, sizes.sequence, dtype=ms.int32) for _ in range(2))

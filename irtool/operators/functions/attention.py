@@ -102,6 +102,8 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     layout = input_layout(case)
     ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
     case = _without_numbers(case)
+    if ring:
+        _check_ring(case, layout)
     if layout not in QUERY:
         raise Unsure(f"attention with input layout {layout}")
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
@@ -110,10 +112,6 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     if case.layouts is None:
         shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
         check_strategy(case.strategy, shapes, case.context)
-    if case.call.attributes.get(RING) and layout not in RING_LAYOUTS:
-        place = "flash_attention_score_info.cc:CheckInputInRingAttention"
-        message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"
-        case.refuse("attention", message, place)
     compressed = case.number("sparse_mode") in COMPRESSED
     axes = tuple(
         _axes_of(name, layout, case.shape(index), compressed) for index, name in enumerate(names)
@@ -135,6 +133,17 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     return replace(
         sharding, replaced="attention in steps, keys and values passed on", unsure=unsure
     )
+
+
+def _check_ring(case: Case, layout: str) -> None:
+    """What attention along a split sequence must be, whatever its strategy."""
+    place = "flash_attention_score_info.cc:CheckInputInRingAttention"
+    if layout not in RING_LAYOUTS:
+        message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"
+        case.refuse("attention", message, place)
+    mode = case.number("sparse_mode")
+    if mode != 0:
+        case.refuse("attention", f"ring attention takes sparse_mode 0, not {mode}", place)
 
 
 def _without_numbers(case: Case) -> Case:

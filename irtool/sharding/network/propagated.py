@@ -19,7 +19,7 @@ from irtool.sharding.network.edges import Edge, EdgeFinder
 def propagate_layouts(analysis: Analysis) -> None:
     """Give neighbours of operators with layouts the layouts that their strategies allow."""
     fixed = {node for node, item in analysis.judged.items() if item.wanted.in_layout is not None}
-    if not analysis.context.propagates or not fixed:
+    if not fixed or not _was_propagated(analysis):
         return
     finder = EdgeFinder(analysis)
     edges = [edge for node in analysis.judged for edge in finder.edges(node)]
@@ -33,6 +33,14 @@ def propagate_layouts(analysis: Analysis) -> None:
                 fixed.add(node)
         if len(fixed) == before:
             return
+
+
+def _was_propagated(analysis: Analysis) -> bool:
+    """Whether strategies were propagated: by the mode, or around functions that are sharded."""
+    context = analysis.context
+    if context.searches:
+        return context.propagates
+    return any(node.strategy is not None for node in analysis.judged)
 
 
 def _adopts(analysis: Analysis, node: Node, edges: list[Edge], fixed: set[Node]) -> bool:

@@ -51,6 +51,9 @@ def wanted(node: Node, *, overridden: bool = False) -> Wanted:
     # Layouts behind the statement are not the user's: MindSpore shows there what it made of all.
     in_layout = _layouts("in_layout", _of(node.primitive_attributes, "in_layout"))
     out_layout = _layouts("out_layout", _of(node.primitive_attributes, "out_layout"))
+    if in_layout is None and out_layout is not None and searched is not None:
+        # ``shard`` of a function gave its result a layout; the search made a strategy of the rest.
+        return Wanted(searched, strategy_of("out_strategy", node.out_strategy))
     if in_layout is not None or out_layout is not None:
         # A search prints them as strategies, but keeps to the layouts.
         return Wanted(in_layout=in_layout, out_layout=out_layout)
