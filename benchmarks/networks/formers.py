@@ -1,4 +1,4 @@
-"""Decoders as mindformers writes them: sequence first, layouts, fused operators, 2-D tensor parallel.
+"""Decoders as mindformers writes them: sequence first, layouts, fused operators.
 
 Rows are sequence × batch. Between the products rows may be split over data *and* tensor parallel
 devices (sequence parallel), so that products gather before and scatter behind.

@@ -460,7 +460,7 @@ def transformer(draw: random.Random, kind: str, stages: int = 1) -> Drawn:
         "rms": draw.random() < 0.6, "rotary": draw.random() < 0.5, "flash": draw.random() < 0.3,
         "bias": draw.random() < 0.4, "tile": draw.random() < 0.5, "dropout": draw.random() < 0.2,
         "tied": draw.random() < 0.3, "stages": stages,
-        "recompute": draw.choice(("", "", "", "", "cells", "no_communication", "optimizer", "part")),
+        "recompute": draw.choice([*[""] * 4, "cells", "no_communication", "optimizer", "part"]),
         "lazy": stages > 1 and draw.random() < 0.5,
         "lazy_blocks": stages == 1 and draw.random() < 0.15,
     }  # fmt: skip

@@ -10,7 +10,7 @@ a step before the backend fuses any.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.recomputation import Recomputed, recomputed
+from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
@@ -124,6 +125,20 @@ class _Counter:
     losses: frozenset[Node]
     instances: dict[str, int]
     again: Recomputed
+    own: dict[Node, bool] = field(default_factory=dict[Node, bool])
+
+    def is_own(self, node: Node) -> bool:
+        """Whether the own stage computes a node at all."""
+        foreign, judged = self.analysis.foreign, self.analysis.judged
+        if not foreign or node.is_return:
+            return True
+        if node in foreign:
+            return False
+        own = self.own.get(node)
+        if own is None:
+            own = serves_stage(self.analysis.network, judged, foreign, node)
+            self.own[node] = own
+        return own
 
     def runs(self, node: Node) -> int:
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
@@ -250,7 +265,7 @@ def _of_redistributions(
     merged_again: set[object] = set()
     for item in redistributions:
         edge = item.edge
-        if edge.consumer in counter.analysis.foreign:
+        if not counter.is_own(edge.consumer):
             continue
         value = id(operand_of(edge))
         has_gradient = edge.producer in counter.with_gradient

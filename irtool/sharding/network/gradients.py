@@ -61,7 +61,8 @@ def differentiated(analysis: Analysis, trained: Iterable[GraphParameter]) -> Dif
         found all count that depend on a trained weight.
     """
     walk = _Walk(analysis, _roots(analysis.network))
-    todo: list[Port] = list(trained)
+    todo: list[Port] = [*trained]
+    todo += _of_other_stages(analysis, {id(port) for port in todo})
     seen = {id(port) for port in todo}
     while todo:
         port = todo.pop()
@@ -72,6 +73,32 @@ def differentiated(analysis: Analysis, trained: Iterable[GraphParameter]) -> Dif
                     seen.add(id(reached))
                     todo.append(reached)
     return _leading_to_loss(walk)
+
+
+def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
+    """Weights that only other pipeline stages use: the dump does not tell which are trained."""
+    entry, network = analysis.network.entry, analysis.network
+    if entry is None or not analysis.foreign:
+        return []
+    found: list[Port] = []
+    for parameter in entry.parameters:
+        if id(parameter) in known or parameter.declaration is None:
+            continue
+        todo: list[Port] = [parameter] if parameter.declaration.has_default else []
+        users: set[Node] = set()
+        while todo:
+            for use in network.users_of(todo.pop()):
+                graph = network.called(use.node)
+                inner = network.parameter(graph, use.position) if graph is not None else None
+                if inner is not None:
+                    todo.append(inner)
+                elif primitive(use.node) == "Load" and use.position == 0:
+                    todo.append(use.node)
+                elif use.node in analysis.judged:
+                    users.add(use.node)
+        if users and users <= analysis.foreign:
+            found.append(parameter)
+    return found
 
 
 def _leading_to_loss(walk: _Walk) -> Differentiated:

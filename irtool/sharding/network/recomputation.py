@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import GraphParameter, Source
+from irtool.ir.graph import Source
 from irtool.ir.node import Node
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
@@ -143,19 +143,10 @@ class _Search:
         if source is None or id(source) in self.seen:
             return
         self.seen.add(id(source))
-        if isinstance(source, GraphParameter):
-            place = network.index_of(source)
-            if place is not None and source.declaration is None:
-                graph, index = place
-                for call in network.calls.get(graph.name, ()):
-                    self.value(network.argument(call, index))
+        # What a cell that stays a graph of its own is given, and what it returns, is kept.
+        if not isinstance(source, Node) or network.called(source) is not None:
             return
-        if not isinstance(source, Node):
-            return
-        graph = network.called(source)
-        if graph is not None:
-            self.value(network.returned(graph))
-        elif primitive(source) in ("TupleGetItem", "Depend"):
+        if primitive(source) in ("TupleGetItem", "Depend"):
             self.value(network.first(source))
         elif primitive(source) in TIES:
             for item in network.inputs[source]:

@@ -7,9 +7,11 @@ its users, or of the call of its graph.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from irtool.ir.node import Node
 from irtool.sharding.network.care import TRANSFERS, primitive
-from irtool.sharding.network.graphs import Network
+from irtool.sharding.network.graphs import Network, Port
 
 Stages = dict[Node, frozenset[int]]
 
@@ -25,6 +27,40 @@ def foreign_nodes(network: Network, stage: int) -> set[Node]:
         return set()
     found = _stages(network)
     return {node for node, stages in found.items() if stages and stage not in stages}
+
+
+def serves_stage(network: Network, judged: Container[Node], foreign: set[Node], node: Node) -> bool:
+    """Whether the result of a node reaches an operator of the own stage.
+
+    What is made of the dataset for other stages (their micro-batch, their labels) is cut away with
+    them, and what was inserted before it, too.
+    """
+    todo: list[Port] = [node]
+    seen: set[int] = set()
+    while todo:
+        port = todo.pop()
+        if id(port) in seen:
+            continue
+        seen.add(id(port))
+        for use in network.users_of(port):
+            user = use.node
+            graph = network.called(user)
+            if user in foreign or primitive(user) == "UpdateState":
+                continue
+            if graph is not None:
+                inner = network.parameter(graph, use.position)
+                todo += [inner] if inner is not None else []
+            elif user in judged or primitive(user) in TRANSFERS or _ends(network, user):
+                return True
+            elif user.is_return and user.graph is not None:
+                todo += network.calls.get(user.graph.name, ())
+            else:
+                todo.append(user)
+    return False
+
+
+def _ends(network: Network, node: Node) -> bool:
+    return node.is_return and node.graph is network.entry
 
 
 def _stages(network: Network) -> Stages:
