@@ -75,7 +75,7 @@ def _by_extremes(run: TensorRun, place: int) -> float:
         return 0.0
     if most == least or any(math.frexp(each)[0] * 16 % 1 == 0 for each in (most, least)):
         return 0.0
-    for name, bits in (("Float16", 11), ("BFloat16", 8)):
+    for name, bits in (("BFloat16", 8), ("Float16", 11)):  # what has 8 bits has 11 as well
         if all(math.frexp(each)[0] * 2**bits % 1 == 0 for each in (most, least)):
             return roundoff(name)
     return 0.0
@@ -93,7 +93,7 @@ def _by_values(run: TensorRun, place: int) -> float:
 
 
 def _narrowest(stored: Stored) -> float:
-    """Roundoff of the shortest type that has every value; 0 if it is their own."""
+    """Roundoff of the coarsest type that has every value; 0 if it is their own."""
     import numpy as np
 
     if stored.dtype != "Float32" or stored.size < 16:
@@ -111,4 +111,4 @@ def _narrowest(stored: Stored) -> float:
             units[1] = 0.0
         if not any(units):
             return 0.0
-    return units[0] or units[1]
+    return max(units)
