@@ -171,3 +171,100 @@ def test_the_usual_order_comes_first() -> None:
     assert names == [
         "learning rate", "weight decay", "loss scale", "devices", "gradients", "micro batches",
     ]  # fmt: skip
+
+
+# -- the batch of all ranks
+
+
+LABELS = """\
+# IR entry: @net_1
+%para1_ids: <Tensor[Int32], (16, 128)>
+
+subgraph @net_1() {
+  %0(a) = Cast(%para1_ids, I64(43))
+      : (<Tensor[Int32], (16, 128)>, <Int64, NoShape>) -> (<Tensor[Float32], (16, 128)>)
+  Return(%0)
+      : (<Tensor[Float32], (16, 128)>)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "total", "where"),
+    [
+        ({"device_num": "8", "parallel_mode": "data_parallel"}, "128", "16 a rank, 8 slices"),
+        ({"device_num": 8, "parallel_mode": "hybrid_parallel"}, "128", "16 a rank, 8 slices"),
+        (
+            {"device_num": 8, "pipeline_stages": 2, "dataset_strategy": "data_parallel"},
+            "64",
+            "16 a rank, 4 slices",
+        ),
+        (
+            {"device_num": 8, "parallel_mode": "data_parallel", "grad_accumulation_step": 3},
+            "384",
+            "16 a rank, 8 slices, 3 steps",
+        ),
+        ({"device_num": 1, "parallel_mode": "stand_alone"}, "16", "16 a rank, 1 slices"),
+        ({"device_num": 1}, "16", "16 a rank, 1 slices"),
+        (
+            {"device_num": 8, "parallel_mode": "semi_auto_parallel",
+             "dataset_strategy": [[4, 1], [4, 1]]},
+            "64",
+            "16 a rank, 4 slices",
+        ),
+        ({"device_num": 8, "dataset_strategy": ((2, 1),)}, "32", "16 a rank, 2 slices"),
+        ({"parallel_mode": "data_parallel"}, None, ""),  # how many devices is not known
+        ({"device_num": 8, "parallel_mode": "stand_alone"}, None, ""),
+        ({"device_num": 8, "parallel_mode": "semi_auto_parallel"}, None, ""),
+        ({"device_num": 8, "dataset_strategy": "full_batch"}, None, ""),
+        ({"device_num": 8, "dataset_strategy": [[]]}, None, ""),
+        ({"device_num": 8, "dataset_strategy": [["x"]]}, None, ""),
+        ({"device_num": "eight", "parallel_mode": "data_parallel"}, None, ""),
+    ],
+)  # fmt: skip
+def test_the_batch_of_all_ranks_where_all_is_known(
+    context: dict[str, object], total: str | None, where: str
+) -> None:
+    found = rows(Evidence(dump=irtool.loads(LABELS), context=context), Evidence())
+    assert found["batch of a rank"].left == "16"
+    row = found.get("global batch")
+    assert (row.left if row else None) == total
+    if row is not None:
+        assert row.where == where
+
+
+def test_inputs_of_unknown_size_tell_no_batch() -> None:
+    text = LABELS.replace("(16, 128)", "(-1, 128)")
+    assert rows(Evidence(dump=irtool.loads(text)), Evidence()) == {}
+    assert "batch of a rank" not in rows(
+        Evidence(dump=irtool.loads(LABELS.replace("(16, 128)", "(16)"))), Evidence()
+    )
+
+
+@pytest.mark.parametrize(("mean", "text"), [(True, "mean"), (False, "sum")])
+def test_what_becomes_of_gradients_is_told_in_words(mean: bool, text: str) -> None:
+    assert rows(told(gradients_mean=mean), Evidence())["gradients"].left == text
+
+
+def test_mirrors_tell_what_becomes_of_gradients() -> None:
+    for value, text in ((1, "mean"), (0, "sum")):
+        side = graph(f"m = _MirrorOperator(%x) f32 (8, 16) {{mean_flag: Bool({value})}}")
+        assert rows(side, Evidence())["gradients"].left == text
+    assert "gradients" not in rows(graph("m = _MirrorOperator(%x) f32 (8, 16)"), Evidence())
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "value"),
+    [
+        ("d = Dropout(%x) f32 (8, 16) {keep_prob: F32(0.75)}", "dropout keep probability", "0.75"),
+        ("d = DropoutGrad(%x) f32 (8, 16) {keep_prob: F32(0.75)}", "", ""),
+        ("d = DropoutGenMask(%x) f32 (8, 16) {keep_prob: F32(0.75)}", "", ""),
+        ("n = LayerNorm(%x, %b, %b) f32 (8, 16) {epsilon: F32(0.5)}", "norm epsilon", "0.5"),
+        ("n = LayerNormGrad(%x, %b, %b) f32 (8, 16) {epsilon: F32(0.5)}", "", ""),
+        ("n = LayerNorm(%x, %b, %b) f32 (8, 16)", "", ""),
+        ("n = ReLU(%x) f32 (8, 16) {epsilon: F32(0.5)}", "", ""),
+    ],
+)
+def test_what_operators_of_a_graph_tell(statement: str, name: str, value: str) -> None:
+    found = rows(graph(statement), Evidence())
+    assert {row.name: row.left for row in found.values()} == ({name: value} if name else {})
