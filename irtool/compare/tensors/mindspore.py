@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from irtool.compare.tensors.dtypes import dtype_name, is_float
+from irtool.compare.tensors.dtypes import dtype_name, is_float, numpy_code
 from irtool.compare.tensors.model import (
     Columns,
     NoTensors,
@@ -154,7 +154,8 @@ def _file(path: str, found: re.Match[str]) -> _Tensor:
         dtype = named if is_float(named) or not is_float(declared) else declared
     else:
         dtype = named
-        shape = (os.path.getsize(path),)
+        width = int((numpy_code(named) or "|i1")[2:])
+        shape = (os.path.getsize(path) // width,)  # nobody says how they lie
     return _Tensor(
         found["op"],
         found["name"],
