@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.machines import named_machine
@@ -25,25 +26,10 @@ from irtool.cli.memory_inputs import (
     with_sizes,
 )
 from irtool.cli.output import Output
-from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import MemoryOptions, memory
-from irtool.cluster.memory_plan import memory_plan
-from irtool.report.context import context_blocks, context_object
-from irtool.report.json import json_text
-from irtool.report.memory import MemoryView, RankMemory, memory_document
-from irtool.report.memory_json import memory_object
-from irtool.report.memory_page import memory_page, memory_picture
-from irtool.report.page.write import render_page
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    svg = "svg"
-    html = "html"
+from irtool.cluster.memory_plan import MemoryPlan, memory_plan
+from irtool.report.memory import MemoryView, RankMemory, memory_answer, memory_report
 
 
 class Order(str, Enum):
@@ -64,9 +50,7 @@ class Rounding(str, Enum):
 
 def _memory(
     paths: options.Paths,
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
-    ] = Format.table,
+    format: options.DrawnFormat = DrawnForm.table,
     limit: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Does it fit? 60GiB of a device; exit 1 if not."),
@@ -98,6 +82,7 @@ def _memory(
     rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
     *,
@@ -110,7 +95,6 @@ def _memory(
     """
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    output = Output(output_file)
     most = None if limit is None else size_of(limit, "--limit")
     counting = MemoryOptions(
         order.value, rounding.value, views, size_of(hccl_buffer, "--hccl-buffer"), input_copies
@@ -122,8 +106,16 @@ def _memory(
     found = placed(found, layout)
     model = named or default_machine(target_of(layout.context))
     asked = _Asked(counting, most, model, layout)
-    view = MemoryView(_worst_first(asked, found), most, layers, servers, rows)
-    _write(output, format, view, layout.context)
+    ranks, plan = _worst_first(asked, found)
+    view = MemoryView(ranks, most, layers, servers, rows)
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: memory_answer(view, plan, layout.context),
+        report=lambda is_page: memory_report(view, is_page),
+        context=layout.context,
+        all_assumptions=assumptions,
+    )
     wrong = any(one.dump.problems for one in found) or layout.context.contradictions
     return 1 if wrong else _status(view, allow_unknown)
 
@@ -141,7 +133,9 @@ class _Asked:
     layout: Layout
 
 
-def _worst_first(asked: _Asked, found: Sequence[RankDump]) -> tuple[RankMemory, ...]:
+def _worst_first(
+    asked: _Asked, found: Sequence[RankDump]
+) -> tuple[tuple[RankMemory, ...], MemoryPlan]:
     """Each class of ranks, the one that needs most first; options are tried on that one only."""
     counted = [
         RankMemory(
@@ -152,22 +146,7 @@ def _worst_first(asked: _Asked, found: Sequence[RankDump]) -> tuple[RankMemory, 
     counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
     worst = counted[0]
     plan = memory_plan(worst.memory, asked.machine, asked.limit, asked.layout.stages or 1)
-    return (replace(worst, plan=plan), *counted[1:])
-
-
-def _write(output: Output, format: Format, view: MemoryView, context: RunContext) -> None:
-    match format:
-        case Format.json:
-            output.write(f"{json_text({**memory_object(view), **context_object(context)})}\n")
-        case Format.svg:
-            output.write(memory_picture(view))
-        case Format.html:
-            output.write(render_page(memory_page(view)))
-        case Format.table:
-            document = memory_document(view)
-            document.add(*context_blocks(context))
-            output.show(document)
-    output.close()
+    return (replace(worst, plan=plan), *counted[1:]), plan
 
 
 def _status(view: MemoryView, allow_unknown: bool) -> int:

@@ -141,6 +141,21 @@ class Memory(Shown):
         return self.static_bytes + self.dynamic_bytes
 
     @property
+    def device_curve(self) -> tuple[int, ...]:
+        """Static and dynamic bytes during each launch."""
+        static = self.static_bytes
+        return tuple(static + size for size in self.curve)
+
+    def static_by_layer(self, causes: Sequence[StaticCause]) -> dict[str, dict[StaticCause, int]]:
+        """Bytes on the device by layer, of some causes."""
+        layers: dict[str, dict[StaticCause, int]] = {}
+        for item in self.static:
+            if item.cause in causes and not item.on_host:
+                sizes = layers.setdefault(item.layer, {})
+                sizes[item.cause] = sizes.get(item.cause, 0) + (item.bytes or 0)
+        return layers
+
+    @property
     def device_bytes(self) -> Interval:
         """The peak with work space, buffers of fused collectives and communicators."""
         peak = Interval(self.peak_bytes, self.peak_bytes)

@@ -25,6 +25,14 @@ HOST_BANDWIDTH = 16e9
 """Bytes a second between a device and its host: an assumption (PCIe 4.0, half of its peak)."""
 
 
+@dataclass(frozen=True, slots=True)
+class SavingGroup:
+    """One switch that saves equally much on each of several targets; ``saving`` is of the first."""
+
+    targets: tuple[str, ...]
+    saving: Saving
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryPlan:
     """What could be done about a device's memory.
@@ -40,6 +48,19 @@ class MemoryPlan:
     unshardable: tuple[tuple[Weight, str], ...]
     served: tuple[ServedWeight, ...]
     micro_batches: int
+
+    @property
+    def folded_savings(self) -> list[SavingGroup]:
+        """Savings with equal effect of one switch on several targets, together."""
+        groups: dict[tuple[object, ...], tuple[list[str], Saving]] = {}
+        for saving in self.savings:
+            option = saving.option
+            key = (option.switch, saving.saved, option.flops, option.traffic_bytes)
+            if option.target:
+                groups.setdefault(key, ([], saving))[0].append(option.target)
+            else:
+                groups[(*key, len(groups))] = ([], saving)
+        return [SavingGroup(tuple(targets), saving) for targets, saving in groups.values()]
 
 
 def memory_plan(

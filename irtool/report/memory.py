@@ -1,27 +1,40 @@
-"""Memory for people: a document of facts and tables."""
+"""``irtool memory``: its answer for scripts, and its report for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from irtool.cluster.memory import AliveTensor, Interval, Memory
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.liveness import Rounding
+from irtool.cluster.memory import AliveCause, AliveTensor, Interval, Memory
 from irtool.cluster.memory_plan import MemoryPlan
-from irtool.cluster.what_if import Option, Saving
-from irtool.ir.units import bytes_text, count_text, plural, ranks_text
+from irtool.cluster.memory_static import StaticCause, StaticTensor
+from irtool.cluster.what_if import Combination, Link, Option, Saving
+from irtool.cluster.what_if_stages import ServedWeight
+from irtool.ir.phases import Phase
+from irtool.ir.units import bytes_text, count_text, operations_text, plural, ranks_text
+from irtool.report import model
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.model import (
-    Block,
+    Amount,
+    Answer,
     Cell,
     Column,
-    Document,
+    Element,
     Facts,
-    Heading,
     Note,
+    Picture,
+    Report,
     Table,
+    Tone,
     first_rows,
     number_column,
     text_column,
 )
+from irtool.report.page.charts import Mark, Series, line_chart
+from irtool.report.page.keys import node_key
 from irtool.report.text import shortened
 
 USUAL_ROWS = 10
@@ -62,40 +75,400 @@ class MemoryView:
         return self.ranks[0]
 
 
-def memory_document(view: MemoryView) -> Document:
-    """Everything that a view shows."""
-    document = Document()
+# -- for scripts ---------------------------------------------------------------------------------
+
+
+class StaticTensorBytes(AnswerObject, frozen=True, kw_only=True):
+    """A tensor that outlives a step."""
+
+    name: str
+    cause: StaticCause
+    parameter: Annotated[str, doc("the weight that it belongs to")]
+    layer: str
+    bytes: Annotated[int | None, doc("null: a dimension is not known")]
+    dtype: str | None
+    shape: Sequence[int] | None
+    on_host: Annotated[bool, doc("in host memory")]
+    line: Annotated[int, doc("of the dump")]
+
+
+class StaticBytes(AnswerObject, frozen=True, kw_only=True):
+    """What stays for the whole run."""
+
+    bytes: int
+    by_cause: dict[str, int]
+    host_bytes: Annotated[int, doc("in host memory, counted nowhere else")]
+    tensors: list[StaticTensorBytes]
+
+
+class PeakBytes(AnswerObject, frozen=True, kw_only=True):
+    """When a device holds most."""
+
+    bytes: Annotated[int, doc("`static` and `dynamic`")]
+    static: int
+    dynamic: Annotated[int, doc("the most that the tensors of a step take at once")]
+    by_cause: Annotated[dict[str, int], doc("of `dynamic`")]
+    launch: Annotated[int | None, doc("place in `curve`; null: nothing is launched")]
+    node: str | None
+    op: str | None
+    line: Annotated[int | None, doc("of the dump")]
+
+
+class CurvePoint(AnswerObject, frozen=True, kw_only=True):
+    """A launch of a step."""
+
+    launch: Annotated[int, doc("from 0")]
+    node: str
+    op: str
+    bytes: Annotated[int, doc("on the device, `static` ones included")]
+
+
+class AliveAtPeak(AnswerObject, frozen=True, kw_only=True):
+    """A tensor that is alive at the peak."""
+
+    node: str
+    output: Annotated[int, doc("which result of the node")]
+    op: str
+    bytes: Annotated[int | None, doc("null: not known, counted as nothing")]
+    cause: AliveCause
+    phase: Phase
+    layer: str
+    born: Annotated[int, doc("place in `curve`")]
+    dies: Annotated[int, doc("place in `curve`")]
+    last_user: Annotated[str | None, doc("the node that keeps it")]
+    scope: str | None
+    line: Annotated[int, doc("of the dump")]
+
+
+class ByteInterval(AnswerObject, frozen=True, kw_only=True):
+    """At least `low` and at most `high` bytes."""
+
+    low: int
+    high: int
+
+
+class CommunicatorBytes(ByteInterval, frozen=True, kw_only=True):
+    """Buffers of communicators."""
+
+    groups: Annotated[Sequence[str], doc("names of the groups")]
+
+
+class OptionTraffic(AnswerObject, frozen=True, kw_only=True):
+    """Bytes that a rank moves more in a step; negative: fewer."""
+
+    link: Annotated[Link, doc("`stage`: between stages")]
+    op: Annotated[str, doc("the collective or copy")]
+    bytes: int
+    ranks: Annotated[Sequence[int], doc("who takes part, where it is known")]
+
+
+class AppliedOption(AnswerObject, frozen=True, kw_only=True):
+    """A switch of MindSpore and what it is applied to."""
+
+    switch: str
+    target: Annotated[str, doc("a cell or parameter; empty: the whole network")]
+    how: Annotated[str, doc("the lines to write")]
+
+
+class MemoryOption(AppliedOption, frozen=True, kw_only=True):
+    """One of MindSpore's own switches, tried by itself."""
+
+    saved: Annotated[int, doc("of the peak")]
+    flops: Annotated[int, doc("done more in a step")]
+    flops_unknown: Annotated[int, doc("operators that could not be counted")]
+    traffic_bytes: Annotated[int, doc("moved more in a step by one rank; negative: saved")]
+    traffic: list[OptionTraffic]
+    seconds: Annotated[float, doc("a step takes longer by, modelled")]
+    saved_per_flop: float | None
+    saved_per_byte: Annotated[float | None, doc("of traffic")]
+    note: str
+
+
+class OptionSet(AnswerObject, frozen=True, kw_only=True):
+    """Options that together stay below the limit; all of them are needed."""
+
+    peak: Annotated[int, doc("of the device, with all of them")]
+    seconds: Annotated[float, doc("a step takes longer by, modelled")]
+    options: list[AppliedOption]
+
+
+class UnshardableWeight(AnswerObject, frozen=True, kw_only=True):
+    """A weight that optimizer parallel leaves whole."""
+
+    weight: str
+    bytes: int | None
+    why: str
+
+
+class ServerWeight(AnswerObject, frozen=True, kw_only=True):
+    """What parameter server mode would move for a weight in a step."""
+
+    weight: str
+    bytes: int
+    rows_only: Annotated[bool, doc("of a table: only the rows that are looked up move")]
+    pushed: Annotated[int, doc("bytes that a worker sends")]
+    pulled: Annotated[int, doc("bytes that a worker receives")]
+    all_reduce: Annotated[int, doc("bytes that the sum of its gradient moves now")]
+
+
+class RankPeak(AnswerObject, frozen=True, kw_only=True):
+    """Ranks with equal graphs."""
+
+    rank: Annotated[int | None, doc("whose dump was read; null: nobody says")]
+    ranks: Sequence[int]
+    stage: int | None
+    path: str
+    static: int
+    dynamic: int
+    peak: int
+    device: ByteInterval
+    complete: bool
+    fits: bool | None
+
+
+class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.memory/1"):
+    """What a device holds, when it holds most, and what would make that less.
+
+    Sizes are bytes on one device; the keys at the top are those of the worst rank.
+    """
+
+    path: Annotated[str, doc("the dump")]
+    rank: Annotated[int | None, doc("null: nobody says")]
+    stage: int | None
+    limit: Annotated[int | None, doc("bytes of `--limit`")]
+    fits: Annotated[
+        bool | None, doc("below `limit`; null: no limit, or an unknown part leaves it open")
+    ]
+    static: StaticBytes
+    peak: PeakBytes
+    curve: Annotated[list[CurvePoint], doc("of a step, in launch order")]
+    alive_at_peak: Annotated[list[AliveAtPeak], doc("the largest first")]
+    communicators: CommunicatorBytes
+    workspace: Annotated[ByteInterval, doc("of kernels")]
+    fusion: Annotated[ByteInterval, doc("buffers of fused collectives")]
+    device: Annotated[ByteInterval, doc("all that a device holds at the peak")]
+    complete: Annotated[
+        bool, doc("false: sizes are not known, or results of control flow were not followed")
+    ]
+    unknown: Annotated[Sequence[str], doc("tensors of unknown size")]
+    notes: Annotated[Sequence[str], doc("what the figures leave out")]
+    rounding: Rounding
+    options: Annotated[list[MemoryOption], doc("the cheapest byte first")]
+    combinations: Annotated[list[OptionSet], doc("below the limit, the cheapest first")]
+    unshardable: list[UnshardableWeight]
+    servers: list[ServerWeight]
+    micro_batches: int
+    ranks: Annotated[list[RankPeak], doc("the worst first")]
+
+
+def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> MemoryAnswer:
+    """The answer for scripts; ``plan`` is that of the worst rank."""
     worst = view.worst
-    document.add(Heading(answer_text(view)), Facts(list(_facts(view))))
-    document.add(*(Note(f"note: {text}") for text in worst.memory.notes))
+    memory = worst.memory
+    return MemoryAnswer(
+        path=memory.path,
+        rank=worst.rank,
+        stage=worst.stage,
+        limit=view.limit,
+        fits=None if view.limit is None else memory.fits(view.limit),
+        static=StaticBytes(
+            bytes=memory.static_bytes,
+            by_cause={str(cause): size for cause, size in memory.static_by_cause.items()},
+            host_bytes=memory.host_bytes,
+            tensors=[_static(item) for item in memory.static],
+        ),
+        peak=_peak(memory),
+        curve=[
+            CurvePoint(launch=place, node=item.node.id, op=item.op, bytes=size)
+            for place, (item, size) in enumerate(
+                zip(memory.launched, memory.device_curve, strict=True)
+            )
+        ],
+        alive_at_peak=[_alive(item) for item in memory.alive],
+        communicators=CommunicatorBytes(
+            groups=memory.communicators.groups,
+            low=memory.communicators.bytes.low,
+            high=memory.communicators.bytes.high,
+        ),
+        workspace=_interval(memory.workspace),
+        fusion=_interval(memory.fusion),
+        device=_interval(memory.device_bytes),
+        complete=memory.is_complete,
+        unknown=memory.unknown,
+        notes=memory.notes,
+        rounding=memory.rounding,
+        options=[_option(saving) for saving in plan.savings],
+        combinations=[_option_set(one) for one in plan.combinations],
+        unshardable=[
+            UnshardableWeight(weight=weight.name, bytes=weight.tensor.bytes, why=why)
+            for weight, why in plan.unshardable
+        ],
+        servers=[_server(one) for one in plan.served],
+        micro_batches=plan.micro_batches,
+        ranks=[_rank(one, view.limit) for one in view.ranks],
+        **context_fields(context),
+    )
+
+
+def _static(item: StaticTensor) -> StaticTensorBytes:
+    return StaticTensorBytes(
+        name=item.name,
+        cause=item.cause,
+        parameter=item.parameter,
+        layer=item.layer,
+        bytes=item.bytes,
+        dtype=item.dtype,
+        shape=item.shape,
+        on_host=item.on_host,
+        line=item.line,
+    )
+
+
+def _peak(memory: Memory) -> PeakBytes:
+    launched = memory.peak_launch
+    node = None if launched is None else memory.launched[launched].node
+    return PeakBytes(
+        bytes=memory.peak_bytes,
+        static=memory.static_bytes,
+        dynamic=memory.dynamic_bytes,
+        by_cause={str(cause): size for cause, size in memory.alive_by_cause().items()},
+        launch=launched,
+        node=node.id if node else None,
+        op=node.op if node else None,
+        line=node.line if node else None,
+    )
+
+
+def _alive(item: AliveTensor) -> AliveAtPeak:
+    return AliveAtPeak(
+        node=item.node.id,
+        output=item.index,
+        op=item.node.op,
+        bytes=item.bytes,
+        cause=item.cause,
+        phase=item.phase,
+        layer=item.layer,
+        born=item.born,
+        dies=item.dies,
+        last_user=None if item.last_user is None else item.last_user.id,
+        scope=item.node.scope,
+        line=item.node.line,
+    )
+
+
+def _interval(interval: Interval) -> ByteInterval:
+    return ByteInterval(low=interval.low, high=interval.high)
+
+
+def _option(saving: Saving) -> MemoryOption:
+    option = saving.option
+    return MemoryOption(
+        switch=option.switch,
+        target=option.target,
+        how=option.how,
+        saved=saving.saved,
+        flops=option.flops,
+        flops_unknown=option.flops_unknown,
+        traffic_bytes=option.traffic_bytes,
+        traffic=[
+            OptionTraffic(link=item.link, op=item.op, bytes=item.bytes, ranks=item.ranks)
+            for item in option.traffic
+        ],
+        seconds=saving.seconds,
+        saved_per_flop=saving.per_flop,
+        saved_per_byte=saving.per_byte,
+        note=option.note,
+    )
+
+
+def _option_set(one: Combination) -> OptionSet:
+    return OptionSet(
+        peak=one.peak,
+        seconds=one.seconds,
+        options=[
+            AppliedOption(switch=option.switch, target=option.target, how=option.how)
+            for option in one.options
+        ],
+    )
+
+
+def _server(one: ServedWeight) -> ServerWeight:
+    return ServerWeight(
+        weight=one.name,
+        bytes=one.bytes,
+        rows_only=one.is_table,
+        pushed=one.pushed,
+        pulled=one.pulled,
+        all_reduce=one.all_reduce,
+    )
+
+
+def _rank(one: RankMemory, limit: int | None) -> RankPeak:
+    memory = one.memory
+    return RankPeak(
+        rank=one.rank,
+        ranks=one.ranks,
+        stage=one.stage,
+        path=memory.path,
+        static=memory.static_bytes,
+        dynamic=memory.dynamic_bytes,
+        peak=memory.peak_bytes,
+        device=_interval(memory.device_bytes),
+        complete=memory.is_complete,
+        fits=None if limit is None else memory.fits(limit),
+    )
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def memory_report(view: MemoryView, is_page: bool = False) -> Report:
+    """What a device holds; a page draws the curve of a step and shows every list."""
+    memory = view.worst.memory
+    elements: list[Element] = [Facts(list(_facts(memory)))]
+    elements += [Note(f"note: {text}") for text in memory.notes]
+    if is_page:
+        elements += [_curve_picture(view), _causes_table(memory)]
+    elements += _tables(view, is_page)
+    tone: Tone = "plain"
+    if view.limit is not None:
+        fits = memory.fits(view.limit)
+        tone = "unknown" if fits is None else "good" if fits else "bad"
+    return Report(f"memory: {memory.path}", Answer(_answer_text(view), tone), elements)
+
+
+def _tables(view: MemoryView, is_page: bool) -> Iterator[Element]:
+    def shown(table: Table) -> Table:
+        return first_rows(table, view.rows, USUAL_ROWS)
+
+    memory, plan = view.worst.memory, view.worst.plan
     if len(view.ranks) > 1:
-        document.add(first_rows(ranks_table(view), view.rows, USUAL_ROWS))
-    if view.layers:
-        document.add(first_rows(layers_table(worst.memory), 0, USUAL_ROWS))
-    document.add(first_rows(alive_table(worst.memory), view.rows, USUAL_ROWS))
-    plan = worst.plan
-    if plan is not None:
-        if plan.savings:
-            document.add(first_rows(savings_table(plan), view.rows, USUAL_ROWS))
-        document.add(*combination_blocks(view, plan))
-        if plan.unshardable:
-            document.add(first_rows(unshardable_table(plan), view.rows, USUAL_ROWS))
-        if view.servers:
-            document.add(first_rows(servers_table(plan), view.rows, USUAL_ROWS))
-    return document
+        yield shown(_ranks_table(view))
+    if view.layers or is_page:
+        yield _layers_table(memory)
+    yield shown(_alive_table(memory))
+    if plan is None:
+        return
+    if plan.savings:
+        yield shown(_savings_table(plan, is_page))
+    yield from _combinations(view, plan)
+    if plan.unshardable:
+        yield shown(_unshardable_table(plan))
+    if view.servers or (is_page and plan.served):
+        yield shown(_servers_table(plan))
 
 
-def answer_text(view: MemoryView) -> str:
+def _answer_text(view: MemoryView) -> str:
     """``rank 0-3, stage 0: peak 52.1 GiB: does not fit 32.0 GiB``."""
     worst = view.worst
     name = worst.name if len(view.ranks) > 1 or worst.ranks else worst.memory.path
     text = f"{name}: peak {bytes_text(worst.memory.peak_bytes)}"
     if not worst.memory.is_complete:
         text = f"{name}: peak at least {bytes_text(worst.memory.peak_bytes)}"
-    return text if view.limit is None else f"{text}; {verdict_text(worst.memory, view.limit)}"
+    return text if view.limit is None else f"{text}; {_verdict_text(worst.memory, view.limit)}"
 
 
-def verdict_text(memory: Memory, limit: int) -> str:
+def _verdict_text(memory: Memory, limit: int) -> str:
     """Whether it fits, in words."""
     size = bytes_text(limit)
     match memory.fits(limit):
@@ -107,105 +480,133 @@ def verdict_text(memory: Memory, limit: int) -> str:
             return f"may or may not fit {size}"
 
 
-def _facts(view: MemoryView) -> Iterator[tuple[str, str]]:
-    memory = view.worst.memory
-    static = memory.static_by_cause
-    parts = [f"{cause} {bytes_text(size)}" for cause, size in static.items() if size]
-    yield "stays", f"{bytes_text(memory.static_bytes)}: {', '.join(parts) or 'nothing'}"
-    alive = [
-        f"{cause} {bytes_text(size)}" for cause, size in memory.alive_by_cause().items() if size
-    ]
-    yield "comes and goes", f"{bytes_text(memory.dynamic_bytes)}: {', '.join(alive) or 'nothing'}"
+def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
+    yield "static", f"{bytes_text(memory.static_bytes)}: {_parts_text(memory.static_by_cause)}"
+    yield "dynamic", f"{bytes_text(memory.dynamic_bytes)}: {_parts_text(memory.alive_by_cause())}"
     if memory.peak_launch is not None:
         node = memory.launched[memory.peak_launch].node
         count = f"launch {count_text(memory.peak_launch + 1)} of {count_text(len(memory.launched))}"
         yield "peak at", f"{node} in line {node.line} ({count})"
     if memory.host_bytes:
         yield "on the host", bytes_text(memory.host_bytes)
-    yield "unknown to a dump", ", ".join(_intervals(memory))
-    yield "device", interval_text(memory.device_bytes)
+    yield "not in a dump", ", ".join(_intervals(memory))
+    yield "device", _interval_text(memory.device_bytes)
     if memory.unknown:
         names = ", ".join(shortened(name, 32) for name in memory.unknown[:4])
         more = f" and {len(memory.unknown) - 4} more" if len(memory.unknown) > 4 else ""
-        yield (
-            "not counted",
-            f"{plural(len(memory.unknown), 'tensor')} of unknown size: {names}{more}",
-        )
+        what = f"{plural(len(memory.unknown), 'tensor')} of unknown size"
+        yield "not counted", f"{what}: {names}{more}"
+
+
+def _parts_text(sizes: Mapping[Any, int]) -> str:
+    parts = [f"{cause} {bytes_text(size)}" for cause, size in sizes.items() if size]
+    return ", ".join(parts) or "nothing"
 
 
 def _intervals(memory: Memory) -> Iterator[str]:
-    yield f"work space {interval_text(memory.workspace)}"
-    yield f"fused collectives {interval_text(memory.fusion)}"
+    yield f"workspace {_interval_text(memory.workspace)}"
+    yield f"fused collectives {_interval_text(memory.fusion)}"
     groups = len(memory.communicators.groups)
-    buffers = interval_text(memory.communicators.bytes)
+    buffers = _interval_text(memory.communicators.bytes)
     yield f"communicators {buffers} ({plural(groups, 'group')})"
 
 
-def interval_text(interval: Interval) -> str:
+def _interval_text(interval: Interval) -> str:
     """``1.0 GiB``, ``0 B to 32.0 MiB``."""
     if interval.low == interval.high:
         return bytes_text(interval.low)
     return f"{bytes_text(interval.low)} to {bytes_text(interval.high)}"
 
 
-# -- tables ------------------------------------------------------------------------------------
+def _curve_picture(view: MemoryView) -> Picture:
+    """The curve of the worst rank: bytes over the launches of a step."""
+    memory = view.worst.memory
+    static = float(memory.static_bytes)
+    total = [(float(place), float(size)) for place, size in enumerate(memory.device_curve)]
+    below = [(0.0, static), (float(max(len(total) - 1, 1)), static)]
+    series = [Series("static and dynamic", total, True), Series("static", below)]
+    marks = [] if memory.peak_launch is None else [Mark(memory.peak_launch, _peak_label(memory))]
+    svg = line_chart(
+        series if total else [],
+        "launches of one step",
+        "bytes on the device",
+        "bytes",
+        marks,
+        None if view.limit is None else float(view.limit),
+    )
+    about = "Bytes on the device over the launches of one step, with the static ones and the peak."
+    return Picture("Over one step", svg, about)
 
 
-def ranks_table(view: MemoryView) -> Table:
+def _peak_label(memory: Memory) -> str:
+    node = memory.launched[memory.peak_launch or 0].node
+    return f"peak {bytes_text(memory.peak_bytes)} at {node.id} {node.op}"
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _causes_table(memory: Memory) -> Table:
+    columns = [text_column("cause"), text_column("memory"), number_column("bytes", "bytes")]
+    static, alive = memory.static_by_cause, memory.alive_by_cause()
+    rows = [
+        *([cause, "static", size] for cause, size in static.items() if size),
+        *([cause, "at the peak", size] for cause, size in alive.items() if size),
+    ]
+    return Table("What the device holds", columns, rows)
+
+
+def _ranks_table(view: MemoryView) -> Table:
     """One line a class of equal ranks, the worst first."""
-    columns = [Column("ranks"), number_column("stage"), number_column("stays")]
-    columns += [number_column("comes and goes"), number_column("peak"), Column("device")]
-    columns += [Column("")] if view.limit is not None else []
-    rows: list[list[Cell]] = []
+    columns = [
+        text_column("ranks"), number_column("stage"), number_column("static", "bytes", 1),
+        number_column("dynamic", "bytes", 1), number_column("peak", "bytes"),
+        Column("device"),
+    ]  # fmt: skip
+    columns += [text_column("verdict")] if view.limit is not None else []
+    rows: list[Sequence[Cell]] = []
     for one in view.ranks:
         memory = one.memory
+        device = memory.device_bytes
         row: list[Cell] = [
             ranks_text(one.ranks) if one.ranks else memory.path,
             one.stage,
-            bytes_text(memory.static_bytes),
-            bytes_text(memory.dynamic_bytes),
-            bytes_text(memory.peak_bytes),
-            interval_text(memory.device_bytes),
+            memory.static_bytes,
+            memory.dynamic_bytes,
+            memory.peak_bytes,
+            Amount(device.low, "bytes", _interval_text(device)),
         ]
-        rows.append(row + ([verdict_text(memory, view.limit)] if view.limit is not None else []))
+        rows.append(row if view.limit is None else [*row, _verdict_text(memory, view.limit)])
     return Table("Ranks, the worst first", columns, rows)
 
 
-def layers_table(memory: Memory) -> Table:
-    """What stays, by layer and cause."""
-    causes = ("parameters", "optimizer state", "accumulated gradients")
-    layers: dict[str, dict[str, int]] = {}
-    for item in memory.static:
-        if item.cause in causes and not item.on_host:
-            sizes = layers.setdefault(item.layer, dict.fromkeys(causes, 0))
-            sizes[item.cause] += item.bytes or 0
+def _layers_table(memory: Memory) -> Table:
+    causes: tuple[StaticCause, ...] = ("parameters", "optimizer state", "accumulated gradients")
+    columns = [text_column("layer"), *(number_column(cause, "bytes") for cause in causes)]
     rows = [
-        [layer, *(bytes_text(sizes[cause]) for cause in causes), bytes_text(sum(sizes.values()))]
-        for layer, sizes in layers.items()
+        [layer, *(sizes.get(cause, 0) for cause in causes), sum(sizes.values())]
+        for layer, sizes in memory.static_by_layer(causes).items()
     ]
-    columns = [Column("layer"), *(number_column(cause) for cause in causes), number_column("all")]
-    return Table("What stays, by layer", columns, rows)
+    return Table("Static memory by layer", [*columns, number_column("all", "bytes")], rows)
 
 
-def alive_table(memory: Memory) -> Table:
-    """What is alive at the peak, the largest first."""
-    columns = [Column("node"), Column("operator"), number_column("bytes"), Column("why")]
-    columns += [
-        Column("layer"),
-        number_column("from"),
-        number_column("to"),
-        text_column("last user"),
-    ]
+def _alive_table(memory: Memory) -> Table:
+    columns = [
+        text_column("node"), text_column("operator"), number_column("bytes", "bytes"),
+        text_column("cause"), text_column("layer", 1), number_column("from", rank=2),
+        number_column("to", rank=2), text_column("last user", 1),
+    ]  # fmt: skip
     rows = [_alive_row(item) for item in memory.alive]
     return Table("Alive at the peak (from and to: places in launch order)", columns, rows)
 
 
 def _alive_row(item: AliveTensor) -> list[Cell]:
     last = "" if item.last_user is None else f"{item.last_user.id} {item.last_user.op}"
+    name = item.node.id + (f"[{item.index}]" if item.index else "")
     return [
-        item.node.id + (f"[{item.index}]" if item.index else ""),
+        model.Link(name, node_key(item.node)),
         item.node.op,
-        bytes_text(item.bytes),
+        Amount(item.bytes, "bytes"),
         item.cause,
         item.layer,
         item.born + 1,
@@ -214,67 +615,71 @@ def _alive_row(item: AliveTensor) -> list[Cell]:
     ]
 
 
-def savings_table(plan: MemoryPlan) -> Table:
-    """Options, the cheapest byte first; one line for equal ones on many cells."""
-    columns = [text_column("what"), text_column("where"), number_column("saves")]
-    columns += [number_column("operations"), number_column("moves"), number_column("ms a step")]
-    columns += [number_column("saved per FLOP"), number_column("per byte"), text_column("")]
-    rows = [_saving_row(names, saving) for names, saving in folded(plan.savings)]
-    return Table("What would save memory, each by itself (ms: modelled)", columns, rows)
+def _savings_table(plan: MemoryPlan, is_page: bool) -> Table:
+    """Options, the cheapest byte first; text puts equal ones on many cells in one line."""
+    columns = [
+        Column("option"), text_column("applied to"), number_column("saves", "bytes"),
+        number_column("operations", "operations", 1), number_column("moves", "bytes", 1),
+        number_column("a step longer", "seconds"), number_column("saved per FLOP", rank=2),
+        number_column("per byte moved", rank=2), text_column("note", 1),
+    ]  # fmt: skip
+    each: list[tuple[Sequence[str], Saving]] = [
+        ([saving.option.target], saving) for saving in plan.savings
+    ]
+    folded = [(one.targets, one.saving) for one in plan.folded_savings]
+    rows = [_saving_row(targets, saving) for targets, saving in (each if is_page else folded)]
+    title = "What would save memory, each by itself (times are modelled)"
+    return Table(title, columns, rows, noun="option")
 
 
-def folded(savings: Sequence[Saving]) -> Iterator[tuple[list[str], Saving]]:
-    """Savings with equal effect of one switch on several targets, together."""
-    found: dict[tuple[object, ...], tuple[list[str], Saving]] = {}
-    for saving in savings:
-        option = saving.option
-        key = (option.switch, saving.saved, option.flops, option.traffic_bytes)
-        if option.target:
-            found.setdefault(key, ([], saving))[0].append(option.target)
-        else:
-            found[(*key, len(found))] = ([], saving)
-    yield from found.values()
-
-
-def _saving_row(names: Sequence[str], saving: Saving) -> list[Cell]:
+def _saving_row(targets: Sequence[str], saving: Saving) -> list[Cell]:
     option = saving.option
-    where = ", ".join(names[:3]) + (f" … ({len(names)}: each)" if len(names) > 3 else "")
-    unknown = f" (+ {option.flops_unknown} unknown)" if option.flops_unknown else ""
+    more = f" … ({len(targets)}: each)" if len(targets) > 3 else ""
     return [
         option.switch,
-        where,
-        _signed(saving.saved),
-        f"{option.flops:,}{unknown}" if option.flops or unknown else "",
-        _signed(option.traffic_bytes) if option.traffic else "",
-        f"{1000 * saving.seconds:.3f}",
-        "" if saving.per_flop is None else f"{saving.per_flop:.2g}",
-        "" if saving.per_byte is None else f"{saving.per_byte:.2g}",
+        ", ".join(targets[:3]) + more,
+        saving.saved,
+        _operations(option),
+        option.traffic_bytes if option.traffic else None,
+        saving.seconds,
+        _two_digits(saving.per_flop),
+        _two_digits(saving.per_byte),
         option.note,
     ]
 
 
-def _signed(size: int) -> str:
-    return bytes_text(size) if size >= 0 else f"-{bytes_text(-size)}"
+def _operations(option: Option) -> Cell:
+    if not option.flops_unknown:
+        return option.flops or None
+    text = f"{operations_text(option.flops)} + {plural(option.flops_unknown, 'unknown operator')}"
+    return Amount(option.flops, "operations", text)
 
 
-def combination_blocks(view: MemoryView, plan: MemoryPlan) -> Iterator[Block]:
+def _two_digits(number: float | None) -> Cell:
+    return None if number is None else Amount(number, text=f"{number:.2g}")
+
+
+def _combinations(view: MemoryView, plan: MemoryPlan) -> Iterator[Element]:
     """Sets of options that bring the device below the limit."""
     if view.limit is None or plan.memory.fits(view.limit) is True:
         return
+    size = bytes_text(view.limit)
     if not plan.combinations:
         yield Note("")
-        yield Note(f"No set of these options fits {bytes_text(view.limit)}.")
+        yield Note(f"No set of these options fits {size}.")
         return
-    columns = [number_column(""), number_column("peak"), number_column("ms a step")]
-    columns.append(text_column("what to write"))
+    columns = [
+        number_column("set"), number_column("peak", "bytes"),
+        number_column("a step longer", "seconds"), text_column("what to write"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
-        [number, bytes_text(one.peak), f"{1000 * one.seconds:.3f}", recipe_text(one.options)]
+        [number, one.peak, one.seconds, _recipe_text(one.options)]
         for number, one in enumerate(plan.combinations, 1)
     ]
-    yield Table(f"What fits {bytes_text(view.limit)}, the cheapest first", columns, rows)
+    yield Table(f"What fits {size}, the cheapest first", columns, rows)
 
 
-def recipe_text(options: Sequence[Option]) -> str:
+def _recipe_text(options: Sequence[Option]) -> str:
     """What to write, cells of one switch together."""
     cells: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -289,31 +694,34 @@ def recipe_text(options: Sequence[Option]) -> str:
     return "; ".join(lines)
 
 
-def unshardable_table(plan: MemoryPlan) -> Table:
-    """Weights that optimizer parallel leaves whole, and why."""
+def _unshardable_table(plan: MemoryPlan) -> Table:
+    columns = [
+        text_column("weight"), number_column("bytes", "bytes"), number_column("replicas"),
+        text_column("why"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
-        [weight.name, bytes_text(weight.tensor.bytes), len(weight.replicas), why]
+        [weight.name, Amount(weight.tensor.bytes, "bytes"), len(weight.replicas), why]
         for weight, why in plan.unshardable
     ]
-    columns = [Column("weight"), number_column("bytes"), number_column("replicas")]
-    return Table(
-        "Weights that optimizer parallel leaves whole", [*columns, text_column("why")], rows
-    )
+    return Table("Weights that optimizer parallel leaves whole", columns, rows, noun="weight")
 
 
-def servers_table(plan: MemoryPlan) -> Table:
-    """Parameter server mode, weight by weight."""
+def _servers_table(plan: MemoryPlan) -> Table:
+    columns: list[Column] = [
+        text_column("weight"), text_column("moved"), number_column("bytes", "bytes"),
+        number_column("servers", "bytes"), number_column("AllReduce", "bytes"),
+        text_column("result", 1),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
             one.name,
             "rows" if one.is_table else "all",
-            bytes_text(one.bytes),
-            bytes_text(one.moved),
-            bytes_text(one.all_reduce),
+            one.bytes,
+            one.moved,
+            one.all_reduce,
             "servers move less" if one.moved < one.all_reduce else "",
         ]
         for one in plan.served
     ]
-    columns = [Column("weight"), Column("moved"), number_column("bytes"), number_column("servers")]
-    columns += [number_column("AllReduce"), Column("")]
-    return Table("Parameter server mode: bytes a worker moves each step", columns, rows)
+    title = "Parameter server mode: bytes that a worker moves in a step"
+    return Table(title, columns, rows, noun="weight")

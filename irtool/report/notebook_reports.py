@@ -65,11 +65,11 @@ def reuse(report: ReuseReport) -> Report:
     return reuse_report(ReuseView("reuse", report))
 
 
-def memory(result: Memory) -> Document:
+def memory(result: Memory) -> Report:
     """Memory of one device."""
-    from irtool.report.memory import MemoryView, RankMemory, memory_document
+    from irtool.report.memory import MemoryView, RankMemory, memory_report
 
-    return memory_document(MemoryView((RankMemory(None, (), None, result),)))
+    return memory_report(MemoryView((RankMemory(None, (), None, result),)))
 
 
 def pipeline(result: Pipeline) -> Document:

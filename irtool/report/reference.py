@@ -19,6 +19,7 @@ ANSWERS: dict[str, str] = {
     "check": "irtool.report.checking.answer:CheckAnswer",
     "check-why": "irtool.report.checking.answer:WhyAnswer",
     "cost": "irtool.report.cost:CostAnswer",
+    "memory": "irtool.report.memory:MemoryAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",
 }

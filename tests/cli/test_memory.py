@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from irtool.cli.main import main
+from irtool.report.reference import schema_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = "samples/memory/without_recompute.ir.xz"
@@ -63,11 +63,6 @@ def test_outputs_for_people(
     assert ran.output == path.read_text(encoding="utf-8")
 
 
-def schema() -> Any:
-    text = (ROOT / "docs/json-memory.md").read_text()
-    return json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[-1])
-
-
 def test_the_answer_comes_first(irtool: Run) -> None:
     ran = irtool(BLOCKS)
     assert ran.status == 0
@@ -112,7 +107,7 @@ def test_the_worst_rank_of_a_run_comes_first(irtool: Run) -> None:
 
 
 def test_json_follows_its_schema(irtool: Run) -> None:
-    validator = Draft202012Validator(schema())
+    validator = Draft202012Validator(schema_of("memory"))
     for arguments in ((BLOCKS,), (RUN, "--limit", "1GiB"), (DYNAMIC,)):
         found = json.loads(irtool(*arguments, "--format", "json").output)
         validator.validate(found)
@@ -174,13 +169,13 @@ def test_a_dump_without_backward_pass_is_said_to_be_one(irtool: Run) -> None:
 
 def test_lists_are_shortened_and_can_be_shown_whole(irtool: Run) -> None:
     short, whole = irtool(BLOCKS, "--rows", "2").output, irtool(BLOCKS, "--rows", "0").output
-    assert "more (--rows 0 shows all)" in short
+    assert "more rows (--rows 0 shows all)" in short
     assert "more (--rows 0 shows all)" not in whole
 
 
 def test_layers_and_servers_are_lists_of_their_own(irtool: Run) -> None:
     ran = irtool("samples/gpt/20_validate_0080.ir", "--layers", "--servers")
-    assert "What stays, by layer" in ran.output
+    assert "Static memory by layer" in ran.output
     assert "Parameter server mode" in ran.output
 
 

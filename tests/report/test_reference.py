@@ -22,6 +22,7 @@ ASKED = {
     "check": ["check", "samples/mlp_rejected/step_parallel_begin_0018.ir"],
     "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
     "cost": ["cost", "samples/pipeline_run"],
+    "memory": ["memory", "samples/pipeline_run"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
 }
