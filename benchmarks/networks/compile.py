@@ -59,7 +59,7 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         begun = time.time()
-        ended = in_child(partial(compile_one, kinds.KINDS[name], draw, folder), options.seconds)
+        ended = in_child(partial(compile_one, kinds.BY_NAME[name], draw, folder), options.seconds)
         verdict = finish(folder, name, ended, options.all_passes)
         print(f"{folder.name}: {verdict} in {time.time() - begun:.1f} s", flush=True)
     return 0

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import contexts
 import formers
 import others
 import transformers
@@ -32,3 +33,6 @@ KINDS: dict[str, Callable[[random.Random], Drawn]] = {
         draw, "decoder", stages=draw.choice((2, 2, 4))
     ),
 }
+
+BY_NAME: dict[str, Callable[[random.Random], Drawn]] = {**KINDS, "contexts": contexts.contexts}
+"""Those, and what is drawn only where it is named: ``KINDS`` say what a seed draws."""
