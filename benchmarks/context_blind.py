@@ -1,6 +1,6 @@
-"""Answers with nothing but the folder of a run, against those with its whole context given.
+r"""Answers with nothing but the folder of a run, against those with its whole context given.
 
-    MINDSPORE/bin/python benchmarks/networks/compile.py OUT --instrument FOLDER --seed 7 \\
+    MINDSPORE/bin/python benchmarks/networks/compile.py OUT --instrument FOLDER --seed 7 \
         --count 40 --kinds contexts
     python benchmarks/context_blind.py OUT [--list] [--rank-folder]
 
@@ -24,7 +24,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -75,34 +75,36 @@ def ask(words: tuple[str, ...], folder: Path) -> tuple[int, object, str]:
         told = json.loads(output)
     except ValueError:
         return status, None, errors
-    said = " ".join(map(str, told.get("assumptions", ()))) if isinstance(told, dict) else ""  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+    said = str(told.get("assumptions", "")) if _is_table(told) else ""
     return status, bare(told), said
 
 
 def bare(value: object) -> object:
     """An answer without the keys that stand apart."""
-    if isinstance(value, dict):
-        items = cast("dict[str, object]", value).items()
-        return {key: bare(item) for key, item in items if key not in _APART}
-    if isinstance(value, list):
-        return [bare(item) for item in cast("list[object]", value)]
+    if _is_table(value):
+        return {key: bare(item) for key, item in value.items() if key not in _APART}
+    if _is_list(value):
+        return [bare(item) for item in value]
     return value
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
 
 
 def differences(left: object, right: object, place: str = "") -> Iterator[str]:
     """Where two answers differ."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        one, other = cast("dict[str, object]", left), cast("dict[str, object]", right)
-        for key in sorted({*one, *other}):
-            yield from differences(one.get(key), other.get(key), f"{place}.{key}")
-        return
-    if isinstance(left, list) and isinstance(right, list):
-        ones, others = cast("list[object]", left), cast("list[object]", right)
-        if len(ones) == len(others):
-            for number, (one, other) in enumerate(zip(ones, others, strict=True)):
-                yield from differences(one, other, f"{place}[{number}]")
-            return
-    if left != right:
+    if _is_table(left) and _is_table(right):
+        for key in sorted({*left, *right}):
+            yield from differences(left.get(key), right.get(key), f"{place}.{key}")
+    elif _is_list(left) and _is_list(right) and len(left) == len(right):
+        for number, (one, other) in enumerate(zip(left, right, strict=True)):
+            yield from differences(one, other, f"{place}[{number}]")
+    elif left != right:
         yield f"{place}: {str(left)[:60]} for {str(right)[:60]}"
 
 
@@ -134,7 +136,11 @@ def compare_keys(folder: Path, case: Mapping[str, object]) -> Iterator[tuple[str
     wanted = keys_of(case)
     stages = cast("int", wanted["pipeline_stages"])
     size = cast("int", wanted["device_num"]) // stages
+    idle = {"search_mode"} if wanted["parallel_mode"] != "auto_parallel" else set[str]()
+    idle |= {"pipeline_interleave"} if stages == 1 else set()
     for key, value in wanted.items():
+        if key in idle:
+            continue
         entry = found.get(key)
         if entry is None:
             yield key, "unknown", f"for {value}"
@@ -144,10 +150,6 @@ def compare_keys(folder: Path, case: Mapping[str, object]) -> Iterator[tuple[str
             split = entry["value"]
             split = given_dataset({key: split}) if split is not None else None
             same = same_split(cast("Any", split), cast("Any", value), size)
-        if key == "search_mode" and wanted["parallel_mode"] != "auto_parallel":
-            continue
-        if key == "pipeline_interleave" and stages == 1:
-            continue
         kind = "assumed" if entry["origin"] == "assumed" else "shown"
         yield key, f"{kind}, {'equal' if same else 'other'}", f"{entry['value']} for {value}"
 

@@ -26,7 +26,7 @@ from irtool.ir.run import InputFile
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import is_dump, parse_name
-from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError
 
 BEGIN = "step_parallel_begin"
@@ -196,7 +196,7 @@ def context_of(
         evidence = Evidence({"begin": STDIN}, dumps=known)
         return find(given_by(arguments, configuration, None), evidence, machine, as_run=as_run)
     evidence = evidence_for(file, known)
-    rank = folder_rank(tuple(os.path.dirname(os.path.abspath(file.path)).split(os.sep)))
+    rank = folder_rank_of(file.path)
     given = given_by(arguments, configuration, file.path, file.run)
     found = find(given, evidence, machine, as_run=as_run)
     context = found.parallel

@@ -28,6 +28,7 @@ from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
+from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError, read_content
 
 Rank = Annotated[
@@ -120,7 +121,11 @@ def _of_run(asked: Asked, path: str) -> Read:
     file = InputFile(files[first].path, first, run=path)
     context = _context(asked, file, {dump.path: dump for dump in dumps.values()})
     devices = _exact(context)
-    cluster = replace(cluster_of_classes(readable, text, load, devices), partial=partial)
+    if asked.rank is None and len(compilations) == 1 and folder_rank_of(file.path) is None:
+        dump = readable[0][1]
+        cluster = replace(cluster_of(_named(dump, devices, context), devices), partial=partial)
+    else:
+        cluster = replace(cluster_of_classes(readable, text, load, devices), partial=partial)
     problems = [problem for dump in dumps.values() for problem in dump.problems]
     return Read(cluster, path, (*run.problems, *unread, *problems), context)
 
@@ -173,7 +178,7 @@ def _of_files(asked: Asked) -> Read:
     context = _context(asked, files[0], known, rank=None if anonymous else files[0].rank)
     devices = _exact(context)
     if anonymous:
-        dumps = _named(dumps[0], devices)
+        dumps = _named(dumps[0], devices, context)
     found = [problem for dump in dumps.values() for problem in dump.problems]
     path = files[0].path if len(files) == 1 else " ".join(asked.paths)
     named = STDIN_NAME if path == STDIN else path
@@ -182,8 +187,11 @@ def _of_files(asked: Asked) -> Read:
     return Read(cluster, named, (*problems, *found), context)
 
 
-def _named(dump: Dump, devices: int | None) -> dict[int, Dump]:
-    """A dump that nothing says the rank of: the lowest that its groups and peers allow."""
+def _named(dump: Dump, devices: int | None, context: RunContext) -> dict[int, Dump]:
+    """A dump that no folder says the rank of: the context's, else the lowest allowed."""
+    rank = context.value("global_rank")
+    if isinstance(rank, int) and context.is_known("global_rank"):
+        return {rank: dump}
     cluster = cluster_of({0: dump}, devices)
     parties = cluster.ranks[0].parties
     able = set(range(cluster.devices))

@@ -31,7 +31,7 @@ from irtool.cluster.context.model import Origin, RunContext
 from irtool.cluster.machine import Machine
 from irtool.sharding.network.context import EXCLUDED, ParallelContext
 from irtool.syntax.run_context import CASE_FILE, read_case
-from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.run_walk import folder_rank_of
 
 NO_DEVICES = "CTX003"
 """Code of the failure where nobody says how many devices there are."""
@@ -217,7 +217,7 @@ def given_by(
         values = cast("dict[str, object]", inner)
         check_context_keys(values, arguments.file)
         layers.append(Layer(values, Origin("file", arguments.file), is_asked=True))
-    rank = None if beside is None else folder_rank(_folders(beside))
+    rank = None if beside is None else folder_rank_of(beside)
     if rank is not None:
         folder = Origin("folder", what=f"the folder rank_{rank}")
         layers.append(Layer({"global_rank": rank}, folder))
@@ -272,10 +272,6 @@ def parallel_of(found: RunContext, path: str = "") -> ParallelContext:
         hint="--stages 4",
         code=NO_STAGES,
     )
-
-
-def _folders(path: str) -> tuple[str, ...]:
-    return tuple(os.path.dirname(os.path.abspath(path)).split(os.sep))
 
 
 def _case_folders(beside: str, run: str) -> list[str]:

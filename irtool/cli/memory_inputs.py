@@ -21,7 +21,7 @@ from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
-from irtool.syntax.run_walk import folder_rank
+from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
@@ -178,7 +178,7 @@ def placed(found: Sequence[RankDump], layout: Layout) -> list[RankDump]:
     if len(found) != 1 or not isinstance(shown, int) or shown == 0:
         return list(found)
     (only,) = found
-    if folder_rank(tuple(os.path.dirname(os.path.abspath(only.path)).split(os.sep))) is not None:
+    if folder_rank_of(only.path) is not None:
         return [only]
     return [replace(only, rank=shown, ranks=(shown,))]
 

@@ -14,7 +14,7 @@ from irtool.ir.run import InputFile
 from irtool.syntax.run import Run, all_files, load_run
 from irtool.syntax.run_context import context_beside
 from irtool.syntax.run_names import is_dump, parse_name
-from irtool.syntax.run_walk import folder_rank, natural
+from irtool.syntax.run_walk import folder_rank_of, natural
 from irtool.syntax.source import DumpError
 
 STDIN = "-"
@@ -110,7 +110,7 @@ def _hint(run: Run) -> str:
 
 def _single(path: str) -> InputFile:
     """A file that was named itself: its rank is what its folders or its ``case.json`` say."""
-    rank = folder_rank(tuple(os.path.dirname(os.path.abspath(path)).split(os.sep)))
+    rank = folder_rank_of(path)
     if rank is None:
         found = (context_beside(path) or {}).get("global_rank")
         rank = found if isinstance(found, int) and is_rank(found) else None

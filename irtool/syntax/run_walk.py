@@ -79,6 +79,11 @@ def folder_rank(folders: tuple[str, ...]) -> int | None:
     return None
 
 
+def folder_rank_of(path: str) -> int | None:
+    """The rank that the folders of a file name."""
+    return folder_rank(tuple(os.path.dirname(os.path.abspath(path)).split(os.sep)))
+
+
 def natural(text: str) -> list[tuple[int, str]]:
     """Sort key that puts ``rank_2`` before ``rank_10``."""
     parts = re.split(r"(\d+)", text)

@@ -331,3 +331,14 @@ def test_ranks_without_a_validate_dump_are_left_out(
     status = 1 if command == "hang" else 0
     text = run(command, tmp_path / "run", status=status)
     assert "internal error" not in text
+
+
+def test_a_folder_of_no_rank_holds_the_dump_of_the_rank_that_it_names(tmp_path: Path) -> None:
+    """A lone dump of rank 5 was taken for one of rank 0, which no group of it holds: a hang."""
+    folder = Path(__file__).resolve().parents[1] / "cluster" / "context" / "interleaved_rank_5"
+    shutil.copy(folder / "20_validate_0089.ir.xz", tmp_path)
+    for path in (tmp_path, tmp_path / "20_validate_0089.ir.xz"):
+        told = made("hang", path, status=1)  # other ranks lack
+        assert told["hangs"] is False
+        assert 5 not in told["missing_ranks"]
+        assert made("reuse", path)["rank"] == 5

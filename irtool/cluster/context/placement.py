@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irtool.cluster.context.evidence import Evidence
@@ -138,15 +139,22 @@ def seen_stages(evidence: Evidence) -> SeenStages | None:
     piped = next((shown for shown in read if shown.has_pipeline), None)
     if piped is None:
         return SeenStages(False, None, read[0].path)
-    sized = next((shown for shown in read if shown.stage_size is not None), None)
+    sized = next((shown for shown in _all(evidence) if shown.stage_size is not None), None)
     if sized is not None:
         what = sized.borders.what if sized.borders is not None else ""
         return SeenStages(True, sized.stage_size, sized.path, what=what)
-    rank = min(piped.possible_ranks or (), default=evidence.taken_rank)
-    if piped.rank is None and rank is not None:
+    rank = evidence.taken_rank
+    if piped.rank is None and rank is not None and not piped.possible_ranks:
         # One peer alone shows a distance only from somewhere.
         return SeenStages(True, piped.distance_from(rank), piped.path, rank)
     return SeenStages(True, None, piped.path)
+
+
+def _all(evidence: Evidence) -> Iterator[Shown]:
+    """Later dumps, then the begin dump: not all have what says the size of a stage."""
+    yield from evidence.later
+    if evidence.begin is not None:
+        yield evidence.begin
 
 
 def _telling(evidence: Evidence) -> list[Shown]:
@@ -157,6 +165,10 @@ def _telling(evidence: Evidence) -> list[Shown]:
 
 def seen_rank(evidence: Evidence) -> Entry | None:
     """Whose dumps these are, where groups say: the lowest of those that they allow."""
+    for shown in evidence.later:
+        if shown.named_rank is not None:
+            what = "its place among the ranks of all stages"
+            return Entry(shown.named_rank, Origin("dump", shown.path, what))
     first = next(evidence.later, None)
     able = first.possible_ranks if first is not None else None
     if first is None or not able:

@@ -28,6 +28,8 @@ LOSS_MEAN = "_VirtualDiv"
 TELLING = frozenset((*COMMUNICATION, *DATASETS, LOSS_MEAN, "Load"))
 """Operators whose statements say something of the context; a Load says whose weight it is."""
 
+_LISTED = ("group_rank_ids", "group_ranks")
+"""Attributes of a transfer that list the ranks of its group."""
 _GATHERS = ("AllGather", "_MicroStepAllGather", "_MiniStepAllGather")
 _OPTIMIZER = "parallel_optimizer_allgather"
 
@@ -115,6 +117,20 @@ class Shown:
         return None if able is None else frozenset(able - self.peers)
 
     @cached_property
+    def named_rank(self) -> int | None:
+        """Whose dump it is, where its transfers name their stage and list the ranks of all."""
+        if self.kind == "begin":
+            return None  # it still has the transfers of all stages
+        found: set[int] = set()
+        for item in self.communications:
+            stage = item.node.attribute("stage")
+            if _named_end(item) is None or item.ranks is None or not isinstance(stage, int):
+                continue
+            if item.ranks_from in _LISTED and 0 <= stage < len(item.ranks):
+                found.add(item.ranks[stage])
+        return found.pop() if len(found) == 1 else None
+
+    @cached_property
     def peers(self) -> frozenset[int]:
         """Ranks of other stages that this one sends to or receives from."""
         return frozenset(
@@ -144,7 +160,7 @@ class Shown:
             if end is None:
                 continue
             ranks[end[0]] = end[1]
-            if item.ranks_from in ("group_rank_ids", "group_ranks") and item.ranks is not None:
+            if item.ranks_from in _LISTED and item.ranks is not None:
                 whole.add(item.ranks)
         for listed in whole:
             ranks.update(enumerate(listed))
@@ -195,13 +211,22 @@ class Shown:
             return self.borders.size
         if self.rank is not None:
             return self.distance_from(self.rank)
-        able = self.possible_ranks
-        if able:
-            distances = {self.distance_from(rank) for rank in able}
-            if len(distances) == 1:
-                return distances.pop()
+        if self.possible_ranks:
+            sizes = {self.distance_from(rank) for rank in self.possible_ranks} - {None}
+            fitting = [size for size in sizes if size is not None and self._is_within(size)]
+            return fitting[0] if len(fitting) == 1 else None
         # The stages before and after this one are two stages apart.
         return (max(self.peers) - min(self.peers)) // 2 or None
+
+    def _is_within(self, size: int) -> bool:
+        """Whether stages of a size could hold the groups that tensors are split over."""
+        return all(
+            len({rank // size for rank in item.ranks}) == 1
+            for item in self.communications
+            if item.op not in POINT_TO_POINT
+            and item.ranks
+            and not self.peers.intersection(item.ranks)
+        )
 
     def distance_from(self, rank: int) -> int | None:
         """How far the nearest transfer of a rank reaches."""

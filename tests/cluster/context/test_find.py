@@ -153,7 +153,7 @@ def test_a_rank_of_another_stage_needs_no_folder_of_its_own(left: str, tmp_path:
     wanted = {"device_num": 8, "pipeline_stages": 2, "pipeline_interleave": True}
     assert {key: found.value(key) for key in wanted} == wanted
     assert {origins(found)[key] for key in wanted} == {"dump"}
-    if left != "20_validate_0089.ir.xz":
+    if left != "20_validate_0089.ir.xz":  # the other has transfers of all stages
         assert (found.value("global_rank"), origins(found)["global_rank"]) == (5, "dump")
 
 

@@ -89,10 +89,20 @@ def test_chunks_of_layers_are_counted(samples: Path) -> None:
     assert shown(INTERLEAVED / "20_validate_0089.ir.xz", "validate").chunks == 2
 
 
-def test_each_rank_that_a_dump_may_be_of_has_to_agree_on_the_distance(samples: Path) -> None:
+def test_transfers_that_list_their_ranks_say_whose_dump_it_is() -> None:
+    assert shown(INTERLEAVED / "20_validate_0089.ir.xz", "validate").named_rank == 5
+    assert shown(INTERLEAVED / "step_parallel_begin_0018.ir.xz", "begin").named_rank is None
+
+
+def test_a_stage_has_to_hold_the_groups_that_tensors_are_split_over(samples: Path) -> None:
     path = samples / "pipeline_run/rank_4/20_validate_0080.ir"
     only = shown(path, "validate")
     assert (only.possible_ranks, only.stage_size) == ({4}, 4)
+    # Of ranks 1 and 4, 1 is one away from rank 0; but ranks 4 to 6 would not be of one stage.
     several = shown(path, "validate")
-    several.__dict__["possible_ranks"] = frozenset({4, 5})  # 4 or 5 away from rank 0
+    several.__dict__["possible_ranks"] = frozenset({1, 4})
+    assert several.stage_size == 4
+    # Ranks 4 and 6 away from rank 0: groups of 4 to 6 could lie in stages of both sizes.
+    several = shown(path, "validate")
+    several.__dict__["possible_ranks"] = frozenset({4, 8})
     assert several.stage_size is None
