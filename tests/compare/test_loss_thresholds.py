@@ -1,0 +1,294 @@
+"""Each number that decides what is said of two loss curves, with a case on either side of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+import pytest
+
+from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
+from irtool.compare.losses.series import LossRun, Series, quantum_of, series
+
+FLOOR = 2.0**-24
+"""What rounding makes of a loss of 1."""
+
+
+def run(values: Sequence[float], first: int = 0, quantum: float = 0.0) -> LossRun:
+    return LossRun("run", "json", Series(dict(enumerate(values, start=first)), quantum))
+
+
+def ones(count: int) -> list[float]:
+    return [1.0] * count
+
+
+def compared(deltas: Sequence[float], *, quantum: float = 0.0, base: float = 1.0) -> LossComparison:
+    """A flat curve against one that is off by so much at each step."""
+    left = [base] * len(deltas)
+    right = [base + delta for delta in deltas]
+    return compare_losses(run(left), run(right, quantum=quantum))
+
+
+# -- figures
+
+
+def test_figures_of_four_steps_worked_out_by_hand() -> None:
+    found = compare_losses(run([2.0, 4.0, 5.0, 8.0]), run([2.0, 5.0, 4.0, 8.4]))
+    assert found.first == 0.0
+    assert found.mae == pytest.approx((0 + 1 + 1 + 0.4) / 4)
+    assert found.mre == pytest.approx((0 + 0.25 + 0.2 + 0.05) / 4)
+    assert found.late_mre == pytest.approx(0.05)  # the last of four
+    assert found.worst == (0.25, 1)
+    assert found.drift.mean == pytest.approx(0.4 / 4)
+    assert found.drift.relative == pytest.approx(0.1 / (19 / 4))
+    assert found.drift.positive == pytest.approx(2 / 3)
+    assert (found.steps, found.offset, found.only_left, found.only_right) == ((0, 1, 2, 3), 0, 0, 0)
+
+
+def test_the_standard_error_counts_neighbours() -> None:
+    """Four steps, two neighbours each: weights 2/3 and 1/3 (Newey and West)."""
+    deltas = [1.0, 2.0, 4.0, 5.0]
+    d = [delta - 3.0 for delta in deltas]
+    variance = fmean(x * x for x in d)
+    variance += 2 * (2 / 3) * (d[1] * d[0] + d[2] * d[1] + d[3] * d[2]) / 4
+    variance += 2 * (1 / 3) * (d[2] * d[0] + d[3] * d[1]) / 4
+    found = compared(deltas).drift
+    assert found.lag == 2
+    assert found.t == pytest.approx(3.0 / math.sqrt(variance / 4))
+
+
+def test_a_constant_difference_is_no_chance_at_all() -> None:
+    assert compared([0.5] * 4).drift.t == math.inf
+    assert compared([-0.5] * 4).drift.t == -math.inf
+    assert compared([0.0] * 4).drift.t == 0.0
+    single = compared([0.5]).drift
+    assert (single.lag, single.mean) == (0, 0.5)
+
+
+def test_increments_that_go_together() -> None:
+    up = [1.0, 2.0, 4.0, 5.0]
+    assert compare_losses(run(up), run([2 * v for v in up])).increments == pytest.approx(1.0)
+    assert compare_losses(run(up), run([-v for v in up])).increments == pytest.approx(-1.0)
+    assert compare_losses(run(up[:2]), run(up[:2])).increments is None
+    flat = [1.0, 2.0, 3.0, 4.0]
+    assert compare_losses(run(flat), run(up)).increments is None  # one of them never changes
+
+
+# -- verdicts
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [(0.9e-3, "noise"), (1.1e-3, "different from the first step")],
+)
+def test_the_first_loss_may_differ_by_a_thousandth(first: float, verdict: str) -> None:
+    assert compared([first, -first, first, -first]).verdict == verdict
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(7, "noise"), (8, "drift")])
+def test_fewer_than_eight_steps_are_no_drift(count: int, verdict: str) -> None:
+    assert compared([1e-4] * count).verdict == verdict
+    assert compared([-1e-4] * count).verdict == verdict
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(9.5, "noise"), (10.5, "drift")])
+def test_a_drift_is_ten_times_the_noise_of_rounding(times: float, verdict: str) -> None:
+    assert compared([times * FLOOR] * 30).verdict == verdict
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(9.5, "noise"), (10.5, "drift")])
+def test_printed_digits_raise_the_noise(times: float, verdict: str) -> None:
+    """Of digits of weight 2e-6 half is noise."""
+    found = compared([times * 1e-6] * 30, quantum=2e-6)
+    assert (found.floor_from, found.floor) == ("printed digits", 1e-6)
+    assert found.verdict == verdict
+
+
+def test_repeats_are_the_noise_and_the_largest_counts() -> None:
+    repeats = [run([1 + d] * 4) for d in (1e-3, -3e-3, 2e-3)]
+    found = compare_losses(run(ones(4)), run(ones(4)), repeats)
+    assert (found.floor_from, found.floor) == ("repeats", pytest.approx(3e-3))
+    other = compare_losses(run(ones(4)), run(ones(4)), [run(ones(4), first=90)])
+    assert other.floor_from == "rounding"
+    broken = run([math.nan, 1.001, 1.001, math.inf])
+    assert compare_losses(run(ones(4)), run(ones(4)), [broken]).floor == pytest.approx(1e-3)
+
+
+def test_chance_goes_both_ways() -> None:
+    """A mean of four standard errors is no chance, one below is."""
+
+    def of(t: float) -> LossComparison:
+        swing = [1e-4 if n % 2 else -1e-4 for n in range(400)]
+        plain = compared(swing).drift
+        error = compared([s + 1e-5 for s in swing]).drift
+        scale = 1e-5 / error.t
+        assert plain.mean == pytest.approx(0.0, abs=1e-12)
+        return compared([s + t * scale for s in swing])
+
+    assert of(3.9).drift.t == pytest.approx(3.9, rel=1e-2)
+    assert of(3.9).verdict == "noise"
+    assert of(4.1).verdict == "drift"
+
+
+@pytest.mark.parametrize(
+    ("mre", "grade"),
+    [
+        (0.0049, "below 0.5 %"), (0.0051, "below 1 %"), (0.0099, "below 1 %"),
+        (0.0101, "below 2 %"), (0.0199, "below 2 %"), (0.0201, "2 % or more"),
+    ],
+)  # fmt: skip
+def test_grades(mre: float, grade: str) -> None:
+    assert compared([mre] * 4).grade == grade
+
+
+# -- where they part
+
+
+def change(deltas: Sequence[float]) -> int | None:
+    return compared(deltas).change_step
+
+
+def test_the_step_from_which_differences_stay() -> None:
+    assert change([0.0] * 30 + [1e-3] * 30) == 30
+    assert change([0.0] * 60) is None
+    assert change([1e-3] * 60) == 0
+
+
+@pytest.mark.parametrize(("times", "step"), [(9.0, None), (11.0, 30)])
+def test_they_stay_ten_times_above_what_was_before(times: float, step: int | None) -> None:
+    """Before it differences of 1e-5."""
+    deltas = [1e-5 if n % 2 else -1e-5 for n in range(30)]
+    assert compared([d / 1e4 for d in deltas] + [1e-5] * 30).change_step == 30
+    # The first differences are above the floor of rounding themselves: they begin at the start.
+    found = change([1e-7] * 2 + [times * 1e-7 * 10] * 1)
+    assert found is None  # too few behind it
+    assert change([FLOOR] * 30 + [times * FLOOR] * 30) == step
+
+
+@pytest.mark.parametrize(("above", "step"), [(15, None), (16, 30)])
+def test_of_twenty_steps_behind_it_sixteen_are_above(above: int, step: int | None) -> None:
+    """Those that follow are below."""
+    window = [1e-3] * above + [0.0] * (20 - above)
+    assert change([0.0] * 30 + window + [0.0] * 40) == step
+
+
+@pytest.mark.parametrize(("left", "step"), [(4, None), (5, 30)])
+def test_at_least_five_steps_lie_behind_it(left: int, step: int | None) -> None:
+    assert change([0.0] * 30 + [1e-3] * left) == step
+    assert change([1e-3] * 4) == 0  # of four there are no five
+
+
+@pytest.mark.parametrize(("left", "is_known"), [(19, False), (20, True)])
+def test_the_drift_behind_a_change_needs_twenty_steps(left: int, is_known: bool) -> None:
+    found = compared([0.0] * 300 + [1e-5 + (1e-6 if n % 2 else 0.0) for n in range(left)])
+    assert found.change_step == 300
+    assert (found.drift_after is not None) == is_known
+    if found.drift_after is not None:
+        assert found.drift_after.mean == pytest.approx(1.05e-5, rel=1e-3)
+        assert found.verdict == "drift"
+    assert compared([1e-3] * 60).drift_after is None  # all of it is behind the first step
+
+
+# -- spikes and breaks
+
+
+def wobble(count: int) -> list[float]:
+    """Increments of 0, 0.01 and -0.01 in turn: around 0, with a spread of 0.01."""
+    return [1.0 + (0.01 if n % 3 == 2 else 0.0) for n in range(count)]
+
+
+@pytest.mark.parametrize(("jump", "is_spike"), [(7.5, False), (8.5, True)])
+def test_a_jump_of_eight_spreads_that_the_other_does_not_make(jump: float, is_spike: bool) -> None:
+    left = wobble(40)
+    right = list(left)
+    right[22:] = [value + jump * 1.4826 * 0.01 for value in right[22:]]
+    found = compare_losses(run(left), run(right)).spikes
+    assert found == (((22, "right"),) if is_spike else ())
+    turned = compare_losses(run(right), run(left)).spikes
+    assert turned == (((22, "left"),) if is_spike else ())
+
+
+@pytest.mark.parametrize(("other", "is_spike"), [(3.5, True), (4.5, False)])
+def test_a_jump_that_both_make_is_none(other: float, is_spike: bool) -> None:
+    sides: list[list[float]] = []
+    for jump in (20.0, other):
+        side = wobble(40)
+        side[22:] = [value + jump * 1.4826 * 0.01 for value in side[22:]]
+        sides.append(side)
+    assert bool(compare_losses(run(sides[0]), run(sides[1])).spikes) == is_spike
+
+
+def test_steps_at_which_only_one_is_no_number() -> None:
+    left = [1.0, math.nan, 1.0, math.inf, math.nan, 1.0]
+    right = [1.0, 1.0, math.inf, math.nan, math.inf, 1.0]
+    found = compare_losses(run(left), run(right))
+    assert found.broken == ((1, "left"), (2, "right"))
+    assert found.is_suspicious
+    assert found.verdict == "identical"
+    assert found.mae == 0.0
+    begins = compare_losses(run([math.nan, 1.0]), run([1.0, 1.0]))
+    assert (begins.first, begins.verdict) == (math.inf, "different from the first step")
+
+
+# -- steps
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "offset"),
+    [((0, 5), (1, 5), -1), ((1, 5), (0, 5), 1), ((1, 5), (2, 5), 0), ((0, 5), (2, 5), 0),
+     ((0, 5), (1, 6), 0), ((0, 5), (0, 5), 0)],
+)  # fmt: skip
+def test_runs_that_count_from_0_and_from_1(
+    left: tuple[int, int], right: tuple[int, int], offset: int
+) -> None:
+    found = compare_losses(run(ones(left[1]), left[0]), run(ones(right[1]), right[0]))
+    assert found.offset == offset
+
+
+def test_steps_of_one_side_are_counted() -> None:
+    found = compare_losses(run(ones(9)), run(ones(10), first=4))
+    assert (found.steps, found.only_left, found.only_right) == ((4, 5, 6, 7, 8), 4, 5)
+    with pytest.raises(NothingInCommon, match="steps 0 to 2 here, steps 7 to 9 there"):
+        compare_losses(run(ones(3)), run(ones(3), first=7))
+    with pytest.raises(NothingInCommon, match="no steps here"):
+        compare_losses(run([]), run(ones(3)))
+
+
+# -- digits
+
+
+@pytest.mark.parametrize(
+    ("text", "quantum"),
+    [
+        ("2.345", 1e-3), ("1.23E+00", 1e-2), ("1.5e-3", 1e-4), ("12", 1.0), ("-0.5", 0.1),
+        ("1.23456789012", 0.0), ("1.2345678901", 1e-10), ("0.001234567890", 1e-12),
+        ("nan", 0.0), ("", 0.0), ("1e9999", 0.0),
+    ],
+)  # fmt: skip
+def test_the_weight_of_the_last_digit(text: str, quantum: float) -> None:
+    assert quantum_of(text) == pytest.approx(quantum)
+
+
+def test_the_coarsest_of_a_log_counts() -> None:
+    assert series([(0, "1.234"), (1, "1.2"), (2, "1.23")]).quantum == 0.1
+
+
+@pytest.mark.parametrize(
+    ("values", "quantum"),
+    [
+        ([1.0078125, 2.015625], 2.0**-6),  # 8 bits; the larger one counts
+        ([1.0078125], 2.0**-7),
+        ([1.00390625, 1.0078125], 0.0),  # 9 bits
+        ([1.5, 2.5], 0.0),  # short by themselves
+    ],
+)
+def test_a_loss_of_eight_bits_has_their_unit(values: list[float], quantum: float) -> None:
+    assert series(enumerate(values)).quantum == quantum
+
+
+@pytest.mark.parametrize(("value", "is_finite"), [(9.9e99, True), (1e100, False), (-1e100, False)])
+def test_no_training_prints_numbers_that_large(value: float, is_finite: bool) -> None:
+    found = series([(0, value)]).values[0]
+    assert math.isfinite(found) == is_finite
+    assert math.copysign(1, found) == math.copysign(1, value)
