@@ -9,8 +9,7 @@ from irtool.ir.display import add_source
 
 if TYPE_CHECKING:
     from irtool.ir.dump import Dump
-    from irtool.ir.graph import Graph
-    from irtool.ir.node import Node
+    from irtool.ir.graph import Graph, Node
     from irtool.ir.problem import Problem
     from irtool.syntax.load import dumps, load, loads
     from irtool.syntax.query import query
@@ -25,7 +24,7 @@ _HOMES = {
     "Dump": "irtool.ir.dump",
     "DumpError": "irtool.syntax.source",
     "Graph": "irtool.ir.graph",
-    "Node": "irtool.ir.node",
+    "Node": "irtool.ir.graph",
     "Problem": "irtool.ir.problem",
     "Run": "irtool.syntax.run",
     "dumps": "irtool.syntax.load",

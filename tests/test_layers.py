@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -101,6 +101,69 @@ def test_the_model_imports_nothing_of_ours() -> None:
         names = {name for _, name in imports(ast.parse(path.read_text(encoding="utf-8")))}
         ours = {name for name in names if name.split(".")[0] == "irtool"}
         assert {name for name in ours if not name.startswith("irtool.ir")} == set(), path
+
+
+def every_import(tree: ast.AST) -> Iterator[str]:
+    """Names of all imports, those for types and those inside functions included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def circles(sources: Mapping[str, str]) -> list[list[str]]:
+    """Modules that import each other, directly or through others: by name their source."""
+    direct = {
+        name: {other for other in every_import(ast.parse(source)) if other in sources} - {name}
+        for name, source in sources.items()
+    }
+    reached: dict[str, set[str]] = {}
+    for name in direct:
+        found: set[str] = set()
+        pending = [name]
+        while pending:
+            fresh = direct[pending.pop()] - found
+            found |= fresh
+            pending += fresh
+        reached[name] = found
+    joined = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in reached
+        if name in reached[name]
+    }
+    return sorted(map(list, joined))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def test_no_modules_import_each_other_not_even_for_types() -> None:
+    assert circles({module_name(p): p.read_text(encoding="utf-8") for p in modules()}) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from p.a import A",
+        "import p.a",
+        "from p import a",
+        "if TYPE_CHECKING:\n    from p.a import A",
+        "def f():\n    from p.a import A",
+    ],
+)
+def test_a_circle_is_seen_however_it_is_closed(back: str) -> None:
+    sources = {
+        "p": "",
+        "p.a": "import p.b",
+        "p.b": "from p.c import C",
+        "p.c": back,
+        "p.d": "import p.a",
+    }
+    assert circles(sources) == [["p.a", "p.b", "p.c"]]
 
 
 def test_no_import_is_relative() -> None:

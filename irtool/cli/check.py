@@ -22,7 +22,7 @@ from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.run import InputFile
 from irtool.report.checking.against import against_blocks
 from irtool.report.checking.answer import WhyAnswer, check_answer

@@ -14,7 +14,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.comm.groups import (
     GroupsView,
     groups_answer,

@@ -17,7 +17,7 @@ from irtool.cli.output import Output
 from irtool.cli.report import Failure
 from irtool.cluster.summary import GroupCount, Summary, group_nodes, merge_groups, summarize
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.report import rows

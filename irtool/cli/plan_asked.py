@@ -11,8 +11,8 @@ from typing import Any, cast
 from irtool.cli.report import Failure
 from irtool.cli.where import read_query
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.limits import MAX_DOCUMENT
-from irtool.ir.node import Node
 from irtool.operators.call import Strategy
 from irtool.syntax.reading import read_json
 

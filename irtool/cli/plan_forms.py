@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from irtool.cli.plan_asked import json_file
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.syntax.printer import dumps
 
 if TYPE_CHECKING:

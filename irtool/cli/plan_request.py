@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from irtool.cli.plan_options import Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.sharding.network.context import ParallelContext
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.viz_load import Drawn
-from irtool.ir.dump import Dump
+from irtool.ir.dump import Dump, dumps_of
 from irtool.ir.whole import Whole
 from irtool.report.json import json_text
 from irtool.report.picture.build import NoSuchScope, Wishes, picture
@@ -107,7 +107,7 @@ def _html(drawing: Drawing, output: Output, file: str | None) -> None:
 def _named(whole: Whole) -> list[tuple[str, Dump]]:
     """The joined dumps by stage and rank; by rank alone where none sends to another."""
     ranks = {id(item.node.graph.dump): item.source for item in whole.nodes if item.node.graph}
-    named = [(int(str(ranks[id(dump)])), dump) for dump in whole.dumps if id(dump) in ranks]
+    named = [(int(str(ranks[id(dump)])), dump) for dump in dumps_of(whole) if id(dump) in ranks]
     named.sort(key=lambda pair: pair[0])
     return [
         (f"stage {stage} · rank {rank}" if whole.transfers else f"rank {rank}", dump)

@@ -12,7 +12,7 @@ from irtool.cli.context import ContextArguments, parallel_of
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.weigh import weighed
-from irtool.ir.dump import Dump
+from irtool.ir.dump import Dump, dumps_of
 from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.ir.units import plural
@@ -113,7 +113,7 @@ def _whole_run(path: str, graph: int | None) -> Drawn:
     how = joined if whole.transfers else "no stage sends to another"
     note(f"draws rank {', '.join(ranks)}: {how}")
     problems = tuple(problem for dump in whole.dumps for problem in dump.problems)
-    return Drawn(_title(os.path.abspath(path)), whole.dumps, whole, None, problems)
+    return Drawn(_title(os.path.abspath(path)), dumps_of(whole), whole, None, problems)
 
 
 # -- check -------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from typing import Literal, TypeAlias
 
 from irtool.cluster.sources import user_location
 from irtool.ir.collectives import Collective
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.table import operator_of
 
 Axis: TypeAlias = Literal[

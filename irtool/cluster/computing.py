@@ -18,7 +18,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Launch, Overlap, overlap
 from irtool.cluster.ranks import RankProgram
 from irtool.ir.collectives import Collective, is_collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode
 
 _STEPWISE = ("mirror", "optimizer parallel")

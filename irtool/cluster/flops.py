@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from irtool.cluster.launch_order import launches_nothing
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.types import BITS, Abstract, ScalarType
 from irtool.ir.values import python_value

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from irtool.cluster.flops import flops
 from irtool.cluster.liveness import renames
 from irtool.cluster.machine import Machine
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.table import operator_of
 
 LAUNCH_SECONDS = 2e-6

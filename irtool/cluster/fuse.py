@@ -20,7 +20,7 @@ from irtool.cluster.pricing import FUSIBLE, Launch, bucket_key
 from irtool.cluster.ranks import Party, RankProgram, Step
 from irtool.ir.collectives import Collective
 from irtool.ir.display import Shown
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode
 
 ELEMENTS_PER_MB = 262_144

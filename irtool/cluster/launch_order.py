@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.values import Attributes
 from irtool.ir.whole import CallSite, Whole, WholeNode, WholeSource

@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 
 from irtool.cluster.launch_order import OrderMethod, launches, launches_nothing
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, OPTIMIZERS
 from irtool.ir.types import BITS, Abstract, RefType, SequenceType
 from irtool.ir.values import Scalar, Word

@@ -22,7 +22,7 @@ from irtool.cluster.memory_static import (
 from irtool.ir.collectives import Collective, collective
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import OPTIMIZERS, VIRTUAL
 from irtool.ir.phases import Phase, phases
 from irtool.ir.whole import Whole, WholeNode

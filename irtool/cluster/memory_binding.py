@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item, Parameter
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Item, Node
+from irtool.ir.items import Parameter
 from irtool.ir.types import Abstract, AnyShape, SequenceShape, Shape, Signature
 
 _SYMBOL = re.compile(r"(s\d+)<\[(-?\w+), ?(\w+)\]((?:\|[^|>=]*)*?)(?:\|?=([^>]*))?>")

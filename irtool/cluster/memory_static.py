@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from irtool.cluster.liveness import Liveness, Rounding, rounded
 from irtool.cluster.memory_layers import layer_of_parameter
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.items import Parameter
-from irtool.ir.node import Node
 from irtool.ir.parameter_roles import ParameterRole, Role, parameter_roles
 from irtool.ir.types import BITS
 from irtool.ir.values import TensorLiteral

@@ -35,7 +35,7 @@ from irtool.cluster.schedule import (
 )
 from irtool.ir.collectives import Collective
 from irtool.ir.display import Shown
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.phases import Phase
 from irtool.ir.whole import WholeNode

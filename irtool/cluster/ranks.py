@@ -17,9 +17,9 @@ from irtool.cluster.context.shown import listed_world
 from irtool.cluster.launch_order import call_waits, launches
 from irtool.ir.collectives import Collective, collective, is_collective
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS, search
 from irtool.ir.limits import whole
-from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.whole import Whole, WholeNode
 

@@ -26,7 +26,7 @@ from irtool.cluster.reuse_streams import (
     tasks,
     total_streams,
 )
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.types import Abstract
 

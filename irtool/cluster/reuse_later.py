@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irtool.cluster.ranks import RankProgram
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Node
 
 _INDEX = re.compile(r"/(\d+)-(?=[^/])")
 _COPIES = ("MoveTo", "MoveAssign")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import flops
-from irtool.ir.node import ClosureTarget, Node
+from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
+from irtool.ir.statement import ClosureTarget
 from irtool.ir.whole import CallSite, WholeNode
 
 Kind: TypeAlias = Literal["F", "B"]

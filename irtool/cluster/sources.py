@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 _OF_MINDSPORE = "site-packages/mindspore/"
 _MOST_STEPS = 8

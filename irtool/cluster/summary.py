@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from irtool.ir.collectives import Collective, collective
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.groups import Devices, devices
-from irtool.ir.node import Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.parameter_roles import ROLES, Role, parameter_roles
 from irtool.ir.problem import Problem

@@ -13,7 +13,7 @@ from itertools import accumulate, combinations
 from typing import Literal, TypeAlias
 
 from irtool.cluster.memory import Memory
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 Link: TypeAlias = Literal["group", "host", "stage"]
 """Over what an option moves bytes: a collective's group, the host's bus, between stages."""

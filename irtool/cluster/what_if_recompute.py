@@ -11,7 +11,7 @@ from irtool.cluster.memory import Memory
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 
 @dataclass(slots=True)

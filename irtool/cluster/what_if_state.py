@@ -12,7 +12,7 @@ from irtool.cluster.memory_static import StaticTensor, constant_name
 from irtool.cluster.pricing import DEFAULT_FUSION
 from irtool.cluster.what_if import Change, Option, Traffic
 from irtool.ir.collectives import Collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import ACCUMULATED, OPTIMIZERS
 from irtool.operators.table import operator_of
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias, cast
 
+from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS
-from irtool.ir.node import Node
 
 Topic: TypeAlias = Literal["attribute", "sharding", "recompute", "group", "schedule"]
 """What an attribute is about: the word that people use for its change."""

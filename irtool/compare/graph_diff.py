@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from irtool.compare.changes import Change, changes
 from irtool.compare.changes import Kind as ChangeKind
+from irtool.compare.edits import Edit, EditKind, Pattern, fold
 from irtool.compare.fingerprints import Numbering, order_fingerprint
 from irtool.compare.matching import Matching, Round, match
-from irtool.compare.patterns import Pattern, fold
-from irtool.compare.regions import Region, RegionKind, regions
+from irtool.compare.regions import Region, regions
 from irtool.compare.side import Side, side_of
 from irtool.compare.sums import ReorderedSum, reordered_sums
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
-from irtool.ir.phases import Phase
 
-EditKind: TypeAlias = (
-    ChangeKind | RegionKind | Literal["backward pass added", "backward pass removed"]
-)
 Changed: TypeAlias = dict[int, tuple[Change, ...]]
 
 
@@ -34,28 +30,6 @@ class Pair:
     right: Node
     round: Round
     what: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One edit: nodes that changed, appeared, went or took each other's place.
-
-    ``kind`` says what happened, ``detail`` to what; ``order`` is where it stands in the flow.
-    ``follows`` marks a result whose type changed only because an operand's did.
-    """
-
-    kind: EditKind
-    detail: str
-    left: tuple[Node, ...]
-    right: tuple[Node, ...]
-    phase: Phase
-    order: float
-    follows: bool = False
-
-    @property
-    def node(self) -> Node:
-        """The node that stands for the edit."""
-        return (self.left or self.right)[0]
 
 
 @dataclass(frozen=True, slots=True)

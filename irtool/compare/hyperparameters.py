@@ -15,9 +15,8 @@ from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.torch_optimizer import told_by_calls
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.limits import whole
-from irtool.ir.node import Node
 from irtool.ir.types import Shape
 from irtool.ir.values import TensorLiteral, python_value
 from irtool.operators.table import operator_of

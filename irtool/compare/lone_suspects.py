@@ -21,7 +21,7 @@ from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.semantics import family, reduction_length
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.types import Abstract
 
 _HALF = 2.0**-20

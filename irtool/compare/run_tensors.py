@@ -17,8 +17,8 @@ from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.past import Training
 from irtool.compare.tensors.verdict import Judged
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.dump import Dump, dump_of
+from irtool.ir.graph import Node
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -182,7 +182,7 @@ def _kernel_diff(
         return None
     from irtool.compare.graph_diff import diff_graphs
 
-    dumps = dump_of(runs[0]), dump_of(runs[1])
+    dumps = graph_of(runs[0]), graph_of(runs[1])
     if dumps[0] is None or dumps[1] is None:
         return None
     known.clear()  # nodes of a dump that is read anew are others
@@ -190,12 +190,9 @@ def _kernel_diff(
     return diff
 
 
-def dump_of(run: TensorRun) -> Dump | None:
+def graph_of(run: TensorRun) -> Dump | None:
     """The graph that a dump was joined with."""
-    for op in run.ops:
-        if op.node is not None and op.node.graph is not None:
-            return op.node.graph.dump
-    return None
+    return next((dump_of(op.node) for op in run.ops if op.node is not None), None)
 
 
 def _changed(diff: GraphDiff) -> dict[Node, list[str]]:

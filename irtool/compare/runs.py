@@ -13,7 +13,7 @@ from irtool.compare.run_tensors import (
     Settings,
     UnitResult,
     compare_units,
-    dump_of,
+    graph_of,
     read_unit,
     unit_name,
 )
@@ -150,7 +150,7 @@ def _add_graphs(found: RunComparison) -> None:
     shown = next((unit.comparison for unit in found.units if unit.comparison is not None), None)
     if shown is not None:
         for side, run in ((found.left, shown.left), (found.right, shown.right)):
-            side.dump = side.dump or dump_of(run)
+            side.dump = side.dump or graph_of(run)
     if found.left.dump is not None and found.right.dump is not None:
         from irtool.compare.graph_diff import diff_graphs
 

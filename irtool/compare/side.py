@@ -8,8 +8,7 @@ from typing import TypeAlias, Union
 
 from irtool.compare.attributes import attributes, frozen
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter, Unresolved
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Unresolved
 from irtool.ir.phases import Phase, phases
 from irtool.ir.types import Abstract
 from irtool.ir.values import python_value

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.semantics import family
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING, VIRTUAL
 
 if TYPE_CHECKING:
-    from irtool.compare.graph_diff import Edit, GraphDiff
+    from irtool.compare.edits import Edit
+    from irtool.compare.graph_diff import GraphDiff
 
 _FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
 _IDLE = PLUMBING | VIRTUAL

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, GraphParameter, Source
+from irtool.ir.graph import AmbiguousReference, DumpModel, GraphParameter, Node, Source
 from irtool.ir.groups import (
     RanksFrom,
     group_ranks,
@@ -17,7 +16,6 @@ from irtool.ir.groups import (
     peer_rank,
     text_attribute,
 )
-from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT, Communication
 from irtool.ir.types import BITS, Abstract
 from irtool.ir.values import Attributes
@@ -126,7 +124,7 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
     )
 
 
-def collectives(dump: Dump, device_num: int | None = None) -> tuple[Collective, ...]:
+def collectives(dump: DumpModel, device_num: int | None = None) -> tuple[Collective, ...]:
     """Every collective of a dump, in printed order."""
     found = (collective(node, device_num) for node in dump.nodes(where=is_collective))
     return tuple(item for item in found if item is not None)

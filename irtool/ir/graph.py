@@ -1,37 +1,303 @@
-"""A graph: one subgraph of a dump, and what its references mean."""
+"""Nodes, graphs and the dump that holds them: each knows the others, so they are one module."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TypeAlias, Union
 
-from irtool.ir.comments import Location
+from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.display import Shown
 from irtool.ir.items import (
     CommentBlock,
     Head,
-    Item,
+    Marker,
+    Opaque,
     Parameter,
     ParameterList,
     Property,
     Text,
 )
-from irtool.ir.node import ClosureTarget, Node, nested_references
-from irtool.ir.types import Abstract
+from irtool.ir.problem import Problem
+from irtool.ir.statement import (
+    STANDARD_STYLE,
+    ClosureTarget,
+    GraphTarget,
+    PrimitiveTarget,
+    StatementStyle,
+    Target,
+    ValueTarget,
+    nested_references,
+    operator_name,
+)
+from irtool.ir.types import Abstract, Signature, TextSignature
 from irtool.ir.values import (
+    Attributes,
     ForeignNode,
     ForeignParameter,
     GraphReference,
     NodeReference,
     ParameterReference,
+    Reference,
     String,
     Value,
+    python_value,
 )
 
-if TYPE_CHECKING:
-    from irtool.ir.dump import Dump
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One statement.
+
+    ``number`` and ``name`` are None for Return.  ``strategy`` is the block at the end of the
+    statement: the strategy in effect once MindSpore has made the operator's sharding object; what
+    the user asked for stands in ``primitive_attributes``.  ``graph`` is set by the graph that the
+    node is put into.
+    """
+
+    number: int | None
+    name: str | None
+    target: Target
+    operands: tuple[Value, ...]
+    instance_name: str | None = None
+    primitive_attributes: Attributes | None = None
+    node_attributes: Attributes | None = None
+    primal_attributes: Attributes | None = None
+    strategy: Attributes | None = None
+    signature: Signature | None = None
+    text_signatures: tuple[TextSignature, ...] = ()
+    comments: Comments = NO_COMMENTS
+    prototype: str | None = None
+    line: int = 0
+    style: StatementStyle = STANDARD_STYLE
+    graph: Graph | None = field(default=None, repr=False, compare=False)
+
+    # -- what it is ------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """``%4``, or ``Return``."""
+        return "Return" if self.number is None else f"%{self.number}"
+
+    @property
+    def column(self) -> int:
+        """Column of the statement, from 1."""
+        return len(self.style.indent) + 1
+
+    @property
+    def op(self) -> str:
+        """The operator: the primitive's name without ``PrimFunc_``; ``call`` for any call."""
+        target = self.target
+        if isinstance(target, PrimitiveTarget):
+            return operator_name(target.name)
+        if isinstance(target, ValueTarget):
+            value = target.value
+            return str(getattr(value, "tag", None) or getattr(value, "text", "call"))
+        return "call"
+
+    @property
+    def is_return(self) -> bool:
+        """Whether this is the graph's Return."""
+        return self.number is None
+
+    @property
+    def callees(self) -> tuple[str, ...]:
+        """Names of the graphs that this node may call; empty for operators."""
+        if isinstance(self.target, GraphTarget):
+            return (self.target.graph,)
+        if isinstance(self.target, ClosureTarget) and self.target.closure:
+            return self.target.closure.graphs
+        return ()
+
+    # -- types -----------------------------------------------------------------------------
+
+    @property
+    def input_types(self) -> tuple[Abstract | None, ...]:
+        """One entry an operand, None where unknown; empty where the dump has no type line."""
+        return self.signature.inputs if self.signature else ()
+
+    @property
+    def output_type(self) -> Abstract | None:
+        """Type of the result; of a Return, the type of what is returned."""
+        if self.signature is None:
+            return None
+        outputs = self.signature.outputs
+        if outputs is None:
+            outputs = self.signature.inputs
+        return outputs[0] if outputs else None
+
+    @property
+    def output_bytes(self) -> int | None:
+        """Bytes of the result's tensors; None where unknown."""
+        output = self.output_type
+        return output.size if output else None
+
+    # -- attributes ------------------------------------------------------------------------
+
+    def attribute(self, key: str) -> object:
+        """Value of an attribute of the node, its primal or its primitive; None if absent."""
+        for block in (self.node_attributes, self.primal_attributes, self.primitive_attributes):
+            if block is not None and key in block:
+                return block[key]
+        return None
+
+    @property
+    def user_strategy(self) -> object:
+        """``in_strategy`` that the user (or an earlier search) set on the primitive, or None."""
+        return _value(self.primitive_attributes, "in_strategy")
+
+    @property
+    def in_strategy(self) -> object:
+        """The strategy in effect, one tuple a tensor input; None if there is none."""
+        if self.strategy is not None:
+            for key in ("in_strategy", "strategy"):
+                if key in self.strategy:
+                    return self.strategy[key]
+        return self.user_strategy
+
+    @property
+    def out_strategy(self) -> object:
+        """The output strategy in effect, or None."""
+        found = _value(self.strategy, "out_strategy")
+        return found if found is not None else _value(self.primitive_attributes, "out_strategy")
+
+    @property
+    def in_layout(self) -> object:
+        """Input layouts (device matrix and tensor map each), or None."""
+        found = _value(self.strategy, "in_layout")
+        return found if found is not None else _value(self.primitive_attributes, "in_layout")
+
+    @property
+    def out_layout(self) -> object:
+        """Output layouts, or None."""
+        found = _value(self.strategy, "out_layout")
+        return found if found is not None else _value(self.primitive_attributes, "out_layout")
+
+    # -- where it comes from -----------------------------------------------------------------
+
+    @property
+    def full_name(self) -> str | None:
+        """``Default/net/MatMul-op0``, in dumps that print full names."""
+        line = self.comments.scope
+        return line.name if line and line.is_full_name else None
+
+    @property
+    def scope(self) -> str | None:
+        """``Default/net``: the scope without the node's own name."""
+        line = self.comments.scope
+        if line is None:
+            return None
+        return line.name.rpartition("/")[0] if line.is_full_name else line.name
+
+    @property
+    def location(self) -> Location | None:
+        """The innermost line of source code outside MindSpore's own package, if there is one."""
+        locations = self.comments.locations or self.comments.forward_locations
+        for location in reversed(locations):
+            if "site-packages/mindspore/" not in location.path:
+                return location
+        return locations[-1] if locations else None
+
+    @property
+    def unique_id(self) -> str | None:
+        """Identity that differentiation gave this forward node."""
+        return _identity(_value(self.primal_attributes, "unique_id"))
+
+    @property
+    def forward_unique_id(self) -> str | None:
+        """Of a gradient node: the ``unique_id`` of the forward node that it belongs to."""
+        return _identity(_value(self.primal_attributes, "forward_unique_id"))
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether this is the second copy of a forward node, made for recomputation."""
+        return bool(_value(self.node_attributes, "duplicated"))
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether this node computes a gradient, by what the node itself says."""
+        if self.primal_attributes is not None:
+            if self.forward_unique_id is not None:
+                return True
+            if self.unique_id is not None:
+                return False  # a forward collective may be called grad… as well
+        if self.instance_name and self.instance_name.startswith("grad"):
+            return True
+        scope = self.comments.scope
+        if scope is not None and scope.name.startswith("Gradients/"):
+            return True
+        return self.comments.is_backward
+
+    @property
+    def micro(self) -> int | None:
+        """Micro-batch index in a pipeline."""
+        found = _value(self.primal_attributes, "micro")
+        return found if isinstance(found, int) else None
+
+    @property
+    def stage(self) -> int | None:
+        """Pipeline stage, where the node says so."""
+        found = self.attribute("stage")
+        return found if isinstance(found, int) else None
+
+    # -- neighbours --------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:
+        """What each operand stands for: a node, parameter, graph or constant."""
+        source = self._graph().source
+        types = self.input_types
+        if len(types) != len(self.operands):
+            return tuple(source(operand) for operand in self.operands)
+        return tuple(source(*pair) for pair in zip(self.operands, types, strict=True))
+
+    @property
+    def users(self) -> tuple[Node, ...]:
+        """Nodes of any graph that use this node's result."""
+        return self._graph().users(self)
+
+    def references(self) -> Iterator[Reference]:
+        """Every reference in the operands and target, nested ones included."""
+        for operand in self.operands:
+            yield from nested_references(operand)
+        if isinstance(self.target, ClosureTarget) and not isinstance(self.target.callee, str):
+            yield self.target.callee
+        if isinstance(self.target, GraphTarget):
+            yield GraphReference(self.target.graph)
+
+    def _graph(self) -> Graph:
+        if self.graph is None:
+            raise LookupError(f"{self.id} is in no graph, so its neighbours are unknown")
+        return self.graph
+
+    def __repr__(self) -> str:
+        place = f" in @{self.graph.name}" if self.graph is not None else ""
+        return f"<Node {self}{place}, line {self.line}>"
+
+    def __str__(self) -> str:
+        return f"{self.id}({self.name}) = {self.op}" if self.name is not None else self.op
+
+
+def _identity(value: object) -> str | None:
+    """An identity that an attribute holds: a text, or a number as one."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _value(block: Attributes | None, key: str) -> object:
+    if block is None:
+        return None
+    for name, value in block.entries:
+        if name == key:
+            return python_value(value)
+    return None
+
+
+Item: TypeAlias = (
+    Property | Text | Opaque | Marker | CommentBlock | ParameterList | Parameter | Head | Node
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +351,7 @@ class Graph(Shown):
     items: tuple[Item, ...]
     prelude: tuple[Item, ...] = ()
     close: Text | None = None
-    dump: Dump | None = field(default=None, repr=False)
+    dump: DumpModel | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if any(isinstance(item, Node) and item.graph is not None for item in self.items):
@@ -343,3 +609,190 @@ def _callee(node: Node) -> tuple[Value, ...]:
     if isinstance(node.target, ClosureTarget) and not isinstance(node.target.callee, str):
         return (node.target.callee,)
     return ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineEnds:
+    """Line ends of the file: the usual one, and the lines (from 1) that end with the other."""
+
+    usual: str = "\n"
+    exceptions: frozenset[int] = frozenset()
+    last: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class DumpModel(Shown):
+    """What a dump holds; ``irtool.ir.dump.Dump`` adds views of it.
+
+    ``items`` holds graphs and the lines around them in file order; ``problems`` is empty if and
+    only if everything was read.  ``dialect`` is the range of versions whose spelling was seen.
+    """
+
+    items: tuple[Item | Graph, ...]
+    path: str = "<text>"
+    problems: tuple[Problem, ...] = ()
+    dialect: str = "unknown"
+    line_ends: LineEnds = LineEnds()
+    bom: bool = False
+    size: int = field(default=0, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(isinstance(item, Graph) and item.dump is not None for item in self.items):
+            items = tuple(
+                replace(item, dump=None) if isinstance(item, Graph) else item for item in self.items
+            )
+            object.__setattr__(self, "items", items)
+        for graph in self.graphs:
+            object.__setattr__(graph, "dump", self)
+
+    # -- contents ------------------------------------------------------------------------------
+
+    @cached_property
+    def graphs(self) -> tuple[Graph, ...]:
+        """All graphs in file order: callees come before callers."""
+        return tuple(item for item in self.items if isinstance(item, Graph))
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Parameters of the entry graph."""
+        return tuple(item for item in self.items if isinstance(item, Parameter))
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """Header facts as printed, by key: ``{"IR entry": "…", "Total subgraphs": "1", …}``."""
+        found: dict[str, str] = {}
+        for item in self.items:
+            if isinstance(item, Property):
+                found.setdefault(item.key.lstrip("# ").rstrip(), item.value)
+        return found
+
+    @cached_property
+    def entry(self) -> Graph | None:
+        """The graph that the header names as entry; without a header, the last one."""
+        name = self.properties.get("IR entry")
+        if name is not None:
+            found = self.graph(name.lstrip("@"))
+            if found is not None:
+                return found
+        return self.graphs[-1] if self.graphs else None
+
+    @property
+    def declared_nodes(self) -> int | None:
+        """``Total number of cnodes`` of the header, None where it is not stated."""
+        text = self.properties.get("Total number of cnodes", "")
+        return int(text) if text.isdecimal() and len(text) < 20 else None
+
+    def nodes(
+        self,
+        op: str | None = None,
+        scope: str | None = None,
+        where: Callable[[Node], bool] | None = None,
+    ) -> Iterator[Node]:
+        """Nodes of all graphs, chosen by operator, by part of the scope, and by a predicate.
+
+        ``irtool.query('op == "MatMul"')`` makes a predicate from the query language.
+        """
+        for graph in self.graphs:
+            for node in graph.nodes:
+                if op is not None and node.op != op:
+                    continue
+                if scope is not None and not _scope_contains(node.scope, scope):
+                    continue
+                if where is None or where(node):
+                    yield node
+
+    # -- lookup --------------------------------------------------------------------------------
+
+    @cached_property
+    def _graph_by_name(self) -> dict[str, Graph]:
+        found: dict[str, Graph] = {}
+        for graph in self.graphs:
+            found.setdefault(graph.name, graph)
+        return found
+
+    def graph(self, name: str) -> Graph | None:
+        """The graph called ``name`` (without ``@``)."""
+        return self._graph_by_name.get(name)
+
+    @cached_property
+    def _graph_users(self) -> dict[str, dict[str, None]]:
+        found: dict[str, dict[str, None]] = {}
+        for graph in self.graphs:
+            for name in graph.used_graphs:
+                found.setdefault(name, {})[graph.name] = None
+        return found
+
+    def graph_users(self, name: str) -> tuple[str, ...]:
+        """Names of the graphs whose nodes call the graph ``name`` or use it as a value."""
+        return tuple(self._graph_users.get(name, ()))
+
+    @cached_property
+    def _parameter_table(self) -> dict[tuple[int | None, str | None], GraphParameter]:
+        found: dict[tuple[int | None, str | None], GraphParameter] = {}
+        entry = self.entry
+        for graph in self.graphs:
+            for item in graph.parameters:
+                found.setdefault((item.number, item.label), item)
+                if item.number:
+                    found.setdefault((item.number, None), item)
+        if entry is None or not entry.parameters:
+            for item in self.parameters:
+                made = GraphParameter(item.number, item.name, "", item.type, item)
+                found.setdefault((item.number, None), made)
+        return found
+
+    def parameter_by_label(self, number: int | None, label: str | None) -> GraphParameter | None:
+        """The parameter with exactly this number and label, of any graph."""
+        return self._parameter_table.get((number, label)) if label is not None else None
+
+    def parameter_by_number(self, number: int | None, label: str | None) -> GraphParameter | None:
+        """The parameter ``%para<number>`` of any graph: numbers are unique in a file.
+
+        Dumps of failed compilations number all parameters 0; there the label decides.
+        """
+        table = self._parameter_table
+        return table.get((number, label)) or (table.get((number, None)) if number else None)
+
+    @cached_property
+    def _foreign_users(self) -> dict[Node, list[Node]]:
+        found: dict[Node, list[Node]] = {}
+        for graph in self.graphs:
+            for node in graph.nodes:
+                if not any(isinstance(item, ForeignNode) for item in node.references()):
+                    continue
+                nested = (graph.source(reference) for reference in node.references())
+                direct = dict(zip(node.operands, node.inputs, strict=True))
+                for reference, producer in zip(node.references(), nested, strict=True):
+                    # Only an operand's own type says which of several nodes is meant.
+                    producer = direct.get(reference, producer)
+                    if isinstance(producer, AmbiguousReference):
+                        producer = producer.likely
+                    if isinstance(producer, Node) and producer.graph is not graph:
+                        users = found.setdefault(producer, [])
+                        if not users or users[-1] is not node:
+                            users.append(node)
+        return found
+
+    def foreign_users(self, node: Node) -> tuple[Node, ...]:
+        """Nodes of other graphs that use ``node`` as a free variable."""
+        return tuple(self._foreign_users.get(node, ()))
+
+    def __repr__(self) -> str:
+        return f"<Dump {self}>"
+
+    def __str__(self) -> str:
+        count = sum(len(graph.nodes) for graph in self.graphs)
+        return f"{self.path}: {len(self.graphs)} graphs, {count} nodes"
+
+
+def _scope_contains(scope: str | None, part: str) -> bool:
+    """Whether ``part`` occurs in ``scope`` at a boundary: layers.1 is not in layers.10."""
+    if scope is None:
+        return False
+    start = scope.find(part)
+    while start >= 0:
+        end = start + len(part)
+        if not (scope[end : end + 1].isdigit() and part[-1:].isdigit()):
+            return True
+        start = scope.find(part, start + 1)
+    return False

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
-from irtool.ir.dump import Dump
+from irtool.ir.graph import DumpModel, Node
 from irtool.ir.group_names import MOST_RANKS, WORLD_GROUPS, search
-from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.values import Attributes
 
@@ -40,8 +40,17 @@ class GroupTable:
     devices: Devices
 
 
-def group_table(dump: Dump) -> GroupTable:
-    """Collects the groups whose ranks some node lists."""
+_TABLES: WeakKeyDictionary[DumpModel, GroupTable] = WeakKeyDictionary()
+
+
+def groups_of(dump: DumpModel) -> GroupTable:
+    """The groups whose ranks some node of a dump lists, and the devices seen in them."""
+    if dump not in _TABLES:
+        _TABLES[dump] = _group_table(dump)
+    return _TABLES[dump]
+
+
+def _group_table(dump: DumpModel) -> GroupTable:
     listed: dict[str, tuple[int, ...]] = {}
     seen: set[int] = set()
     world: int | None = None
@@ -68,9 +77,9 @@ def group_table(dump: Dump) -> GroupTable:
     return GroupTable(listed, devices)
 
 
-def devices(dump: Dump) -> Devices:
+def devices(dump: DumpModel) -> Devices:
     """The ranks seen in a dump's groups, and the smallest world that holds them."""
-    return dump.groups.devices
+    return groups_of(dump).devices
 
 
 def group_ranks(
@@ -80,7 +89,7 @@ def group_ranks(
     ranks, found_in = _listed_ranks(node, attributes)
     if ranks is not None:
         return ranks, found_in
-    table = node.graph.dump.groups if node.graph and node.graph.dump else None
+    table = groups_of(node.graph.dump) if node.graph and node.graph.dump else None
     is_world = (group or "").startswith(WORLD_GROUPS) or (
         text_attribute(attributes, "group_ranks") == "WORLD_GROUP"
     )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from irtool.ir.comments import Comments
-from irtool.ir.node import Node
 from irtool.ir.types import Abstract
 from irtool.ir.values import ParameterReference
 
@@ -106,8 +104,3 @@ class Head:
     parameters: tuple[ParameterReference | Parameter, ...]
     spelling: tuple[str, str, str] = ("(", ", ", ") {")
     line: int = 0
-
-
-Item: TypeAlias = (
-    Property | Text | Opaque | Marker | CommentBlock | ParameterList | Parameter | Head | Node
-)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter
-from irtool.ir.node import Node, PrimitiveTarget, nested_references
+from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase, is_optimizer, phases
 from irtool.ir.running import MAX_NODES, Bound, Frame, Runner, Step, step_of
+from irtool.ir.statement import PrimitiveTarget, nested_references
 from irtool.ir.values import NodeReference
 from irtool.ir.whole_model import Ran, Reason
 

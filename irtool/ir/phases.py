@@ -6,9 +6,9 @@ from collections.abc import Set
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from irtool.ir.dump import Dump
-from irtool.ir.node import ClosureTarget, Node
+from irtool.ir.graph import DumpModel, Node
 from irtool.ir.operators import ACCUMULATED, OPTIMIZERS, PLUMBING
+from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, ParameterReference
 
 Phase: TypeAlias = Literal["forward", "backward", "recompute", "optimizer", "other"]
@@ -38,7 +38,7 @@ def is_optimizer(op: str) -> bool:
     return OPTIMIZERS.match(op) is not None
 
 
-def phases(dump: Dump) -> dict[Node, Phase]:
+def phases(dump: DumpModel) -> dict[Node, Phase]:
     """The phase of every node: what no mark tells follows from producers and users.
 
     What comes after backward nodes and feeds no backward node belongs to the optimizer, if it

@@ -11,9 +11,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
-from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Source, Unresolved
-from irtool.ir.node import ClosureTarget, GraphTarget, Node, nested_references
+from irtool.ir.graph import (
+    AmbiguousReference,
+    DumpModel,
+    Graph,
+    GraphParameter,
+    Node,
+    Source,
+    Unresolved,
+)
+from irtool.ir.statement import ClosureTarget, GraphTarget, nested_references
 from irtool.ir.values import ForeignNode, GraphReference, Value, python_value
 from irtool.ir.whole_model import CallSite, Ran, Reason
 
@@ -68,7 +75,7 @@ class Runner(ABC):
         limit: how many nodes may be made before further calls are kept as they are.
     """
 
-    def __init__(self, dump: Dump, limit: int) -> None:
+    def __init__(self, dump: DumpModel, limit: int) -> None:
         self.dump = dump
         self.limit = limit
         self.guessed = False

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from irtool.ir.collectives import collective
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node, nested_references
+from irtool.ir.graph import DumpModel, Node
 from irtool.ir.phases import phases
+from irtool.ir.statement import nested_references
 from irtool.ir.values import (
     ForeignNode,
     ForeignParameter,
@@ -73,7 +73,7 @@ class ArrowMissingError(ImportError):
         return ArrowMissingError, ()
 
 
-def rows(dump: Dump) -> Iterator[dict[str, Any]]:
+def rows(dump: DumpModel) -> Iterator[dict[str, Any]]:
     """One dictionary a node, in printed order, with the keys of :data:`COLUMNS`."""
     stages = phases(dump)
     for graph in dump.graphs:
@@ -81,7 +81,7 @@ def rows(dump: Dump) -> Iterator[dict[str, Any]]:
             yield _row(node, graph.name, stages[node])
 
 
-def to_arrow(dump: Dump) -> Any:
+def to_arrow(dump: DumpModel) -> Any:
     """The rows as a pyarrow table; its schema is the same for every dump.
 
     Raises:

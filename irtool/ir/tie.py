@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import PLUMBING, VIRTUAL
 
 Kind: TypeAlias = Literal["gradient", "recompute", "parameter", "pass"]

@@ -9,7 +9,7 @@ numbers agree (uncertain), else not at all.
 from __future__ import annotations
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING, VIRTUAL
 from irtool.ir.phases import Phase, phase, phases
 from irtool.ir.tie import End, Kind, Rule, Tie, Ties, forward_place

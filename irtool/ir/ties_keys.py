@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.tie import Rule
 from irtool.ir.ties_side import Side
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import GraphTarget, Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.phases import Phase, phases
+from irtool.ir.statement import GraphTarget
 from irtool.ir.values import python_value
 from irtool.ir.whole import CallSite, WholeNode, WholeSource
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import AmbiguousReference, GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase
 from irtool.ir.tie import Rule, Tie, forward_place

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 
 from irtool.ir.collectives import collective
-from irtool.ir.dump import Dump
+from irtool.ir.graph import DumpModel
 from irtool.ir.running import MAX_NODES
 from irtool.ir.whole_inliner import Inliner
 from irtool.ir.whole_model import (
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def inline(dump: Dump, limit: int = MAX_NODES) -> Whole:
+def inline(dump: DumpModel, limit: int = MAX_NODES) -> Whole:
     """One view of the whole dump; see the module's text.
 
     Args:
@@ -56,7 +56,7 @@ def inline(dump: Dump, limit: int = MAX_NODES) -> Whole:
 # ---- several dumps ---------------------------------------------------------------------------
 
 
-def join(dumps: Mapping[int, Dump] | Mapping[str, Dump], limit: int = MAX_NODES) -> Whole:
+def join(dumps: Mapping[int, DumpModel] | Mapping[str, DumpModel], limit: int = MAX_NODES) -> Whole:
     """One view of several ranks' dumps, joined where one sends what another receives.
 
     Args:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import DumpModel, Graph, Node
 from irtool.ir.running import Bound, Closure, Frame, Runner
 from irtool.ir.whole_model import CallSite, KeptCall, Ran, Reason, WholeNode, WholeSource
 
@@ -14,7 +12,7 @@ from irtool.ir.whole_model import CallSite, KeptCall, Ran, Reason, WholeNode, Wh
 class Inliner(Runner):
     """Makes the nodes of the whole view; the results are in ``nodes``, ``kept``, ``uncertain``."""
 
-    def __init__(self, dump: Dump, limit: int) -> None:
+    def __init__(self, dump: DumpModel, limit: int) -> None:
         super().__init__(dump, limit)
         self.nodes: list[WholeNode] = []
         self.kept: list[KeptCall] = []

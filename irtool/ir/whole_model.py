@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias, Union
 
-from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter, Unresolved
-from irtool.ir.node import Node
+from irtool.ir.graph import DumpModel, Graph, GraphParameter, Node, Unresolved
 from irtool.ir.values import Value
 
 Reason: TypeAlias = Literal[
@@ -38,7 +36,7 @@ class Ran:
 
     @property
     def op(self) -> str:
-        """The operator, as in :attr:`irtool.ir.node.Node.op`."""
+        """The operator, as in :attr:`irtool.ir.graph.Node.op`."""
         return self.node.op
 
 
@@ -113,7 +111,7 @@ class Whole:
     """
 
     nodes: tuple[WholeNode, ...]
-    dumps: tuple[Dump, ...]
+    dumps: tuple[DumpModel, ...]
     kept_calls: tuple[KeptCall, ...] = ()
     uncertain: tuple[WholeNode, ...] = ()
     transfers: tuple[tuple[WholeNode, WholeNode], ...] = ()
@@ -140,7 +138,7 @@ class Whole:
                     found.setdefault(_key(item.node, parameter), []).append(item)
         return found
 
-    def parameter_users(self, parameter: GraphParameter, dump: Dump) -> tuple[WholeNode, ...]:
+    def parameter_users(self, parameter: GraphParameter, dump: DumpModel) -> tuple[WholeNode, ...]:
         """Nodes that take a parameter of ``dump`` directly."""
         key = (id(dump), parameter.graph, parameter.number, parameter.label)
         return tuple(dict.fromkeys(self._parameter_users.get(key, ())))

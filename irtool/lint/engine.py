@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeAlias
 
 from irtool.ir.finding import Finding, Silenced
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.facts import CompilationFacts, DumpFacts, RunFacts
 from irtool.lint.places import finding_of
 from irtool.lint.rule import DumpRule, Hit, Lacking, NodeRule, ReportRule, Rule, RunRule

@@ -11,11 +11,11 @@ from irtool.cluster.context.model import Contradiction
 from irtool.cluster.machine import Machine
 from irtool.ir.collectives import Collective, collectives
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.phases import Phase, phases
 from irtool.ir.ties import Ties, ties, ties_between
 from irtool.ir.whole_model import Whole
-from irtool.lint.rule import DumpKind, Lacking
+from irtool.lint.needs import DumpKind, Lacking
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report

@@ -16,7 +16,7 @@ from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.facts import CompilationFacts, DumpFacts, Surroundings
 from irtool.lint.places import finding_of
 from irtool.lint.rule import Hit, Rule

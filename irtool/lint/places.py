@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from irtool.ir.comments import Location
 from irtool.ir.finding import Finding, RelatedPlace, SourceLine
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, Rule
 from irtool.syntax.printer import print_parameter, print_statement, print_target

@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from irtool.ir.finding import RuleText, ThresholdText
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.problem import Severity
+from irtool.lint.needs import NEEDS, DumpKind, Lacking, Need
 from irtool.lint.threshold import GIB, KIB, MIB, Threshold
 from irtool.sharding.network.report import Report
 
 if TYPE_CHECKING:
     from irtool.lint.facts import DumpFacts, RunFacts
-
-Need: TypeAlias = Literal["begin", "devices", "validate", "ranks", "machine", "environment"]
-"""What a rule may need beside the dump that it looks at."""
-
-NEEDS: dict[Need, str] = {
-    "begin": "the dump step_parallel_begin of the same compilation",
-    "devices": "the parallel context (number of devices, stages, …)",
-    "validate": "the dump validate of the same compilation",
-    "ranks": "the dumps of other ranks",
-    "machine": "a description of the machine",
-    "environment": "the environment variables of the training process",
-}
-
-DumpKind: TypeAlias = Literal["auto_begin", "begin", "end", "validate", "other"]
-"""Dumps by what was done to them.
-
-Before the search for strategies, before and after the parallel pass (``step_parallel_begin``,
-``step_parallel_end``), the whole graph with backward pass and optimizer (``validate``), any other.
-"""
 
 EVERY_DUMP: tuple[DumpKind, ...] = ()
 """As :attr:`Rule.dumps`: look at each dump, whatever it was taken after."""
@@ -73,15 +54,6 @@ class Hit:
     related: tuple[tuple[str, Node], ...] = ()
     key: str = ""
     rank: int | None = None
-
-
-class Lacking(Exception):
-    """A rule needs something that is not there: it stays silent, and the summary says so."""
-
-    def __init__(self, need: Need, reason: str = "") -> None:
-        super().__init__(reason or need)
-        self.need: Need = need
-        self.reason = reason
 
 
 class Rule:

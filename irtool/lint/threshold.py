@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
-
-if TYPE_CHECKING:
-    from irtool.lint.rule import Rule
+from collections.abc import Mapping
+from typing import Generic, Protocol, TypeVar, cast, overload
 
 Number = TypeVar("Number", int, float)
 
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+
+
+class Configured(Protocol):
+    """A rule with the numbers that the configuration gives it."""
+
+    values: Mapping[str, int | float]
 
 
 class Threshold(Generic[Number]):
@@ -29,14 +33,14 @@ class Threshold(Generic[Number]):
         self.meaning = meaning
         self.name = ""
 
-    def __set_name__(self, owner: type[Rule], name: str) -> None:
+    def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     @overload
-    def __get__(self, rule: None, owner: type[Rule]) -> Threshold[Number]: ...
+    def __get__(self, rule: None, owner: type) -> Threshold[Number]: ...
     @overload
-    def __get__(self, rule: Rule, owner: type[Rule]) -> Number: ...
-    def __get__(self, rule: Rule | None, owner: type[Rule]) -> Threshold[Number] | Number:
+    def __get__(self, rule: Configured, owner: type) -> Number: ...
+    def __get__(self, rule: Configured | None, owner: type) -> Threshold[Number] | Number:
         if rule is None:
             return self
         return cast("Number", rule.values.get(self.name, self.default))

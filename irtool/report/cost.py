@@ -13,7 +13,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.pricing import Overlap
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text
 from irtool.operators.call import Strategy
 from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES, Cause, seconds_of

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.units import part_text, plural
 from irtool.report.model import Document, Facts, Heading, Note, Table, number_column, text_column
 from irtool.report.text import shortened
 
 if TYPE_CHECKING:
+    from irtool.compare.edits import Pattern
     from irtool.compare.graph_diff import GraphDiff
-    from irtool.compare.patterns import Pattern
     from irtool.compare.timeline import Step
 
 _USUAL = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.compare.graph_diff import GraphDiff
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.model_explorer.graph import (
     Object,
     graph_collection,

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irtool.ir.node import Node, PrimitiveTarget
+from irtool.ir.graph import Node
+from irtool.ir.statement import PrimitiveTarget
 
 if TYPE_CHECKING:
-    from irtool.compare.graph_diff import Edit, GraphDiff, Pair
-    from irtool.compare.patterns import Pattern
+    from irtool.compare.edits import Edit, Pattern
+    from irtool.compare.graph_diff import GraphDiff, Pair
     from irtool.compare.timeline import Step
     from irtool.report.diff_ranks import RankDifference
 

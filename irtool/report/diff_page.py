@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from irtool.compare.graph_diff import Edit, GraphDiff
-from irtool.ir.node import Node
+from irtool.compare.edits import Edit
+from irtool.compare.graph_diff import GraphDiff
+from irtool.ir.graph import Node
 from irtool.report.diff import DiffView, answer_text, diff_document, node_place, place_text
 from irtool.report.model import (
     Answer,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff
-from irtool.compare.patterns import Pattern
 from irtool.ir.units import plural, ranks_text
 from irtool.report.model import Document, Heading, Table, number_column, text_column
 from irtool.report.text import shortened

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph, GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.problem import Problem
 from irtool.ir.values import Attributes
 from irtool.report.json import json_list, json_text, json_value, problem_object, type_text

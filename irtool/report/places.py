@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from irtool.ir.comments import Location
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.answer import AnswerObject, doc
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.dump_json import node_object
 from irtool.report.json import json_text
 from irtool.report.text import escape

@@ -10,8 +10,8 @@ from irtool.compare.runs import RunComparison
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.report import Case, Neighbour
 from irtool.compare.tensors.verdict import Judged
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.dump import Dump, dump_of
+from irtool.ir.graph import Node
 from irtool.report.model import (
     Answer,
     Cell,
@@ -95,7 +95,7 @@ def _dumps(found: RunComparison, case: Case | None) -> list[tuple[str, Dump]]:
         if comparison is not None:
             ops += [_ops(item)[at] for item in comparison.judged]
         node = next((op.node for op in ops if op.node is not None), None)
-        dump = node.graph.dump if node is not None and node.graph is not None else graphs[at]
+        dump = dump_of(node) if node is not None else graphs[at]
         if dump is not None:
             dumps.append((side, dump))
     return dumps

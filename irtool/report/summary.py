@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from irtool.cluster.summary import GroupCount, Summary
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, count_text, part_text, plural, ranks_text, tuple_text
 from irtool.report.model import (
     Column,

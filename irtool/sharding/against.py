@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from irtool.ir.collectives import is_collective
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.sharding.against_edges import compare_edges
 from irtool.sharding.against_model import (
     Comparison,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from irtool.ir.collectives import collective, is_collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of

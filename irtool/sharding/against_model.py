@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 DifferenceKind = Literal[
     "strategy",

@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import cast
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.layout import Shape
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.network.report import OperatorReport, Report

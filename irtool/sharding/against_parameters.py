@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.ties import ties
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
 from irtool.sharding.network.report import ParameterReport, Report

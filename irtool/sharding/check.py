@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.group_names import group_name
-from irtool.ir.node import Node
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import (

@@ -9,7 +9,7 @@ from math import log2, prod
 from typing import TypeAlias, TypeVar, cast
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import WHOLE, Shape, UserLayout
 from irtool.sharding.check import check

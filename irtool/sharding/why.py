@@ -14,8 +14,7 @@ from dataclasses import replace
 from irtool.ir.collectives import Collective, Origin, collective, is_collective
 from irtool.ir.comments import Location
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
 from irtool.sharding.network.report import Report

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irtool.ir.comments import Location
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.layout import TensorLayout
 
 CauseKind = Literal[

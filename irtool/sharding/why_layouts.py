@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.layout import TensorLayout
 from irtool.sharding.network.report import RedistributionReport, Report

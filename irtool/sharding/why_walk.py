@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from irtool.ir.collectives import has_borrowed_name
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.ties import End, Phase, phases, ties, ties_between
 from irtool.ir.whole import Whole, WholeNode

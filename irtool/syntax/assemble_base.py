@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from lark import Token, Transformer
 
-from irtool.ir.node import Target
+from irtool.ir.statement import Target
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.decode import MEMOS

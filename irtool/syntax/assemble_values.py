@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token
 
-from irtool.ir.node import ClosureSet, ClosureTarget, PrimitiveTarget, ValueTarget
+from irtool.ir.statement import ClosureSet, ClosureTarget, PrimitiveTarget, ValueTarget
 from irtool.ir.values import Attributes, Dictionary, GraphReference, PrimitiveLiteral, Sequence
 from irtool.syntax.assemble_base import (
     NOTHING,

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from irtool.ir.node import GraphTarget, PrimitiveTarget
+from irtool.ir.statement import GraphTarget, PrimitiveTarget
 from irtool.ir.types import (
     LARGEST_SIZE,
     Abstract,

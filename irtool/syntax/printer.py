@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from irtool.ir.comments import CommentLine, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.items import (
     CommentBlock,
     Head,
-    Item,
     Marker,
     Opaque,
     Parameter,
@@ -18,14 +17,7 @@ from irtool.ir.items import (
     Property,
     Text,
 )
-from irtool.ir.node import (
-    ClosureSet,
-    ClosureTarget,
-    GraphTarget,
-    Node,
-    PrimitiveTarget,
-    Target,
-)
+from irtool.ir.statement import ClosureSet, ClosureTarget, GraphTarget, PrimitiveTarget, Target
 from irtool.ir.types import (
     Abstract,
     AnyShape,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.syntax.grammar import grammar_text
 from irtool.syntax.patterns import Pattern, PatternError
 from irtool.syntax.query_compare import COMPARISONS, compared, contains, length, matches

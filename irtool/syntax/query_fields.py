@@ -7,8 +7,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from irtool.ir.collectives import collective, is_collective
-from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import DumpModel, Node
 from irtool.ir.ties import Phase, phases
 from irtool.ir.ties import phase as node_phase
 from irtool.ir.values import Attributes
@@ -49,7 +48,7 @@ def plain_value(value: object) -> object:
     return print_value(value)  # type: ignore[arg-type]  # every other value is a literal
 
 
-_PHASES: WeakKeyDictionary[Dump, dict[Node, Phase]] = WeakKeyDictionary()
+_PHASES: WeakKeyDictionary[DumpModel, dict[Node, Phase]] = WeakKeyDictionary()
 
 
 def phase(node: Node) -> Phase:

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from irtool.ir.dump import Dump, LineEnds
-from irtool.ir.graph import Graph
-from irtool.ir.items import CommentBlock, Head, Item, Marker, Opaque, Text
-from irtool.ir.node import STANDARD_STYLE, ClosureTarget, Node, PrimitiveTarget
+from irtool.ir.graph import Graph, Item, Node
+from irtool.ir.items import CommentBlock, Head, Marker, Opaque, Text
+from irtool.ir.statement import STANDARD_STYLE, ClosureTarget, PrimitiveTarget
 from irtool.ir.values import ParameterReference
 from irtool.syntax import scanner
 from irtool.syntax.collector import CollectorPause

@@ -8,8 +8,9 @@ from operator import itemgetter
 from typing import Any
 
 from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Remark
+from irtool.ir.graph import Node
 from irtool.ir.items import Head, Parameter, ParameterList, Property
-from irtool.ir.node import STANDARD_STYLE, Node, StatementStyle
+from irtool.ir.statement import STANDARD_STYLE, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax.assemble_base import SignatureParts, StatementParts

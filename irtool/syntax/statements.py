@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 
 from irtool.ir.comments import NO_COMMENTS, Comments
-from irtool.ir.items import CommentBlock, Item, Opaque
-from irtool.ir.node import StatementStyle
+from irtool.ir.graph import Item
+from irtool.ir.items import CommentBlock, Opaque
 from irtool.ir.problem import Problem, Severity
+from irtool.ir.statement import StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
 from irtool.syntax import scanner

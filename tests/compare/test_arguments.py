@@ -11,7 +11,7 @@ from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
 from irtool.compare.tensors.model import Columns, Op, Shape
 from irtool.compare.tensors.pairing import How, OpPair
 from irtool.compare.tensors.slots import Slots
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from tests.compare.operators import tensor
 
 

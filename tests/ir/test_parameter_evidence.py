@@ -8,8 +8,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Node
 from irtool.ir.parameter_evidence import evidence
 from irtool.ir.running import MAX_NODES, Bound, Frame, Runner
 from irtool.ir.whole_model import Ran, Reason

@@ -10,8 +10,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, GraphParameter, Unresolved
-from irtool.ir.node import Node
+from irtool.ir.graph import AmbiguousReference, GraphParameter, Node, Unresolved
 
 
 def dump_files(folder: Path) -> Iterator[Path]:

@@ -11,8 +11,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.phases import phase, phases
 from irtool.ir.ties import Ties, ties, ties_between

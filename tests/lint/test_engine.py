@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.engine import lint_compilation
 from irtool.lint.facts import DumpFacts, RunFacts
 from irtool.lint.rule import (

@@ -11,7 +11,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report

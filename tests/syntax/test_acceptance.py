@@ -9,8 +9,8 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, GraphParameter
-from irtool.ir.node import ClosureTarget, GraphTarget, Node
+from irtool.ir.graph import AmbiguousReference, GraphParameter, Node
+from irtool.ir.statement import ClosureTarget, GraphTarget
 from irtool.ir.types import (
     DictionaryType,
     NamedShape,

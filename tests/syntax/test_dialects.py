@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.values import (
     ForeignNode,
     ForeignParameter,

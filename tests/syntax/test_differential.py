@@ -17,8 +17,7 @@ import pytest
 
 from irtool.ir.comments import Comments
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Node
 from irtool.ir.values import Attributes, Scalar, String
 from irtool.syntax.reader import loads
 from irtool.syntax.records import Records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import irtool
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 CHAT = """\
 my MatMul looks wrong, see below

@@ -15,7 +15,7 @@ import irtool
 from irtool.ir import comments, dump, graph, items, node, types, values
 from irtool.ir.comments import Comments, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.dump import Dump, LineEnds
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Node
 from irtool.ir.items import (
     CommentBlock,
     Head,
@@ -26,11 +26,10 @@ from irtool.ir.items import (
     Property,
     Text,
 )
-from irtool.ir.node import (
+from irtool.ir.statement import (
     ClosureSet,
     ClosureTarget,
     GraphTarget,
-    Node,
     PrimitiveTarget,
     StatementStyle,
     ValueTarget,

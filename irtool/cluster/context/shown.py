@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, cast
 
 from irtool.ir.collectives import Collective, collectives
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS
-from irtool.ir.groups import integer_attribute, is_rank, text_attribute
+from irtool.ir.groups import groups_of, integer_attribute, is_rank, text_attribute
 from irtool.ir.items import Parameter
-from irtool.ir.node import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.ir.values import Attributes
 from irtool.operators.call import Strategy
@@ -91,7 +91,7 @@ class Shown:
     @cached_property
     def world(self) -> tuple[int, str] | None:
         """How many devices there are, and which group shows it; None where none shows all."""
-        exact = self.dump.groups.devices
+        exact = groups_of(self.dump).devices
         if exact.is_exact:
             return exact.world, "its group of all devices"
         counts = (listed_world(item.node) for item in self.communications)

@@ -9,7 +9,7 @@ from irtool.compare.tensors.attributes import AttributeChange, changed_attribute
 from irtool.compare.tensors.model import Columns
 from irtool.compare.tensors.pairing import OpPair
 from irtool.compare.tensors.slots import Slots
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 _MOST_STEPS = 20
 _FEW = 10.0

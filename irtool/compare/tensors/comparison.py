@@ -21,7 +21,7 @@ from irtool.compare.tensors.scaling import gradient_scale
 from irtool.compare.tensors.slots import Slots, pair_parameter_gradients, pair_tensors
 from irtool.compare.tensors.transposed import measure_elsewhere, measure_transposed
 from irtool.compare.tensors.verdict import Judged, first_fault
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff

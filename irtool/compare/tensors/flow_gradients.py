@@ -9,9 +9,8 @@ from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.flow import Flow, Value
 from irtool.compare.tensors.model import TensorRun
 from irtool.compare.tensors.semantics import family
-from irtool.ir.graph import GraphParameter
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.limits import whole
-from irtool.ir.node import Node
 
 _LOADS = 8
 """Nodes in line that only hand a parameter on, at most."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.mindspore import sanitised
 from irtool.compare.tensors.model import Op, Shape, TensorRun
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.ir.limits import whole
-from irtool.ir.node import Node
 from irtool.ir.types import Abstract
 from irtool.ir.types import Shape as AbstractShape
 from irtool.ir.values import python_value

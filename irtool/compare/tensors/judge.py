@@ -31,7 +31,7 @@ from irtool.compare.tensors.past import (
 from irtool.compare.tensors.semantics import family, is_random, is_unwritten
 from irtool.compare.tensors.slots import Slots
 from irtool.compare.tensors.verdict import Judged, Measured, Places
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.table import is_framework_module
 
 _OTHER_EPSILON = 1000.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 Shape: TypeAlias = tuple[int, ...]
 Phase: TypeAlias = Literal["forward", "backward", "optimizer"]

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from irtool.compare.tensors.measure import complete, has_figures
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 from irtool.compare.tensors.semantics import family
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 How: TypeAlias = Literal[
     "graph", "map", "module", "parameters", "values", "order", "gradient", "name", "flow"

@@ -13,8 +13,8 @@ from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.payload import BadPayload, Stored, read_stored
 from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.values import number_blocks
+from irtool.ir.graph import Node
 from irtool.ir.limits import whole
-from irtool.ir.node import Node
 
 _STEPS = 30
 

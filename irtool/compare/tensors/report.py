@@ -16,7 +16,7 @@ from irtool.compare.tensors.payload import BadPayload, read_stored
 from irtool.compare.tensors.semantics import family
 from irtool.compare.tensors.values import number_blocks
 from irtool.compare.tensors.verdict import Judged
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
+from irtool.ir.graph import Graph, Node
 from irtool.ir.items import Marker
-from irtool.ir.node import ClosureTarget, Node
+from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, String, Word
 from irtool.lint.failure.finding import Explained, Finding, PythonLine
 from irtool.lint.failure.frames import FrameCollector, innermost

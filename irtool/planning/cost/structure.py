@@ -17,8 +17,7 @@ from math import prod
 from typing import Literal
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.planning.cost.costs import Fusion, item_bytes

@@ -22,7 +22,7 @@ from functools import cached_property
 from math import inf
 
 from irtool.ir.comments import Location
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.sharding.network.graphs import Network
 
 _NUMBERED = re.compile(r"CNode_(\d+)")

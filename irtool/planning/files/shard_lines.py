@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.planning.plans.decisions import Decisions
 from irtool.planning.plans.plan import Plan, PlannedOperator

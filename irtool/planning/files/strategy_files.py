@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, Unsure

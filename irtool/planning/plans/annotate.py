@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.values import Attributes, Sequence, Value, Word
 from irtool.operators.call import Strategy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import StepCost
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from irtool.cluster.machine import Machine
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.limits.memory import Conflict, Limited
 from irtool.planning.limits.ways import plain_ways
 from irtool.planning.plans.onto import Onto

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Launch, Overlap, overlap, step_seconds
-from irtool.ir.node import Node
+from irtool.ir.dump import dump_of
+from irtool.ir.graph import Node
 from irtool.planning.cost.costs import Cause, Communication
 from irtool.planning.plans.cost_items import CostItem
 
@@ -92,8 +93,7 @@ def _computing(items: Sequence[CostItem]) -> tuple[dict[Node, float], dict[Node,
 def _as_run(nodes: Iterable[Node]) -> list[Node]:
     """Nodes of a dump in an order in which they can run: graphs are printed in another one."""
     found = list(nodes)
-    graph = found[0].graph if found else None
-    dump = graph.dump if graph is not None else None
+    dump = dump_of(found[0]) if found else None
     if dump is None:
         return found
     place: dict[Node, int] = {}

@@ -21,7 +21,7 @@ from math import inf
 import numpy as np
 
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.cost.costs import compute_seconds
 from irtool.planning.cost.structure import FIXED, Parameter, Structure
 from irtool.planning.cost.weights import WeightCost, weight_cost

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, structure_of
 from irtool.planning.limits.memory import search as cheapest

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, structure_of
 from irtool.planning.limits.memory import Limited, search
 from irtool.planning.plans.annotate import with_strategies
-from irtool.planning.plans.as_it_was import as_it_was, keeps
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
 from irtool.planning.plans.cost_report import StepCost, step_cost
@@ -183,8 +182,8 @@ def plan(
             model, problem, memory_limit, started,
             optimizer=decide_optimizer, recompute=decide_recompute,
         )  # fmt: skip
-        if keeps(made, problem, fixed):
-            made = as_it_was(made, problem)
+        if _keeps(made, problem, fixed):
+            made = _as_it_was(made, problem)
         elif made.decisions is None:
             made = _untied(made, model, problem, fixed, started)
     border = None
@@ -398,3 +397,50 @@ def _notes(model: Model, report: Report) -> list[str]:
 
 
 __all__ = ["CannotPlan", "Plan", "PlannedOperator", "plain_dump", "plan", "planned_context", "told"]
+
+
+_KEPT = (
+    "what the dump has costs less than any plan that was found: layouts of the code are handed on "
+    "to neighbours, which the search does not follow"
+)
+
+
+def _keeps(made: Plan, problem: Problem, fixed: Mapping[Node, Given]) -> bool:
+    """Whether the dump's own strategies are the cheaper plan, and do what is asked."""
+    before = made.before
+    if before is None or made.decisions is not None:
+        return False
+    if before.seconds >= made.after.seconds * (1 - 1e-9):
+        return False
+    if made.memory_limit is not None and before.memory.total > made.memory_limit:
+        return False
+    return all(problem.current.get(node) == given for node, given in fixed.items())
+
+
+def _as_it_was(made: Plan, problem: Problem) -> Plan:
+    """The plan that keeps everything, where the search can find none that costs less.
+
+    Layouts that the code gives to some operators are handed on to neighbours whose strategies agree
+    with them; a strategy alone does not say on which devices its parts lie, so the search prices
+    them where MindSpore puts them by itself.  No bound is known of such a plan.
+    """
+    assert made.before is not None
+    taken = {node: given for node, given in problem.current.items() if problem.takes_strategy(node)}
+    dump = with_strategies(
+        problem.structure.dump,
+        {node: rows for node, (rows, _) in taken.items()},
+        {node: out for node, (_, out) in taken.items() if out is not None},
+    )
+    twins = dict(zip(made.dump.nodes(), dump.nodes(), strict=True))
+    return replace(
+        made,
+        dump=dump,
+        report=check(dump, made.context),
+        operators=tuple(
+            replace(item, node=twins[item.node], after=item.before, out_after=item.out_before)
+            for item in made.operators
+        ),
+        after=made.before,
+        lower_bound=None,
+        notes=(*made.notes, _KEPT),
+    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.costs import item_bytes
 from irtool.planning.recursive.inserted import Dataset, inserted_datasets, is_weight
 from irtool.planning.recursive.operators import HANDED_ON, is_listed

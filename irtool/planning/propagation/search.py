@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.propagation.choices import Choice as Option
 from irtool.planning.propagation.choices import Choices

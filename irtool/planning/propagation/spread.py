@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 from irtool.operators.call import Strategy
 from irtool.operators.layout import TensorLayout
-from irtool.planning.propagation.choices import Choice, Choices
+from irtool.planning.propagation.choices import Choice, Choices, holds
 from irtool.planning.propagation.network import Edge, Vertex
 from irtool.planning.propagation.prices import Price, Prices
 from irtool.planning.propagation.reshapes import Reshapes, equal
-from irtool.planning.propagation.weights import agree_on_weights
 
 DATASET = "_VirtualDataset"
 ENDS = frozenset({"_VirtualOutput", "Concat"})
@@ -67,7 +66,7 @@ class Spread:
         for at, vertex in enumerate(order):
             following = order[at + 1].place if at + 1 < len(order) else None
             self._from(vertex, following)
-        agree_on_weights(self)
+        _agree_on_weights(self)
         for vertex in self.vertices:
             if vertex not in self.chosen and self.options.get(vertex):
                 self.chosen[vertex] = self.options[vertex][0]
@@ -337,3 +336,41 @@ def _least(priced: Sequence[tuple[Price, Choice]]) -> Choice | None:
     if not priced:
         return None
     return min(priced, key=lambda each: (each[0], each[1].forward, each[1].rank))[1]
+
+
+def _agree_on_weights(spread: Spread) -> None:
+    """Users of a weight that take it otherwise than the first one are given something else."""
+    for vertex in spread.vertices:
+        if vertex.weight is None or vertex not in spread.chosen or _agrees(spread, vertex):
+            continue
+        given = next((edge for edge in vertex.behind if edge.target in spread.configured), None)
+        if given is not None:
+            spread.options[vertex] = list(spread.choices.of(vertex))
+            wanted = spread.configured[given.target].inputs[given.tensor]
+            choice = spread.best_before(given, wanted)
+            if choice is not None:
+                spread.chosen[vertex] = choice
+        for edge in vertex.behind:
+            _follow(spread, vertex, edge)
+
+
+def _agrees(spread: Spread, vertex: Vertex) -> bool:
+    layout = spread.chosen[vertex].outputs[0]
+    return all(
+        edge.target not in spread.chosen
+        or holds(spread.chosen[edge.target].inputs, edge.tensor, layout)
+        for edge in vertex.behind
+    )
+
+
+def _follow(spread: Spread, vertex: Vertex, edge: Edge) -> None:
+    user = edge.target
+    layout = spread.chosen[vertex].outputs[0]
+    if user in spread.configured or user not in spread.chosen:
+        return
+    if holds(spread.chosen[user].inputs, edge.tensor, layout):
+        return
+    spread.options[user] = list(spread.choices.of(user))
+    choice = spread.best_behind(edge, layout)
+    if choice is not None:
+        spread.give(user, choice)

@@ -22,7 +22,7 @@ from math import inf
 from irtool.cluster.machine import Machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import StageDumps, holdings, stages_of
 from irtool.planning.plans.plan import Plan
 from irtool.planning.recovery.elastic_target import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from irtool.cluster.machine import Machine
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import Holdings, StageDumps
 from irtool.planning.cost.structure import FIXED
 from irtool.planning.limits.memory import Limited

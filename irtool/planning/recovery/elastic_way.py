@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
 from irtool.planning.cost.holdings import Holdings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.planning.cost.holdings import Box, Holding, Holdings, StageDumps
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from irtool.cluster.ranks import Cluster, RankProgram
+from irtool.ir.graph import Node
 from irtool.ir.items import Parameter
-from irtool.ir.node import Node
 from irtool.ir.operators import OPTIMIZERS
 from irtool.ir.parameter_roles import weight_of
 from irtool.ir.types import BITS

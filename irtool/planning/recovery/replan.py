@@ -14,7 +14,7 @@ from typing import Literal
 
 from irtool.cluster.machine import Machine
 from irtool.compare.graph_diff import diff_graphs
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings
 from irtool.planning.cost.structure import FIXED, structure_of

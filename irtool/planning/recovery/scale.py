@@ -13,7 +13,7 @@ from itertools import combinations, islice, product
 from math import gcd, prod
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement
 from irtool.planning.plans.annotate import with_strategies

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from irtool.ir.graph import Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Node, Source
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.kinds import NotSearchable
 from irtool.sharding.network.calls import call_of

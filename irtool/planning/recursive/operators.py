@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from irtool.ir.graph import GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.operators.call import OperatorCall
 from irtool.operators.case import Case
 from irtool.operators.facts import Search

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.layout import Shape
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT

@@ -8,8 +8,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from irtool.ir.graph import AmbiguousReference
-from irtool.ir.node import Node
+from irtool.ir.graph import AmbiguousReference, Node
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.structure import Link, Ref
 from irtool.planning.search.candidate_layouts import Layouts

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Item, Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import FIXED, Structure, structure_of
 from irtool.planning.search.device_counts import nearest_legal

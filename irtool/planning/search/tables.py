@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from irtool.cluster.machine import Machine
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.costs import (
     compute_seconds,
@@ -46,8 +46,8 @@ from irtool.planning.search.operator_candidates import (
     OperatorCandidates,
     index_of,
 )
-from irtool.planning.search.shared_starts import Start, WeightStarts, starts_of
 from irtool.planning.search.shared_weights import Numbered, Shared, numbered
+from irtool.planning.search.starts import Start, WeightStarts, starts_of
 from irtool.sharding.network.analysis import Judged
 
 

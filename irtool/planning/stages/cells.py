@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.sharding.network.analysis import item_of
 from irtool.sharding.network.care import primitive

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.cost.costs import BACKWARD_WORK, item_bytes
 from irtool.planning.cost.structure import Structure
 from irtool.planning.plans.cost_items import CostItem

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item, Parameter, ParameterList
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Item, Node
+from irtool.ir.items import Parameter, ParameterList
 from irtool.ir.types import Abstract, AnyShape, SequenceShape, Shape, Signature
 from irtool.ir.values import Scalar, Value, Word
 from irtool.ir.values import Sequence as SequenceLiteral

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from irtool.ir.graph import GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.types import SequenceShape
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.table import operator_of

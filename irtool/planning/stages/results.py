@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irtool.ir.display import Shown
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.plans.plan import Plan
 
 

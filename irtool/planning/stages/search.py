@@ -16,7 +16,7 @@ from math import inf
 import numpy as np
 
 from irtool.cluster.machine import Machine
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.ways import Ways
 from irtool.planning.plans.decisions import DecidedWays

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, count_text, plural, tuple_text
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.report.checking.counts import collective_rows, moves, parameter_counts, verdict_counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import UNKNOWN, bytes_text, ranks_text, tuple_text
 from irtool.report.checking.counts import (
     CollectiveRow,

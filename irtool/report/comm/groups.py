@@ -21,8 +21,8 @@ from irtool.cluster.groups import (
     exchange,
 )
 from irtool.ir.collectives import Origin
+from irtool.ir.graph import Node
 from irtool.ir.groups import RanksFrom
-from irtool.ir.node import Node
 from irtool.ir.phases import Phase
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc

@@ -16,7 +16,7 @@ from irtool.cluster.matching import (
     shape_text,
 )
 from irtool.cluster.sources import user_location
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import count_text, ranks_text
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import Table, number_column, rows_shown, text_column

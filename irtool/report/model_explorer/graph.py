@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from irtool.ir.collectives import collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.units import bytes_text, ranks_text, tuple_text
 from irtool.report.picture.boxes import class_of

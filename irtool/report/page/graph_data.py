@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter
-from irtool.ir.node import Node, nested_references
+from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node
 from irtool.ir.phases import Phase, phases
+from irtool.ir.statement import nested_references
 from irtool.ir.ties import Ties, ties
 from irtool.ir.units import tuple_text
 from irtool.ir.values import GraphReference, Scalar

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.units import bytes_text, count_text, ranks_text, tuple_text
 from irtool.ir.values import Attributes
 from irtool.report.json import json_text, json_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import plural
 from irtool.report.model import Answer, Explorer, Report, Tone
 from irtool.report.page.graph_data import graph_data

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from irtool.ir.graph import Graph, GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node
 
 
 def node_key(node: Node, source: str = "") -> str:

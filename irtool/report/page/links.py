@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.model import Cell, Element, Link, Table
 from irtool.report.page.keys import node_key
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from irtool.ir.collectives import collective
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.units import plural, ranks_text, tuple_text
 from irtool.report.picture.classes import REDISTRIBUTES, operator_class

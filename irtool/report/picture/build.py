@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.ir.units import bytes_text, plural
 from irtool.report.picture.absorb import absorb

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.picture.leaves import Leaf, Link, Material
 
 _LONGEST_DETOUR = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.types import BITS, Abstract
 from irtool.report.picture.leaves import Leaf
 from irtool.report.text import shortened

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 
 Lane: TypeAlias = Literal["forward", "recompute", "backward", "optimizer", "other"]
 LANES: tuple[Lane, ...] = ("forward", "recompute", "backward", "optimizer")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
-from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.dump import Dump, dumps_of
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.phases import phases
 from irtool.ir.ties import ties
 from irtool.ir.whole import Whole, WholeNode
@@ -248,7 +247,7 @@ class _Maker:
             assert leaf.parameter is not None
             declared[(int(str(key[0])), leaf.parameter)].append(leaf)
         found: list[Bond] = []
-        for dump in _distinct(self.whole.dumps):
+        for dump in _distinct(dumps_of(self.whole)):
             for tie in ties(dump):
                 if tie.kind == "pass":
                     continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.report.picture.overlay import Mark
 
 BoxKind: TypeAlias = Literal["operator", "scope", "parameter", "input", "result", "call"]

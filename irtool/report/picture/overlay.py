@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 Severity: TypeAlias = Literal[
     "error", "warning", "info", "first", "added", "removed", "changed", "good"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import cast
 
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.units import tuple_text
 from irtool.report.picture.overlay import Mark, Overlay, Severity, Topic, worst
 from irtool.report.text import shortened

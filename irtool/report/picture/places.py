@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import ACCUMULATED
 
 DEEPEST = 40

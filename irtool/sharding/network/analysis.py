@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.parameter_roles import is_accumulated
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import TensorLayout, UserLayout

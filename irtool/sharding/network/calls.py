@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from irtool.ir.graph import Graph, GraphParameter, Source, Unresolved
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source, Unresolved
 from irtool.ir.types import (
     Abstract,
     AnyShape,

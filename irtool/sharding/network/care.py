@@ -5,7 +5,8 @@ Source: which nodes of a dump bear ``{in_strategy: …}`` after the parallel pas
 
 from __future__ import annotations
 
-from irtool.ir.node import Node, PrimitiveTarget
+from irtool.ir.graph import Node
+from irtool.ir.statement import PrimitiveTarget
 from irtool.operators.table import operator_of
 from irtool.sharding.network.graphs import Network
 

@@ -15,8 +15,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import AmbiguousReference, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.sharding.network.analysis import Analysis

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.ir.graph import GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.types import SequenceType
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis, real_source

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irtool.ir.graph import Graph, GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.operators import checks
 from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import Graph, GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis

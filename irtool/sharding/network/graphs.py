@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Source
-from irtool.ir.node import ClosureTarget, GraphTarget, Node, PrimitiveTarget
+from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source
+from irtool.ir.statement import ClosureTarget, GraphTarget, PrimitiveTarget
 
 Port: TypeAlias = Node | GraphParameter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.judgement import Context, Finding, Judgement
 from irtool.operators.table import operator_of
 from irtool.sharding.judge import judge, unknown

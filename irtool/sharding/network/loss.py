@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Node
 from irtool.sharding.network.analysis import Analysis, real_source
 from irtool.sharding.network.care import primitive
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
 from irtool.operators.judgement import Finding, Judgement

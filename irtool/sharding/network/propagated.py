@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.layout import WHOLE, TensorLayout
 from irtool.sharding.judge import judge
 from irtool.sharding.network.analysis import Analysis, Judged

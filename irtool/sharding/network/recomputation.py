@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Node, Source
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import TIES, primitive

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from irtool.ir.display import Shown
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.parameter_roles import Role
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement, Verdict

@@ -6,8 +6,7 @@ the Reshape is replaced by a chain that redistributes.
 
 from __future__ import annotations
 
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators import checks
 from irtool.operators.judgement import Finding, Judgement, Refused
 from irtool.operators.layout import WHOLE, TensorLayout, TensorMap, replicas

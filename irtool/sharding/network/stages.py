@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.sharding.network.care import TRANSFERS, primitive
 from irtool.sharding.network.graphs import Network, Port
 

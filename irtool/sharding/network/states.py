@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.parameter_roles import Role, is_accumulated
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.values import Attributes
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import MapEntry, UserLayout

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.layout import DYNAMIC, Shape
 
 _SIZE = re.compile(r"(?P<number>-?\d+)(?=\s*[,\]])|(?P<symbol>s\d+)(?:<(?P<facts>[^>]*)>)?")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from irtool.ir.graph import Graph, GraphParameter, Source
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.parameter_roles import parameter_roles
 from irtool.ir.types import BITS
 from irtool.ir.values import SymbolicKey

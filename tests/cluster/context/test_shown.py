@@ -6,6 +6,7 @@ from pathlib import Path
 
 import irtool
 from irtool.cluster.context.shown import TELLING, Borders, Shown
+from irtool.ir.groups import groups_of
 from irtool.syntax.excerpt import excerpt
 
 INTERLEAVED = Path(__file__).parent / "interleaved_rank_5"
@@ -23,7 +24,7 @@ def test_an_excerpt_holds_the_statements_that_were_asked_for(samples: Path) -> N
     wanted = [(node.id, node.op) for node in whole.nodes() if node.op in TELLING]
     assert [(node.id, node.op) for node in part.nodes()] == wanted
     assert [one.name for one in part.parameters] == [one.name for one in whole.parameters]
-    assert part.groups.devices == whole.groups.devices
+    assert groups_of(part).devices == groups_of(whole).devices
 
 
 def test_an_excerpt_of_an_operator_that_is_not_there_keeps_the_header(samples: Path) -> None:

@@ -11,9 +11,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Graph
-from irtool.ir.items import Item
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Item, Node
 from irtool.planning.plans.agreement import Agreement, agreement
 from irtool.planning.recursive.cut_costs import ROW_COEFFICIENT
 from irtool.planning.recursive.search import Choice, search

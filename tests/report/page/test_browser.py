@@ -12,7 +12,7 @@ import pytest
 import irtool
 from irtool.ir.comments import Comments, Scope
 from irtool.ir.dump import Dump
-from irtool.ir.node import PrimitiveTarget
+from irtool.ir.statement import PrimitiveTarget
 from irtool.report.model import (
     Answer,
     Column,

@@ -9,7 +9,7 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.ties import ties
 from irtool.report.page.graph_data import (
     CALL,

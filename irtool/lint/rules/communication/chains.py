@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 CARRIES = frozenset(("Load", "Depend"))
 """Nodes that hand on their first input."""

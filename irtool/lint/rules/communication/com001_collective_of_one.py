@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule

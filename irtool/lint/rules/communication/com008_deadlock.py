@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from irtool.cluster.hang import HangReport, Wait, play
 from irtool.cluster.matching import FATAL, Disagreement, Place
 from irtool.cluster.ranks import cluster_of
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.facts import RunFacts
 from irtool.lint.rule import Hit, RunRule
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from irtool.compare.identity import scope_pattern
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.gate import GateFacts, GateRule
 from irtool.lint.rule import Hit

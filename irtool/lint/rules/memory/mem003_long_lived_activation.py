@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.liveness import Buffer, Liveness, liveness
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import MIB, DumpRule, Hit, Threshold

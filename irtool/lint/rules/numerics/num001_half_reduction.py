@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule, Threshold
 from irtool.lint.rules.numerics.half import HALF, NEAREST, elements, half_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, NodeRule
 from irtool.lint.rules.numerics.half import NEAREST, half_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import DumpRule, Hit, Threshold

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 
 _LAYER = re.compile(r"^(?P<head>.*?[/.])(?P<number>\d+)(?P<tail>-[^/]*)?(?=/|$)")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import Hit, ReportRule
 from irtool.operators.layout import Shape

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.ir.graph import Graph
-from irtool.ir.node import Node
+from irtool.ir.graph import Graph, Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import EVERY_DUMP, DumpRule, Hit
 from irtool.lint.rules.syntax.reading import is_of_failure

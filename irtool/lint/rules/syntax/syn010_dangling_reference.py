@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from irtool.ir.graph import Unresolved
-from irtool.ir.node import Node
+from irtool.ir.graph import Node, Unresolved
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import EVERY_DUMP, DumpKind, Hit, NodeRule
 from irtool.syntax.printer import print_value

@@ -1,21 +1,47 @@
-"""Patterns: edits that repeat from layer to layer, told once."""
+"""Edits: what differs between two graphs; those that repeat from layer to layer are one pattern."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal, TypeAlias
 
+from irtool.compare.changes import Kind as ChangeKind
 from irtool.compare.identity import scope_pattern
-from irtool.ir.node import Node
-
-if TYPE_CHECKING:
-    from irtool.compare.graph_diff import Edit
+from irtool.compare.regions import RegionKind
+from irtool.ir.graph import Node
+from irtool.ir.phases import Phase
 
 _NODE = re.compile(r"%\d+")
 _NUMBERED = re.compile(r"(?<=[._/-])\d+(?=[._/-])")
 _BACKWARD = re.compile(r"^Gradients/|/Grad_")
+
+EditKind: TypeAlias = (
+    ChangeKind | RegionKind | Literal["backward pass added", "backward pass removed"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit: nodes that changed, appeared, went or took each other's place.
+
+    ``kind`` says what happened, ``detail`` to what; ``order`` is where it stands in the flow.
+    ``follows`` marks a result whose type changed only because an operand's did.
+    """
+
+    kind: EditKind
+    detail: str
+    left: tuple[Node, ...]
+    right: tuple[Node, ...]
+    phase: Phase
+    order: float
+    follows: bool = False
+
+    @property
+    def node(self) -> Node:
+        """The node that stands for the edit."""
+        return (self.left or self.right)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,43 @@
+"""What a weight pays of the starts that fused collectives share: a part of each, in the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from irtool.cluster.machine import Machine
+from irtool.cluster.pricing import BucketKey, bucket_key
+from irtool.planning.cost.weights import WeightCost
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One collective of a weight: its bucket, the start of that, and the part that it pays now."""
+
+    bucket: BucketKey
+    seconds: float
+    part: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WeightStarts:
+    """What of common starts a weight pays under each candidate of its operator.
+
+    ``which``: by candidate its kind; ``kinds``: by kind the collectives of the weight.
+    """
+
+    which: npt.NDArray[np.int64]
+    kinds: tuple[tuple[Start, ...], ...]
+
+
+def starts_of(cost: WeightCost, machine: Machine) -> tuple[Start, ...]:
+    """What of common starts a weight pays, as the tables count it."""
+    found: list[Start] = []
+    for each in (*cost.mirrors, *cost.shared):
+        key = bucket_key(each.launch)
+        if key is not None and each.fusion:
+            start, per_byte = machine.line(each.op, each.ranks)
+            found.append(Start(key, start, each.seconds - each.size * per_byte))
+    return tuple(found)
