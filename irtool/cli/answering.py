@@ -78,5 +78,7 @@ def write_answer(
 def _picture(report: Report) -> str:
     """The first picture of a page."""
     from irtool.report.model import Picture
+    from irtool.report.page.charts import nothing_to_draw
 
-    return next(each.svg for each in report.elements if isinstance(each, Picture))
+    pictures = [each.svg for each in report.elements if isinstance(each, Picture)]
+    return pictures[0] if pictures else nothing_to_draw()

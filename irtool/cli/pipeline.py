@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
-from typing import Annotated
-
-import typer
 
 from irtool.cli import options
+from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.inputs import STDIN_NAME
@@ -25,38 +22,22 @@ from irtool.cli.memory_inputs import (
 )
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
-from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.report.context import context_blocks, context_object
-from irtool.report.json import json_text
-from irtool.report.page.write import render_page
-from irtool.report.pipeline import PipelineView, pipeline_document
-from irtool.report.pipeline_json import pipeline_object
-from irtool.report.pipeline_page import pipeline_page, pipeline_picture
+from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
 from irtool.syntax.run_expand import STDIN
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    svg = "svg"
-    html = "html"
 
 
 def _pipeline(
     paths: options.Paths,
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
-    ] = Format.table,
+    format: options.DrawnFormat = DrawnForm.table,
     bind: options.Bind = None,
     machine: options.MachineName = None,
     rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
     *,
@@ -69,7 +50,6 @@ def _pipeline(
     """
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    output = Output(output_file)
     sizes = sizes_of(bind or [])
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
     named = named_machine(machine)
@@ -78,7 +58,15 @@ def _pipeline(
     result = pipeline(_inputs(found, layout), layout.stages or 1, layout.devices or 1, model)
     first = STDIN_NAME if paths[0] == STDIN else paths[0]
     path = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
-    _write(output, format, PipelineView(path, result, model, rows), layout.context)
+    view = PipelineView(path, result, model, rows)
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: pipeline_answer(view, model, layout.context),
+        report=lambda is_page: pipeline_report(view, is_page),
+        context=layout.context,
+        all_assumptions=assumptions,
+    )
     problems = any(one.dump.problems for one in found) or bool(layout.context.contradictions)
     return 1 if problems or _has_findings(result, allow_unknown) else 0
 
@@ -109,23 +97,8 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
     ]
 
 
-def _write(output: Output, format: Format, view: PipelineView, context: RunContext) -> None:
-    match format:
-        case Format.json:
-            output.write(f"{json_text({**pipeline_object(view), **context_object(context)})}\n")
-        case Format.svg:
-            output.write(pipeline_picture(view))
-        case Format.html:
-            output.write(render_page(pipeline_page(view)))
-        case Format.table:
-            document = pipeline_document(view)
-            document.add(*context_blocks(context))
-            output.show(document)
-    output.close()
-
-
 def _has_findings(result: Pipeline, allow_unknown: bool) -> bool:
-    if any(item.is_certain for item in result.transfers.unmatched):
+    if result.transfers.lost:
         return True
     if result.played is not None and result.played.waits:
         return True

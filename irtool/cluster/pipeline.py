@@ -25,8 +25,10 @@ from irtool.cluster.schedule import (
     ScheduleName,
     StageTimes,
     Task,
+    TimedTask,
     gpipe,
     ideal_bubble,
+    in_turn,
     interleaved,
     name_of,
     one_forward_one_backward,
@@ -59,6 +61,11 @@ class Work:
     recompute: int
     seconds: StageTimes
     unknown: Mapping[str, int]
+
+    @property
+    def all_backward(self) -> int:
+        """Operations of the backward pass, recomputed ones included."""
+        return self.backward + self.recompute
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +102,16 @@ class Stage:
     def micro_batches(self) -> int:
         """Micro-batches of a step, 1 without a pipeline."""
         return self.schedule.micro_batches if self.schedule else 1
+
+    @property
+    def launches(self) -> int:
+        """Nodes that are launched in a step."""
+        return sum(self.operators.values())
+
+    @property
+    def layer_seconds(self) -> float:
+        """Seconds of one micro-batch, over all layers."""
+        return sum(layer.cost for layer in self.layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +157,17 @@ class Pipeline(Shown):
     cut: Cut | None
     advice: tuple[Advice, ...]
     limits: tuple[str, ...]
+
+    @property
+    def timeline(self) -> dict[int, tuple[TimedTask, ...]]:
+        """When each stage runs which task of a step, in seconds.
+
+        Where it could not be played, tasks of the stages that are there stand one after another,
+        in no unit.
+        """
+        if self.played is not None:
+            return dict(enumerate(self.played.stages))
+        return {one.index: in_turn(one.schedule) for one in self.stages if one.schedule}
 
 
 def pipeline(

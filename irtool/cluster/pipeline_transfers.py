@@ -61,6 +61,11 @@ class Transfers:
     unmatched: tuple[Unmatched, ...]
     matched: int
 
+    @property
+    def lost(self) -> list[Unmatched]:
+        """Ends without a counterpart although its dump was read: the run would hang."""
+        return [item for item in self.unmatched if item.is_certain]
+
 
 _Key = tuple[int, int, object]
 """A rank that receives, how far behind its sender is, and the tag."""

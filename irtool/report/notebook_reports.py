@@ -72,15 +72,11 @@ def memory(result: Memory) -> Report:
     return memory_report(MemoryView((RankMemory(None, (), None, result),)))
 
 
-def pipeline(result: Pipeline) -> Document:
+def pipeline(result: Pipeline) -> Report:
     """A pipeline: its stages and what is idle."""
-    from irtool.report.pipeline import advice_table, answer_text, bubbles_table, stages_table
+    from irtool.report.pipeline import PipelineView, pipeline_report
 
-    document = Document([Heading(answer_text(result)), stages_table(result)])
-    document.add(*([bubbles_table(result)] if result.bubbles else []))
-    document.add(*([advice_table(result)] if result.advice else []))
-    document.add(*(Note(text) for text in result.limits))
-    return document
+    return pipeline_report(PipelineView("pipeline", result))
 
 
 def diff(result: GraphDiff) -> Document:

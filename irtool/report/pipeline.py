@@ -1,26 +1,37 @@
-"""Pipelines for people: a document of facts and tables."""
+"""``irtool pipeline``: its answer for scripts, and its report for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
+from irtool.cluster.matching import shape_text
 from irtool.cluster.pipeline import Pipeline, Stage
-from irtool.cluster.schedule import Schedule
-from irtool.ir.units import bytes_text, plural, ranks_text, share_text
+from irtool.cluster.pipeline_cut import Cut
+from irtool.cluster.pipeline_transfers import Direction, Unmatched
+from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
+from irtool.ir.units import operations_text, ranks_text, share_text
+from irtool.ir.units import plural as counted
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.model import (
+    Amount,
+    Answer,
     Cell,
-    Column,
-    Document,
+    Element,
     Facts,
-    Heading,
     Note,
+    Picture,
+    Report,
     Table,
+    Tone,
     first_rows,
     number_column,
     text_column,
 )
+from irtool.report.page.charts import Lane, Span, timeline
 from irtool.report.text import shortened
 
 USUAL_ROWS = 20
@@ -33,39 +44,311 @@ class PipelineView:
 
     path: str
     pipeline: Pipeline
-    machine: Machine
+    machine: Machine | None = None
     rows: int | None = None
 
 
-def pipeline_document(view: PipelineView) -> Document:
-    """Everything that a view shows."""
+# -- for scripts ---------------------------------------------------------------------------------
+
+
+class StageOperations(AnswerObject, frozen=True, kw_only=True):
+    """Operations of a step on one device (FLOP)."""
+
+    forward: int
+    backward: int
+    recompute: int
+    unknown: Annotated[dict[str, int], doc("operators that could not be counted")]
+
+
+class MicroBatchSeconds(AnswerObject, frozen=True, kw_only=True):
+    """Seconds of one micro-batch, modelled."""
+
+    forward: float
+    backward: float
+    send: Annotated[float, doc("to another stage")]
+
+
+class StageSchedule(AnswerObject, frozen=True, kw_only=True):
+    """In which order a stage runs its micro-batches."""
+
+    name: ScheduleName
+    tasks: Annotated[
+        list[str],
+        doc("`F3`: forward of micro-batch 3, `B3`: backward; with chunks `F3.1`; in launch order"),
+    ]
+    warm_up: Annotated[int, doc("forward passes before the first backward pass")]
+    in_flight: Annotated[int, doc("micro-batches whose activations are held at once")]
+
+
+class LayerOfStage(AnswerObject, frozen=True, kw_only=True):
+    """A layer of a stage."""
+
+    name: str
+    seconds: Annotated[float, doc("of one micro-batch, modelled")]
+    static_bytes: int
+
+
+class PipelineStage(AnswerObject, frozen=True, kw_only=True):
+    """A stage whose dump was read; sizes are those of one device."""
+
+    stage: int
+    rank: Annotated[int, doc("whose dump was read")]
+    ranks: Annotated[Sequence[int], doc("of the stage, with an equal graph")]
+    path: Annotated[str, doc("the dump")]
+    operators: Annotated[dict[str, int], doc("launched nodes by phase")]
+    flops: StageOperations
+    seconds: MicroBatchSeconds
+    parameter_bytes: Annotated[int, doc("of weights")]
+    static_bytes: Annotated[int, doc("that stay for the whole run")]
+    activation_bytes: Annotated[int, doc("of a step's tensors at their peak")]
+    schedule: Annotated[StageSchedule | None, doc("null: no operator names its micro-batch")]
+    layers: list[LayerOfStage]
+
+
+class IdleTime(AnswerObject, frozen=True, kw_only=True):
+    """Idle time of a schedule."""
+
+    ideal: Annotated[float, doc("over working time, with equal stages")]
+    ratio: Annotated[float | None, doc("over working time, with these; null: stages are missing")]
+    share: Annotated[float | None, doc("of the time of all stages")]
+    seconds: Annotated[float | None, doc("of a step")]
+
+
+class StageTransfer(AnswerObject, frozen=True, kw_only=True):
+    """Equal tensors between two stages, over a step."""
+
+    from_stage: int
+    to_stage: int
+    direction: Direction
+    count: int
+    bytes: Annotated[int | None, doc("null: a size is not known")]
+    shape: Sequence[int] | None
+    dtype: str | None
+    ranks: Annotated[tuple[int, int], doc("one sender and its receiver")]
+
+
+class UnmatchedEnd(AnswerObject, frozen=True, kw_only=True):
+    """A Send or Receive without a counterpart."""
+
+    rank: int
+    stage: int
+    node: str
+    op: str
+    peer: int | None
+    tag: int | None
+    line: Annotated[int, doc("of the dump")]
+    why: str
+    certain: Annotated[bool, doc("the dump of the other end was read: the run would hang")]
+
+
+class CutStage(AnswerObject, frozen=True, kw_only=True):
+    """A stage of another cut."""
+
+    layers: Sequence[str]
+    seconds: Annotated[float, doc("of one micro-batch")]
+
+
+class StageCut(AnswerObject, frozen=True, kw_only=True):
+    """A cut of the layers into stages."""
+
+    stages: list[CutStage]
+    imbalance: Annotated[float, doc("by how much the slowest stage exceeds the mean")]
+
+
+class TimelineTask(AnswerObject, frozen=True, kw_only=True):
+    """When a stage runs a task, in seconds from the start of the step."""
+
+    task: str
+    start: float
+    end: float
+
+
+class PipelineAdvice(AnswerObject, frozen=True, kw_only=True):
+    """A change worth trying."""
+
+    switch: str
+    value: str
+    gain: str
+    price: str
+
+
+class PipelineAnswer(
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.pipeline/1"
+):
+    """Stages of a pipeline: work, memory, schedule, idle time, transfers, and what to change."""
+
+    path: Annotated[str, doc("what was read")]
+    machine: Annotated[str, doc("name of the machine model, whose seconds these are")]
+    stage_count: int
+    missing_stages: Annotated[Sequence[int], doc("without a dump")]
+    micro_batches: Annotated[int, doc("of a step")]
+    stages: Annotated[list[PipelineStage], doc("whose dumps were read")]
+    bubble: Annotated[
+        dict[str, IdleTime], doc("by schedule; first `of the dumps`, where all stages are there")
+    ]
+    imbalance: Annotated[
+        float | None,
+        doc("by how much the slowest stage exceeds the mean; null: some are missing"),
+    ]
+    transfers: list[StageTransfer]
+    matched: Annotated[int, doc("Sends with their Receive")]
+    unmatched: list[UnmatchedEnd]
+    best_cut: Annotated[StageCut | None, doc("exact for these layers; null: stages are missing")]
+    timeline: Annotated[list[list[TimelineTask]] | None, doc("tasks of each stage")]
+    advice: list[PipelineAdvice]
+    limits: Annotated[Sequence[str], doc("what could not be said, and why")]
+
+
+def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -> PipelineAnswer:
+    """The answer for scripts."""
     pipeline = view.pipeline
-    document = Document()
-    document.add(Heading(f"{view.path}: {answer_text(pipeline)}"), Facts(list(_facts(view))))
-    document.add(*(Note(f"note: {text}") for text in pipeline.limits))
-    document.add(first_rows(stages_table(pipeline), view.rows, USUAL_ROWS))
+    return PipelineAnswer(
+        path=view.path,
+        machine=machine.name,
+        stage_count=pipeline.stage_count,
+        missing_stages=pipeline.missing,
+        micro_batches=pipeline.micro_batches,
+        stages=[_stage(stage) for stage in pipeline.stages],
+        bubble={
+            one.schedule: IdleTime(
+                ideal=one.ideal, ratio=one.ratio, share=one.share, seconds=one.seconds
+            )
+            for one in pipeline.bubbles
+        },
+        imbalance=pipeline.imbalance,
+        transfers=[
+            StageTransfer(
+                from_stage=one.from_stage,
+                to_stage=one.to_stage,
+                direction=one.direction,
+                count=one.count,
+                bytes=one.bytes,
+                shape=one.shape,
+                dtype=one.dtype,
+                ranks=one.ranks,
+            )
+            for one in pipeline.transfers.items
+        ],
+        matched=pipeline.transfers.matched,
+        unmatched=[_unmatched(one) for one in pipeline.transfers.unmatched],
+        best_cut=None if pipeline.cut is None else _cut(pipeline.cut),
+        timeline=None
+        if pipeline.played is None
+        else [[_task(task) for task in stage] for stage in pipeline.played.stages],
+        advice=[
+            PipelineAdvice(switch=one.switch, value=one.value, gain=one.gain, price=one.price)
+            for one in pipeline.advice
+        ],
+        limits=pipeline.limits,
+        **context_fields(context),
+    )
+
+
+def _stage(stage: Stage) -> PipelineStage:
+    work = stage.work
+    return PipelineStage(
+        stage=stage.index,
+        rank=stage.rank,
+        ranks=stage.ranks,
+        path=stage.path,
+        operators={str(phase): count for phase, count in stage.operators.items()},
+        flops=StageOperations(
+            forward=work.forward,
+            backward=work.backward,
+            recompute=work.recompute,
+            unknown=dict(work.unknown),
+        ),
+        seconds=MicroBatchSeconds(
+            forward=work.seconds.forward,
+            backward=work.seconds.backward,
+            send=work.seconds.send,
+        ),
+        parameter_bytes=stage.parameters,
+        static_bytes=stage.static,
+        activation_bytes=stage.activations,
+        schedule=None
+        if stage.schedule is None
+        else StageSchedule(
+            name=stage.schedule_name,
+            tasks=[str(task) for task in stage.schedule.tasks],
+            warm_up=stage.schedule.warm_up,
+            in_flight=stage.schedule.in_flight,
+        ),
+        layers=[
+            LayerOfStage(name=layer.name, seconds=layer.cost, static_bytes=layer.static)
+            for layer in stage.layers
+        ],
+    )
+
+
+def _unmatched(one: Unmatched) -> UnmatchedEnd:
+    return UnmatchedEnd(
+        rank=one.rank,
+        stage=one.stage,
+        node=one.item.node.id,
+        op=one.item.op,
+        peer=one.peer,
+        tag=one.item.tag,
+        line=one.item.node.line,
+        why=one.why,
+        certain=one.is_certain,
+    )
+
+
+def _cut(cut: Cut) -> StageCut:
+    return StageCut(
+        stages=[
+            CutStage(layers=names, seconds=cost)
+            for names, cost in zip(cut.stages, cut.costs, strict=True)
+        ],
+        imbalance=cut.imbalance,
+    )
+
+
+def _task(task: TimedTask) -> TimelineTask:
+    return TimelineTask(task=str(task.task), start=task.start, end=task.end)
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def pipeline_report(view: PipelineView, is_page: bool = False) -> Report:
+    """What a pipeline does; a page draws the step of all stages."""
+    pipeline = view.pipeline
+    elements: list[Element] = [Facts(list(_facts(view)))]
+    if is_page and pipeline.stage_count > 1 and any(one.schedule for one in pipeline.stages):
+        elements.append(_timeline_picture(pipeline))
+    elements += [Note(f"note: {text}") for text in pipeline.limits]
+    elements += [first_rows(table, view.rows, USUAL_ROWS) for table in _tables(pipeline)]
+    lost = pipeline.transfers.lost
+    tone: Tone = "bad" if lost else "unknown" if pipeline.missing else "plain"
+    answer = Answer(_answer_text(pipeline), tone)
+    return Report(f"pipeline: {view.path}", answer, elements, view.path)
+
+
+def _tables(pipeline: Pipeline) -> Iterator[Table]:
+    yield _stages_table(pipeline)
     if any(stage.schedule for stage in pipeline.stages):
-        document.add(first_rows(schedules_table(pipeline), view.rows, USUAL_ROWS))
+        yield _schedules_table(pipeline)
     if pipeline.bubbles:
-        document.add(first_rows(bubbles_table(pipeline), view.rows, USUAL_ROWS))
+        yield _bubbles_table(pipeline)
     if pipeline.transfers.items:
-        document.add(first_rows(transfers_table(pipeline), view.rows, USUAL_ROWS))
-    if any(item.is_certain for item in pipeline.transfers.unmatched):
-        document.add(first_rows(unmatched_table(pipeline), view.rows, USUAL_ROWS))
+        yield _transfers_table(pipeline)
+    if pipeline.transfers.lost:
+        yield _lost_table(pipeline.transfers.lost)
     if pipeline.cut is not None:
-        document.add(first_rows(cut_table(pipeline), view.rows, USUAL_ROWS))
+        yield _cut_table(pipeline, pipeline.cut)
     if pipeline.advice:
-        document.add(first_rows(advice_table(pipeline), view.rows, USUAL_ROWS))
-    return document
+        yield _advice_table(pipeline)
 
 
-def answer_text(pipeline: Pipeline) -> str:
+def _answer_text(pipeline: Pipeline) -> str:
     """``4 stages, 8 micro-batches, 1f1b: idle 32 % of the time``."""
     if pipeline.stage_count < 2:
         return "no pipeline: one stage"
     names = {stage.schedule_name for stage in pipeline.stages if stage.schedule}
     schedule = f", {' and '.join(sorted(names))}" if names else ""
-    micro = plural(pipeline.micro_batches, "micro-batch").replace("batchs", "batches")
+    micro = f"{pipeline.micro_batches:,} micro-batch{'' if pipeline.micro_batches == 1 else 'es'}"
     text = f"{pipeline.stage_count} stages, {micro}{schedule}"
     first = pipeline.bubbles[0] if pipeline.bubbles else None
     if first is not None and first.share is not None:
@@ -79,117 +362,152 @@ def _facts(view: PipelineView) -> Iterator[tuple[str, str]]:
     pipeline = view.pipeline
     moved = pipeline.transfers
     if pipeline.stage_count > 1:
-        unknown = sum(not item.is_certain for item in moved.unmatched)
-        lost = len(moved.unmatched) - unknown
-        text = f"{plural(moved.matched, 'Send')} matched with a Receive"
-        text += f", {lost} not" if lost else ""
+        unknown = len(moved.unmatched) - len(moved.lost)
+        text = f"{counted(moved.matched, 'Send')} matched with a Receive"
+        text += f", {len(moved.lost)} not" if moved.lost else ""
         text += f", {unknown} to ranks without a dump" if unknown else ""
         yield "between stages", text
     if pipeline.imbalance is not None:
         yield "balance", f"slowest stage {share_text(pipeline.imbalance)} above the mean"
-    yield "times", f"modelled for {view.machine.name}; only their ratios mean something"
+    if view.machine is not None:
+        yield "times", f"modelled for {view.machine.name}; only their ratios mean something"
 
 
-# -- tables ------------------------------------------------------------------------------------
-
-
-def stages_table(pipeline: Pipeline) -> Table:
-    """One line a stage: its work and memory."""
-    columns = [number_column("stage"), Column("ranks"), number_column("operators")]
-    columns += [number_column("forward FLOP"), number_column("backward FLOP")]
-    columns += [number_column("F ms"), number_column("B ms"), number_column("weights")]
-    columns += [number_column("stays"), number_column("activations"), text_column("layers")]
-    return Table(
-        "Stages (FLOP of a step; ms of one micro-batch)",
-        columns,
-        [_stage_row(stage) for stage in pipeline.stages],
+def _timeline_picture(pipeline: Pipeline) -> Picture:
+    """When each stage runs which micro-batch; without times in turn, as far as stages are there."""
+    lanes = [
+        Lane(f"stage {index}", [_span(task) for task in tasks])
+        for index, tasks in pipeline.timeline.items()
+    ]
+    return Picture(
+        "One step",
+        timeline(
+            lanes, "number" if pipeline.played is None else "seconds", ("forward", "backward")
+        ),
+        "When each stage runs the forward and backward pass of which micro-batch.",
+        "times are modelled",
     )
+
+
+def _span(task: TimedTask) -> Span:
+    return Span(task.start, task.end, str(task.task), 0 if task.task.kind == "F" else 1)
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def _stages_table(pipeline: Pipeline) -> Table:
+    columns = [
+        number_column("stage"), text_column("ranks"), number_column("operators", rank=3),
+        number_column("forward", "operations", 1), number_column("backward", "operations", 1),
+        number_column("forward time", "seconds"), number_column("backward time", "seconds"),
+        number_column("weights", "bytes", 2), number_column("static", "bytes", 2),
+        number_column("activations", "bytes", 2), text_column("layers", 1),
+    ]  # fmt: skip
+    title = "Stages (operations of a step; times of one micro-batch)"
+    return Table(title, columns, [_stage_row(stage) for stage in pipeline.stages], noun="stage")
 
 
 def _stage_row(stage: Stage) -> list[Cell]:
     work = stage.work
-    names = [layer.name for layer in stage.layers]
-    layers = ", ".join(names) if len(names) <= 4 else f"{names[0]} … {names[-1]} ({len(names)})"
-    unknown = " +?" if work.unknown else ""
     return [
         stage.index,
         ranks_text(stage.ranks),
-        sum(stage.operators.values()),
-        f"{work.forward:,}{unknown}",
-        f"{work.backward + work.recompute:,}{unknown}",
-        f"{1000 * work.seconds.forward:.4g}",
-        f"{1000 * work.seconds.backward:.4g}",
-        bytes_text(stage.parameters),
-        bytes_text(stage.static),
-        bytes_text(stage.activations),
-        layers,
+        stage.launches,
+        _operations(work.forward, stage),
+        _operations(work.all_backward, stage),
+        work.seconds.forward,
+        work.seconds.backward,
+        stage.parameters,
+        stage.static,
+        stage.activations,
+        _run_text([layer.name for layer in stage.layers], 4),
     ]
 
 
-def schedules_table(pipeline: Pipeline) -> Table:
-    """The schedule of each stage, as the dumps have it."""
-    columns = [number_column("stage"), Column("schedule"), number_column("warm-up")]
-    columns += [number_column("in flight"), text_column("tasks")]
+def _operations(operations: int, stage: Stage) -> Cell:
+    if not stage.work.unknown:
+        return operations
+    return Amount(operations, "operations", f"{operations_text(operations)} + ?")
+
+
+def _run_text(names: Sequence[str], most: int) -> str:
+    """``bs.0, bs.1``; of more the first and the last."""
+    return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def _schedules_table(pipeline: Pipeline) -> Table:
+    columns = [
+        number_column("stage"), text_column("schedule"), number_column("warm-up"),
+        number_column("in flight"), text_column("tasks"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
             stage.index,
             stage.schedule_name,
             stage.schedule.warm_up,
             stage.schedule.in_flight,
-            tasks_text(stage.schedule),
+            _tasks_text(stage.schedule),
         ]
         for stage in pipeline.stages
         if stage.schedule is not None
     ]
-    return Table("Schedule (F: forward, B: backward of a micro-batch)", columns, rows)
+    title = "Schedule (F: forward, B: backward of a micro-batch)"
+    return Table(title, columns, rows, noun="stage")
 
 
-def tasks_text(schedule: Schedule, most: int = _TASKS_SHOWN) -> str:
+def _tasks_text(schedule: Schedule) -> str:
     """``F0 F1 B0 …``."""
     tasks = [str(task) for task in schedule.tasks]
-    return " ".join(tasks[:most]) + (f" … ({len(tasks)} tasks)" if len(tasks) > most else "")
+    more = f" … ({len(tasks)} tasks)" if len(tasks) > _TASKS_SHOWN else ""
+    return " ".join(tasks[:_TASKS_SHOWN]) + more
 
 
-def bubbles_table(pipeline: Pipeline) -> Table:
+def _bubbles_table(pipeline: Pipeline) -> Table:
     """Idle time of the dumps' own schedule and of others."""
-    columns = [Column("schedule"), number_column("equal stages"), number_column("these stages")]
-    columns += [number_column("share of time"), number_column("ms a step")]
+    columns = [
+        text_column("schedule"), number_column("equal stages", "share"),
+        number_column("these stages", "share"), number_column("share of time", "share"),
+        number_column("of a step", "seconds"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
             one.schedule,
-            share_text(one.ideal),
-            share_text(one.ratio),
-            share_text(one.share),
-            "?" if one.seconds is None else f"{1000 * one.seconds:.4g}",
+            one.ideal,
+            Amount(one.ratio, "share"),
+            Amount(one.share, "share"),
+            Amount(one.seconds, "seconds"),
         ]
         for one in pipeline.bubbles
     ]
-    return Table("Idle time, over working time", columns, rows)
+    return Table("Idle time, over working time", columns, rows, noun="schedule")
 
 
-def transfers_table(pipeline: Pipeline) -> Table:
-    """What stages hand to each other in a step."""
-    columns = [number_column("from"), number_column("to"), Column("pass"), number_column("tensors")]
-    columns += [Column("type"), number_column("bytes"), Column("ranks")]
+def _transfers_table(pipeline: Pipeline) -> Table:
+    columns = [
+        number_column("from"), number_column("to"), text_column("pass"), number_column("tensors"),
+        text_column("type"), number_column("bytes", "bytes"), text_column("ranks"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
             one.from_stage,
             one.to_stage,
             one.direction,
             one.count,
-            f"{one.dtype or '?'}{list(one.shape) if one.shape is not None else ''}",
-            bytes_text(one.bytes),
+            f"{one.dtype or '?'}{shape_text(one.shape)}",
+            Amount(one.bytes, "bytes"),
             f"{one.ranks[0]} → {one.ranks[1]}",
         ]
         for one in pipeline.transfers.items
     ]
-    return Table("Between stages, each step", columns, rows)
+    return Table("Between stages, in a step", columns, rows, noun="transfer")
 
 
-def unmatched_table(pipeline: Pipeline) -> Table:
-    """Sends and Receives that nothing answers."""
-    columns = [number_column("rank"), Column("node"), Column("operator"), number_column("peer")]
-    columns += [number_column("tag"), number_column("line"), text_column("why")]
+def _lost_table(lost: Sequence[Unmatched]) -> Table:
+    columns = [
+        number_column("rank"), text_column("node"), text_column("operator"),
+        number_column("peer"), number_column("tag"), number_column("line"), text_column("why"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
             one.rank,
@@ -200,31 +518,28 @@ def unmatched_table(pipeline: Pipeline) -> Table:
             one.item.node.line,
             one.why,
         ]
-        for one in pipeline.transfers.unmatched
-        if one.is_certain
+        for one in lost
     ]
-    return Table("Without an answer: the run would hang", columns, rows)
+    title = "Sends and Receives without a counterpart: the run would hang"
+    return Table(title, columns, rows, noun="operator")
 
 
-def cut_table(pipeline: Pipeline) -> Table:
-    """The stages as they are beside the best cut of the same layers."""
-    cut = pipeline.cut
-    columns = [number_column("stage"), number_column("now ms"), number_column("best ms")]
-    columns.append(text_column("layers of the best cut"))
-    rows: list[list[Cell]] = []
-    for stage, cost, names in zip(
-        pipeline.stages, cut.costs if cut else (), cut.stages if cut else (), strict=False
-    ):
-        now = sum(layer.cost for layer in stage.layers)
-        run = ", ".join(names) if len(names) < 4 else f"{names[0]} … {names[-1]} ({len(names)})"
-        rows.append([stage.index, f"{1000 * now:.4g}", f"{1000 * cost:.4g}", shortened(run, 60)])
-    return Table("Best cut of the same layers (ms of one micro-batch)", columns, rows)
-
-
-def advice_table(pipeline: Pipeline) -> Table:
-    """What to change."""
-    columns = [text_column("what"), text_column("to"), text_column("brings"), text_column("costs")]
+def _cut_table(pipeline: Pipeline, cut: Cut) -> Table:
+    columns = [
+        number_column("stage"), number_column("now", "seconds"), number_column("best", "seconds"),
+        text_column("layers of the best cut"),
+    ]  # fmt: skip
     rows: list[list[Cell]] = [
-        [one.switch, one.value, one.gain, one.price] for one in pipeline.advice
+        [stage.index, stage.layer_seconds, cost, shortened(_run_text(names, 3), 60)]
+        for stage, cost, names in zip(pipeline.stages, cut.costs, cut.stages, strict=False)
     ]
-    return Table("Worth trying", columns, rows)
+    title = "Best cut of the same layers (times of one micro-batch)"
+    return Table(title, columns, rows, noun="stage")
+
+
+def _advice_table(pipeline: Pipeline) -> Table:
+    columns = [
+        text_column("change"), text_column("to"), text_column("gain"), text_column("price", 1),
+    ]  # fmt: skip
+    rows = [[one.switch, one.value, one.gain, one.price] for one in pipeline.advice]
+    return Table("Worth trying", columns, rows, noun="change")

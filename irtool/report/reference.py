@@ -20,6 +20,7 @@ ANSWERS: dict[str, str] = {
     "check-why": "irtool.report.checking.answer:WhyAnswer",
     "cost": "irtool.report.cost:CostAnswer",
     "memory": "irtool.report.memory:MemoryAnswer",
+    "pipeline": "irtool.report.pipeline:PipelineAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",
 }

@@ -11,13 +11,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from irtool.cli.main import main
+from irtool.report.reference import schema_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUR = "samples/pipeline_8_micro"
@@ -64,11 +64,6 @@ def test_outputs_for_people(
     assert ran.output == path.read_text(encoding="utf-8")
 
 
-def schema() -> Any:
-    text = (ROOT / "docs/json-pipeline.md").read_text()
-    return json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[-1])
-
-
 def test_a_run_folder_with_all_stages(irtool: Run) -> None:
     ran = irtool(FOUR)
     assert ran.status == 0
@@ -97,7 +92,7 @@ def test_a_stage_without_a_validate_dump_is_left_out(irtool: Run, tmp_path: Path
 
 
 def test_json_follows_its_schema(irtool: Run) -> None:
-    validator = Draft202012Validator(schema())
+    validator = Draft202012Validator(schema_of("pipeline"))
     for path in (FOUR, "samples/pipeline_run", "samples/gpt/20_validate_0080.ir"):
         found = json.loads(irtool(path, "--format", "json").output)
         validator.validate(found)

@@ -23,6 +23,7 @@ ASKED = {
     "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
     "cost": ["cost", "samples/pipeline_run"],
     "memory": ["memory", "samples/pipeline_run"],
+    "pipeline": ["pipeline", "samples/pipeline_2_stages"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
 }

@@ -69,6 +69,11 @@ class Lane:
 # -- the charts ---------------------------------------------------------------------------
 
 
+def nothing_to_draw() -> str:
+    """A picture that says that there is nothing in it."""
+    return _svg(60, [_label(10, 30, "nothing to draw", "quiet")])
+
+
 def line_chart(
     series: Sequence[Series],
     x_title: str = "",
@@ -81,7 +86,7 @@ def line_chart(
     """Curves over one axis from zero; ``limit`` draws a level that should not be passed."""
     points = [point for item in series for point in item.points]
     if not points:
-        return _svg(60, [_label(10, 30, "nothing to draw", "quiet")])
+        return nothing_to_draw()
     ticks = _ticks(max([y for _, y in points] + ([limit] if limit else [])), kind)
     left = 14 + _CHAR * max(len(quantity_text(tick, kind)) for tick in ticks)
     top, bottom, right = 14 + 20 * bool(y_title or len(series) > 1), height - 44, _WIDTH - 16
@@ -115,7 +120,7 @@ def timeline(lanes: Sequence[Lane], kind: Unit = "seconds", names: Sequence[str]
     """Lanes of spans over time; ``names`` are those of the series, for the legend."""
     ends = [span.end for lane in lanes for span in lane.spans]
     if not ends:
-        return _svg(60, [_label(10, 30, "nothing to draw", "quiet")])
+        return nothing_to_draw()
     start = min(span.start for lane in lanes for span in lane.spans)
     left = 20 + _CHAR * min(24, max(len(lane.name) for lane in lanes))
     top, lane_height, right = 10 + 24 * bool(names), 30, _WIDTH - 16
