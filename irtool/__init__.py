@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irtool.ir.display import add_source
 
 if TYPE_CHECKING:
+    from irtool.cluster.context.library import find_context
     from irtool.ir.dump import Dump
     from irtool.ir.graph import Graph, Node
     from irtool.ir.problem import Problem
@@ -28,6 +29,7 @@ _HOMES = {
     "Problem": "irtool.ir.problem",
     "Run": "irtool.syntax.run",
     "dumps": "irtool.syntax.load",
+    "find_context": "irtool.cluster.context.library",
     "load": "irtool.syntax.load",
     "load_run": "irtool.syntax.run",
     "loads": "irtool.syntax.load",
@@ -42,6 +44,7 @@ __all__ = [
     "Problem",
     "Run",
     "dumps",
+    "find_context",
     "load",
     "load_run",
     "loads",

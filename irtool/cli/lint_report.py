@@ -142,10 +142,9 @@ def write(findings: Findings, units: Sequence[Unit], output: Output, name: str, 
     """Write the report in a format."""
     files = tuple(path for unit in units for path in unit.paths)
     pieces = FORMATS[name](findings, replace(view, files=files))
-    known = next((unit.known for unit in units if unit.known is not None), None)
-    if name == "json" and known is not None:
-        # Of several compilations the first one's: each has its own, but few differ.
-        pieces = context_pieces(pieces, known)
+    known = [(unit.paths, unit.known) for unit in units if unit.known is not None]
+    if name == "json" and known:
+        pieces = context_pieces(pieces, known[0][1], each=known)
     for piece in pieces:
         output.write(piece)
 

@@ -21,9 +21,19 @@ def context_object(context: RunContext, more: Iterable[str] = ()) -> dict[str, o
 
 
 def context_pieces(
-    pieces: Iterable[str], context: RunContext, more: Iterable[str] = ()
+    pieces: Iterable[str],
+    context: RunContext,
+    more: Iterable[str] = (),
+    each: Iterable[tuple[Sequence[str], RunContext]] = (),
 ) -> Iterator[str]:
-    """An object that comes in pieces, the last of which closes it, with the context at its end."""
+    """An object that comes in pieces, the last of which closes it, with the context at its end.
+
+    Args:
+        pieces: of the object.
+        context: of the first compilation, or of the only one.
+        more: other assumptions.
+        each: of several compilations, the dumps and the context of each.
+    """
     last: str | None = None
     for piece in pieces:
         if last is not None:
@@ -31,6 +41,9 @@ def context_pieces(
         last = piece
     for name, value in context_object(context, more).items():
         yield f',\n "{name}": {json_text(value)}'
+    contexts = [{"files": list(files), **context_object(one)} for files, one in each]
+    if contexts:
+        yield f',\n "contexts": {json_text(contexts)}'
     yield last or "}\n"
 
 

@@ -360,3 +360,14 @@ def test_a_page_shows_the_graph_of_the_dump_with_most_findings(
     healthy = samples / "mlp_semi_auto/20_validate_0080.ir"
     assert main(["lint", str(healthy), "--format", "html", "-o", str(page)]) == 0
     assert "of-graph" not in page.read_text(encoding="utf-8")
+
+
+def test_json_has_the_context_of_each_compilation(
+    here: Path, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["lint", str(samples / "pipeline_run"), "--no-cache", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    ranks = [each["context"]["global_rank"]["value"] for each in told["contexts"]]
+    assert ranks == [0, 4]
+    assert [len(each["files"]) for each in told["contexts"]] == [2, 2]
+    assert told["context"] == told["contexts"][0]["context"]
