@@ -15,14 +15,12 @@ from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.case import Case
 from irtool.operators.judgement import Unsure
 from irtool.operators.layout import DYNAMIC, Shape
-
-NEVER_SHARDED = ("Stack", "TensorScatterUpdate", "Meshgrid")
-"""Primitives that stand alone where MindSpore has no rule for them."""
+from irtool.operators.table import operator_of
 
 
 def is_stand_alone(call: OperatorCall, devices: int) -> bool:
     """Whether an operator without rule runs whole on every device (else: batch parallel)."""
-    if call.op in NEVER_SHARDED:
+    if operator_of(call.op).is_("stands_alone"):
         return True
     return any(
         not tensors or not tensors[0].shape or tensors[0].divisible_shape[0] % devices

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.judgement import Judgement
-
-SCATTERS = frozenset({"MatMul"})
-"""Operators that may scatter a split sum over their first output dimension (``out_strategy``)."""
-
-GATHERS = frozenset({"Gather"})
-"""Operators that may add up rows of a split table in two ways: everywhere whole, or scattered."""
+from irtool.operators.table import operator_of
 
 
 def other_output(call: OperatorCall, strategy: Strategy, judgement: Judgement) -> Strategy | None:
@@ -19,9 +14,10 @@ def other_output(call: OperatorCall, strategy: Strategy, judgement: Judgement) -
     """
     if len(judgement.output_layouts) != 1:
         return None
-    if call.op in SCATTERS and judgement.collectives:
+    operator = operator_of(call.op)
+    if operator.is_("scatters") and judgement.collectives:
         return _scattered_sum(judgement)
-    if call.op in GATHERS and len(judgement.collectives) == 1:
+    if operator.is_("scatters_rows") and len(judgement.collectives) == 1:
         return _other_rows(call, strategy, judgement.collectives[0].op)
     return None
 

@@ -17,12 +17,10 @@ from irtool.operators.axes import CallAxes, axes_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import Context, Judgement
+from irtool.operators.table import operator_of
 from irtool.planning.search.candidate_forms import Form, Ints, form_from
-from irtool.planning.search.candidate_outputs import SCATTERS, other_output
+from irtool.planning.search.candidate_outputs import other_output
 from irtool.sharding.judge import judge
-
-PRODUCTS = frozenset({"MatMul", "BatchMatMul"})
-"""Operators whose arithmetic is worth every device; tried on all devices only, if that is legal."""
 
 MOST = 4000
 """Combinations that are judged at most; beyond, those that use few devices are left out."""
@@ -119,7 +117,7 @@ def _each(asked: _Asked, own: Judgement) -> Candidates:
     found = list(_judged(asked, _splits(asked)))
     if not found:
         return _own(own, asked.call)
-    if asked.call.op in PRODUCTS:
+    if operator_of(asked.call.op).is_("all_devices"):
         least = min(item.judgement.repeats for item in found)
         found = [item for item in found if item.judgement.repeats == least]
     return Candidates(tuple(found))
@@ -194,12 +192,12 @@ def _formed(asked: _Asked) -> Candidates | None:
     judged = [number for number, axis in enumerate(asked.told.axes) if axis.judged]
     all_splits = list(_splits(asked))
     splits = [values for values in all_splits if all(values[number] == 1 for number in judged)]
-    if asked.call.op in PRODUCTS:
+    if operator_of(asked.call.op).is_("all_devices"):
         most = max(prod(values) for values in splits)
         splits = [values for values in splits if prod(values) == most]
     items = [Candidate(asked.strategy(values), None, asked.later) for values in splits]
     families = [Family(form, np.array(splits, dtype=np.int64))]
-    if asked.call.op in SCATTERS:
+    if operator_of(asked.call.op).is_("scatters"):
         scattered = form.scattered()
         more, outs = _scattered_splits(form, splits)
         if more and scattered is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from irtool.operators.call import OperatorCall, constant, tensor
 from irtool.operators.judgement import Context
+from irtool.operators.table import declare, forget_declared
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 
@@ -120,3 +123,38 @@ def test_an_operator_without_a_rule_has_mindspores_own_choice_and_says_so() -> N
     assert len(found) == 1
     assert "no rule" in found.why
     assert found.items[0].strategy is None
+
+
+@pytest.fixture
+def declared() -> Iterator[Callable[[str], tuple[str, ...]]]:
+    yield declare
+    forget_declared()
+
+
+def test_an_operator_of_the_users_has_the_strategies_that_its_entry_tells(
+    declared: Callable[[str], tuple[str, ...]],
+) -> None:
+    declared("MyRowNorm: [*x !c] [!c] -> [*x !c]\nMyHeads: [b n] -> [b n] divides n 2")
+    normed = OperatorCall("MyRowNorm", (tensor(8, 8), tensor(8)), (tensor(8, 8),))
+    assert strategies(normed) == {((n, 1), (1,)) for n in (1, 2, 4, 8)}
+    heads = OperatorCall("MyHeads", (tensor(2, 8),), (tensor(2, 8),))
+    assert strategies(heads) == {((b, n),) for b in (1, 2) for n in (1, 2)}
+
+
+def test_a_function_of_irtools_tells_the_axes_of_a_users_operator_too(
+    declared: Callable[[str], tuple[str, ...]],
+) -> None:
+    declared("MyTable(axis@2): function gather takes [*. .] [*.] mirror 0 repeats right")
+    inputs = (tensor(8, 4), tensor(8), constant(0))
+    own = OperatorCall("MyTable", inputs, (tensor(8, 4),))
+    irtools = OperatorCall("SparseGatherV2", inputs, (tensor(8, 4),))
+    assert len(strategies(own)) > 10
+    assert strategies(own) == strategies(irtools)
+
+
+def test_an_entry_that_tells_no_axes_leaves_what_mindspore_makes_of_it(
+    declared: Callable[[str], tuple[str, ...]],
+) -> None:
+    declared("MyBroadcast: function broadcast_to takes [*.]")
+    of = OperatorCall("MyBroadcast", (tensor(8, 4),), (tensor(2, 8, 4),))
+    assert strategies(of) == {((8, 1),)}
