@@ -23,7 +23,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import parse_name
-from irtool.syntax.run_walk import natural
+from irtool.syntax.run_walk import folder_rank_of, natural
 
 _RANK = re.compile(r"\brank[_.]?\d+\b")
 
@@ -177,7 +177,9 @@ def _evidence(unit: Unit) -> Evidence:
             named[file.kind] = file.path
     path = next(iter(named.values()), unit.files[-1].path)
     evidence = evidence_for(InputFile(path, unit.rank, run=unit.run), {}, otherwise="validate")
-    return replace(evidence, paths=named or evidence.paths, rank=unit.rank)
+    # Dumps in no folder of a rank count as those of rank 0, which is no evidence of it.
+    rank = evidence.rank if unit.run and folder_rank_of(path) is None else unit.rank
+    return replace(evidence, paths=named or evidence.paths, rank=rank)
 
 
 def _reason(failure: Failure) -> str:

@@ -21,6 +21,7 @@ from irtool.ir.run import InputFile
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.run import load_run
 from irtool.syntax.run_names import parse_name
+from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError
 
 Stages = Mapping[int, Dump]
@@ -96,9 +97,12 @@ def begins_of(path: str, context: ParallelContext, graph: int | None) -> Stages:
 def _stages(path: str, file: InputFile, context: ParallelContext, graph: int | None) -> Stages:
     """The begin dumps by pipeline stage: each stage's first rank that left one."""
     found = {context.stage: file.path}
-    if os.path.isdir(path) and context.stages > 1:
+    ranks = load_run(path).across_ranks(graph) if os.path.isdir(path) else {}
+    if len(ranks) == 1 and folder_rank_of(file.path) is None:
+        return {context.stage: _read(file.path)}  # no folder says the rank: the context does
+    if ranks and context.stages > 1:
         found.clear()
-        for rank, compilation in sorted(load_run(path).across_ranks(graph).items()):
+        for rank, compilation in sorted(ranks.items()):
             begin = compilation.file(BEGIN)
             if begin is not None and rank < context.devices:
                 found.setdefault(rank // context.stage_size, begin.path)
