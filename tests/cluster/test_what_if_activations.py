@@ -253,3 +253,62 @@ def test_a_plan_looks_for_sets_only_where_the_limit_is_passed() -> None:
     beside = high - found.peak_bytes
     assert all(one.peak <= high - 1 - beside for one in under.combinations)
     assert under.micro_batches == 1
+
+
+# -- what the figures leave out --------------------------------------------------------------------
+
+
+def test_a_step_without_a_backward_pass_is_told() -> None:
+    step = Step({"w": (256, 64)})
+    first = step.do("MatMul", "x", "w", out=tensor(8, 64))
+    (note,) = step.memory(first).notes
+    assert note.startswith("no backward pass:")
+    assert device().notes == ()
+
+
+def test_a_dump_that_launches_nothing_is_told() -> None:
+    found = Step({"w": (256, 64)}).memory("%para1_x")
+    assert found.notes == ("nothing is launched: this dump has no operators",)
+    assert (found.curve, found.peak_launch, found.alive) == ((), None, ())
+
+
+def test_mirrors_that_are_still_virtual_show_whole_sizes() -> None:
+    step = Step({"w": (256, 64)})
+    mirrored = step.do("_MirrorOperator", "w", out=tensor(256, 64))
+    first = step.do("MatMul", "x", mirrored, out=tensor(8, 64))
+    notes = step.memory(first).notes
+    assert any(note.startswith("not sliced yet") for note in notes)
+
+
+def test_groups_have_buffers_and_the_world_always_has_one() -> None:
+    """200 MiB for each group that is used; that of all devices may exist besides."""
+    each = 200 << 20
+    found = device(reduces=True).communicators
+    assert (found.groups, found.bytes.low, found.bytes.high) == (("g",), each, 2 * each)
+    step = Step({"w": (256, 64)})
+    step.do("AllReduce", "x", out=tensor(8, 256),
+            attributes='group: "hccl_world_group", rank_list: (0, 1)')  # fmt: skip
+    last = step.do("AllReduce", "x", out=tensor(8, 256),
+                   attributes='group: "g", rank_list: (0, 1)')  # fmt: skip
+    world = step.memory(last).communicators
+    assert (world.bytes.low, world.bytes.high) == (2 * each, 2 * each)
+    assert device().communicators.groups == ()
+
+
+def test_what_is_fused_may_be_copied_into_one_buffer() -> None:
+    """Each tensor in whole KB and one more; alone in its bucket none is copied."""
+
+    def fused(*ids: int) -> int:
+        step = Step({})
+        last = ""
+        for number in ids:
+            attributes = f'group: "g", fusion: I64({number}), rank_list: (0, 1)'
+            last = step.do("AllReduce", "x", out=tensor(8, 256), attributes=attributes)
+        return step.memory(last).fusion.high
+
+    size = (8 * 256 * 4 // 1024 + 1) * 1024
+    assert fused(1) == 0
+    assert fused(1, 2) == 0
+    assert fused(0, 0) == 0  # id 0 is never fused
+    assert fused(1, 1) == 2 * size
+    assert fused(1, 1, 2, 2, 2) == 3 * size

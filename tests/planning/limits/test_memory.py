@@ -223,3 +223,30 @@ def test_what_is_decided_already_is_not_advised(
         )  # fmt: skip
     assert ("--optimizer-parallel auto" in str(caught.value)) is not optimizer
     assert ("--recompute auto" in str(caught.value)) is not recompute
+
+
+def test_parts_of_the_choices_keep_bound_and_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the search for the optimum inside a part, dividing the choices closes the gap."""
+    model = small_model()
+    search = Search(model)
+    everything: list[tuple[float, float]] = []
+    for choices in product(*(range(len(each)) for each in model.candidates)):
+        if any(item.items[at].judgement.verdict != "legal"
+               for item, at in zip(model.candidates, choices, strict=True)):  # fmt: skip
+            continue
+        search.refine(choices)
+        if all(shared.agrees(choices) for shared in model.shared):
+            own = sum(float(each[at]) for each, at in zip(model.unary, choices, strict=True))
+            seconds = own + model.constant + seconds_of_links(model, choices)
+            everything.append((model.memory_of(choices), seconds))
+    module = "irtool.planning.limits.memory"
+    monkeypatch.setattr(f"{module}.Closing.run", lambda *_, **__: None)
+    monkeypatch.setattr(f"{module}._CLOSE", 0.0)
+    sizes = sorted({held for held, _ in everything})
+    for limit in [*sizes, *(size + 1000 for size in sizes)]:
+        best = min(seconds for held, seconds in everything if held <= limit)
+        found = Limited(Search(model), plain_ways(model)).cheapest(int(limit))
+        assert found.held <= limit
+        assert found.bound <= best * (1 + 1e-9)
+        assert best * (1 - 1e-9) <= found.seconds <= best * 1.05
+        assert found.bound >= best * 0.9
