@@ -23,7 +23,6 @@ from irtool.cluster.fuse import (
 )
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.ranks import RankProgram
-from irtool.report.comm.fuse import FuseView, fuse_answer, fuse_report
 
 
 def command(
@@ -53,6 +52,8 @@ def command(
 
     Of a run folder the lowest rank is taken, unless --rank says another.
     """
+    from irtool.report.comm.fuse import FuseView, fuse_answer, fuse_report
+
     if size is not None and index is not None:
         raise Failure("--size and --index are two modes: give one")
     read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))

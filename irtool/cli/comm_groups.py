@@ -15,13 +15,6 @@ from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.graph import Node
-from irtool.report.comm.groups import (
-    GroupsView,
-    groups_answer,
-    groups_report,
-    named_group_answer,
-    named_group_report,
-)
 from irtool.syntax.query import QueryError, query
 
 
@@ -58,6 +51,14 @@ def command(
     Exit status: 0 all ranks agree; 1 some do not, dumps of ranks are missing, or they are of a
     pass that does not hold all communications yet.
     """
+    from irtool.report.comm.groups import (
+        GroupsView,
+        groups_answer,
+        groups_report,
+        named_group_answer,
+        named_group_report,
+    )
+
     if not paths and group is None:
         raise Failure("which dump?", hint="irtool comm groups PATH, or --group NAME --devices N")
     try:

@@ -8,7 +8,6 @@ from irtool.cli.comm_inputs import Asked, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import report_problems
 from irtool.cluster.hang import play, unknown_parts
-from irtool.report.comm.hang import HangView, hang_answer, hang_report
 
 
 def command(
@@ -27,6 +26,8 @@ def command(
 
     Exit status: 0 no hang; 1 it hangs, ranks do not agree, or dumps of ranks are missing.
     """
+    from irtool.report.comm.hang import HangView, hang_answer, hang_report
+
     read = whole(read_cluster(Asked(paths, None, graph, devices, context, config)))
     report_problems(read.problems)
     report = play(read.cluster)

@@ -14,15 +14,12 @@ from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.comm_inputs import Asked, Rank, Read, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
-from irtool.cluster.reuse import reuse_report
+from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse_graph import Target
 from irtool.cluster.reuse_later import later
 from irtool.cluster.reuse_limit import FIRST_VERSION, LAST_VERSION, has_feature
 from irtool.cluster.reuse_log import LogCheck, check_log, read_log
 from irtool.cluster.reuse_streams import LABEL_LIMIT, STREAM_LIMIT
-from irtool.report.comm.reuse import ReuseView, reuse_answer
-from irtool.report.comm.reuse import reuse_report as reuse_for_people
-from irtool.report.comm.reuse_later import LaterView, later_answer, later_report
 from irtool.syntax.lines import text_lines
 
 
@@ -76,6 +73,10 @@ def command(
     Of a run folder the rank with the most communications is taken, unless --rank says another.
     Exit status: 1 the value raises an exception, streams do not suffice, or a log disagrees.
     """
+    from irtool.report.comm.reuse import ReuseView, reuse_answer
+    from irtool.report.comm.reuse import reuse_report as reuse_for_people
+    from irtool.report.comm.reuse_later import LaterView, later_answer, later_report
+
     version = _version(target_version)
     read = whole(read_cluster(Asked(paths, rank, graph, devices, context, config)))
     report_problems(read.problems)
@@ -106,11 +107,10 @@ def command(
         context=read.context,
         all_assumptions=assumptions,
     )
-    return _status(view, checks, read)
+    return _status(report, checks, read)
 
 
-def _status(view: ReuseView, checks: tuple[LogCheck, ...], read: Read) -> int:
-    report = view.report
+def _status(report: ReuseReport, checks: tuple[LogCheck, ...], read: Read) -> int:
     disagrees = any(check.agrees is False for check in checks)
     over = report.after.streams > report.target.usable_streams
     labels = report.after.labels > LABEL_LIMIT

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from msgspec import field
 
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.pricing import Overlap
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -21,6 +20,7 @@ from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.model import (
     Answer,
     Element,
@@ -102,13 +102,6 @@ class StepSeconds(AnswerObject, frozen=True, kw_only=True):
     )
     unit: Literal["seconds a step"] = "seconds a step"
     hidden: Annotated[HiddenSeconds, doc("of communication that computing could hide")]
-
-
-class HideableSeconds(AnswerObject, frozen=True, kw_only=True):
-    """Communication that computing may hide."""
-
-    seconds: Annotated[float, doc("of such communication")]
-    exposed_seconds: Annotated[float, doc("of it that nothing hides, fused as it is")]
 
 
 class StageSeconds(AnswerObject, frozen=True, kw_only=True):
@@ -231,14 +224,6 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
         unknown=list(cost.unknown),
         **context_fields(context, assumed(view)),
     )
-
-
-def hideable_seconds(sums: Overlap, gathers: Overlap) -> dict[str, HideableSeconds]:
-    """Communication that computing may hide, by kind."""
-    return {
-        kind: HideableSeconds(seconds=each.hideable, exposed_seconds=each.exposed)
-        for kind, each in (("gradients", sums), ("gathers", gathers))
-    }
 
 
 def received_bytes(cost: StepCost) -> list[ReceivedBytes]:

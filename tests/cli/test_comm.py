@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validate
 from typer.testing import CliRunner
 
 from irtool.cli.main import app
@@ -34,7 +34,7 @@ def errors(*arguments: str | Path, status: int = 2) -> str:
 
 def made(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
     found = json.loads(run(*arguments, "--format", "json", status=status))
-    Draft202012Validator(schema_of(f"comm-{arguments[0]}")).validate(found)
+    validate(found, schema_of(f"comm-{arguments[0]}"), Draft202012Validator)
     return found
 
 
@@ -342,3 +342,24 @@ def test_a_folder_of_no_rank_holds_the_dump_of_the_rank_that_it_names(tmp_path: 
         assert told["hangs"] is False
         assert 5 not in told["missing_ranks"]
         assert made("reuse", path)["rank"] == 5
+
+
+def test_the_picture_of_a_page_stands_alone_as_svg(here: Path) -> None:
+    for command in ("groups", "hang", "reuse", "fuse"):
+        drawn = run(command, here / "pipeline_2_stages", "--format", "svg")
+        assert drawn.startswith("<svg ")
+        assert drawn.endswith("</svg>\n")
+        page = run(command, here / "pipeline_2_stages", "--format", "html")
+        assert drawn.splitlines()[1] in page
+
+
+def test_one_group_has_a_page_and_no_picture(here: Path) -> None:
+    asked = ("groups", here / "pipeline_2_stages", "--group", "2-5004544844489628105")
+    assert "known from" in run(*asked, "--format", "html")
+    assert "one group has no picture" in errors(*asked, "--format", "svg")
+
+
+def test_all_that_is_assumed_is_listed_when_asked_for(here: Path) -> None:
+    asked = ("hang", here / "pipeline_2_stages")
+    assert "loss_repeated_mean" not in run(*asked)
+    assert "assumed: loss_repeated_mean true (MindSpore's default)" in run(*asked, "--assumptions")

@@ -11,7 +11,7 @@ import pytest
 
 import irtool
 from irtool.cluster.axes import axes
-from irtool.cluster.groups import GroupReport, group_report, named_group
+from irtool.cluster.groups import GroupReport, exchange, group_report, named_group
 from irtool.cluster.machine import default_machine
 from irtool.cluster.matching import disagreements, transfers
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes, single
@@ -275,3 +275,27 @@ def test_of_1024_ranks_only_distinct_ones_are_parsed(samples: Path, tmp_path: Pa
     assert all(item.matched for item in report.transfers)
     assert report.disagreements == ()
     assert report.by_axis["tensor"].count == 256 * 24
+
+
+# -- who exchanges with whom ---------------------------------------------------------------------
+
+
+def test_members_of_a_group_exchange_and_a_sender_with_its_receiver() -> None:
+    """An AllReduce of 1,024 bytes on each of ranks 0 and 1; rank 1 sends 1,024 bytes to rank 2."""
+    dumps = {
+        0: rank_dump(all_reduce((0, 1))),
+        1: rank_dump(all_reduce((0, 1)), send(2)),
+        2: rank_dump(receive(1)),
+    }
+    made = exchange(group_report(cluster_of(dumps, 3), default_machine()))
+    assert made.names == ("0", "1", "2")
+    assert made.bytes == ((None, 1024.0, None), (1024.0, None, 1024.0), (None, None, None))
+
+
+def test_many_ranks_are_put_together_in_runs() -> None:
+    ranks = tuple(range(0, 128, 2))
+    report = group_report(cluster_of({0: rank_dump(all_reduce(ranks))}, 128), default_machine())
+    made = exchange(report)
+    assert (len(made.names), made.names[:3]) == (64, ("0-", "2-", "4-"))
+    assert made.bytes[0][0] is None  # one member of each run
+    assert made.bytes[0][1] == made.bytes[63][0] == 1024 / 64

@@ -135,3 +135,32 @@ def test_a_tensor_that_dies_earlier_never_raises_the_peak(a: int, b: int, size: 
     trial = Trial(Fake())  # type: ignore[arg-type]  # only the curve is looked at
     change = Change(min(a, b), max(a, b), -size)
     assert trial.peak([Option("x", "", "", (change,))]) <= trial.peak([]) == 2100
+
+
+def test_savings_alike_on_several_cells_are_one_line(samples: Path) -> None:
+    plan = plan_of(samples, "without_recompute")
+    groups = plan.folded_savings
+    assert sum(max(len(one.targets), 1) for one in groups) == len(plan.savings)
+    folded = [one for one in groups if len(one.targets) > 1]
+    assert folded
+    for group in folded:
+        assert group.targets[0] == group.saving.option.target
+        alike = [
+            one
+            for one in plan.savings
+            if one.option.switch == group.saving.option.switch
+            and one.option.target in group.targets
+        ]
+        assert len(alike) == len(group.targets)
+        assert {(one.saved, one.option.flops) for one in alike} == {
+            (group.saving.saved, group.saving.option.flops)
+        }
+
+
+def test_static_memory_by_layer_adds_up_to_that_of_its_causes(samples: Path) -> None:
+    memory = plan_of(samples, "without_recompute").memory
+    layers = memory.static_by_layer(("parameters", "optimizer state"))
+    for cause in ("parameters", "optimizer state"):
+        total = sum(sizes.get(cause, 0) for sizes in layers.values())
+        assert total == memory.static_by_cause[cause] > 0
+    assert all("inputs" not in sizes for sizes in layers.values())

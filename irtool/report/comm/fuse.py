@@ -12,7 +12,7 @@ from irtool.cluster.fuse_plan import Channel, FusionPlan
 from irtool.ir.units import count_text, plural, ranks_text, seconds_text
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.comm.places import machine_text
-from irtool.report.cost import HideableSeconds, hideable_seconds
+from irtool.report.hideable import HideableSeconds, hideable_seconds
 from irtool.report.model import (
     Amount,
     Answer,
