@@ -128,6 +128,6 @@ def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> Non
         return
     if len(paths) != 2:
         hint = "irtool diff left.ir right.ir"
-        raise Failure(f"two are compared, not {len(paths)}", hint=hint)
+        raise Failure(f"expected two paths to compare, got {len(paths)}", hint=hint)
     if paths[0] == paths[1] == "-":
         raise Failure("standard input can be one side only")

@@ -136,7 +136,7 @@ def _folder(path: str) -> Iterator[tuple[Explained, Place]]:
         hint = "looked for *.log, log_output/*/rank.N/stdout and analyze_fail.ir"
         if any(compilation.passes for compilation in run.compilations):
             hint += f"; it holds dumps: irtool check {path}"
-        raise Failure("nothing of a failure in this folder", path, hint=hint)
+        raise Failure("no log or dump of a failed run in this folder", path, hint=hint)
     for file in files:
         yield _one(file)
     if case is not None:

@@ -66,9 +66,9 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     ]
     if summary.backward_tied:
         share = part_text(*summary.backward_tied)
-        facts.append(("ties", f"{share} of the backward operators tied to forward ones"))
+        facts.append(("ties", f"{share} backward operators have their forward operator"))
     facts += [
-        ("strategies", f"{part_text(summary.with_strategy, summary.nodes)} of the nodes have one"),
+        ("strategies", f"{part_text(summary.with_strategy, summary.nodes)} of the nodes have a strategy"),
         ("devices", _devices(summary)),
         ("parameters", _parameters(summary)),
         ("problems", problems_text(summary)),

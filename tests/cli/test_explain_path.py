@@ -135,7 +135,7 @@ def test_what_can_not_be_read(run: Run, tmp_path: Path) -> None:
     assert "no such file" in done.errors
     done = run(tmp_path)
     assert done.status == 2
-    assert "nothing of a failure in this folder" in done.errors
+    assert "no log or dump of a failed run in this folder" in done.errors
 
 
 def test_one_unreadable_file_does_not_hide_the_others(run: Run, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def rendered(
         try:
             return _piped(graph, format, dpi)
         except graphviz.ExecutableNotFound:
-            message = "the program dot is not there, which svg, png and pdf are made with"
+            message = "svg, png and pdf need the program dot (Graphviz), which is not installed"
             raise RenderError(message, INSTALL) from None
         except subprocess.CalledProcessError as error:
             lines = bytes(error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
