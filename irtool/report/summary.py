@@ -68,7 +68,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         share = part_text(*summary.backward_tied)
         facts.append(("ties", f"{share} backward operators have their forward operator"))
     facts += [
-        ("strategies", f"{part_text(summary.with_strategy, summary.nodes)} of the nodes have a strategy"),
+        ("strategies", f"{part_text(summary.with_strategy, summary.nodes)} of the nodes have any"),
         ("devices", _devices(summary)),
         ("parameters", _parameters(summary)),
         ("problems", problems_text(summary)),
