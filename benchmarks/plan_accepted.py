@@ -47,8 +47,7 @@ from plan_bytes import (
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 
 NETWORKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "gpt2": ("gpt", {"L": "2", "B": "8"}),

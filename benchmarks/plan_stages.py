@@ -37,7 +37,7 @@ from plan_bytes import arguments_of_cases, context_for, dump_in, error, machine_
 import irtool
 from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.planning.cost.costs import received_bytes
 from irtool.planning.stages.stages import StagedPlan, staged_plan
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import irtool
-from irtool.ir import comments, dump, graph, items, node, types, values
+from irtool.ir import comments, dump, graph, items, statement, types, values
 from irtool.ir.comments import Comments, Heading, Location, Remark, Scope, SideEffect
 from irtool.ir.dump import Dump, LineEnds
 from irtool.ir.graph import Graph, Node
@@ -411,10 +411,10 @@ NOT_PRINTED = {
     (Location, "line"), (Location, "end_line"), (Location, "column"), (Location, "end_column"),
 }  # fmt: skip
 
-NOT_PART_OF_A_DUMP = {"AmbiguousReference", "GraphParameter", "Unresolved"}
-"""Answers to questions about a dump."""
+NOT_PART_OF_A_DUMP = {"AmbiguousReference", "DumpModel", "GraphParameter", "Unresolved"}
+"""Answers to questions about a dump, and what ``Dump`` is made on."""
 
-MODULES: list[ModuleType] = [comments, dump, graph, items, node, types, values]
+MODULES: list[ModuleType] = [comments, dump, graph, items, statement, types, values]
 
 
 def model_classes() -> list[type]:
