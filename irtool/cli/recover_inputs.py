@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irtool.cli.begin import BEGIN, context_of, find_begin
-from irtool.cli.comm_inputs import VALIDATE, Asked, read_cluster
+from irtool.cli.cluster_inputs import VALIDATE, Asked, read_cluster
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, parallel_of
 from irtool.cli.inputs import read_statements

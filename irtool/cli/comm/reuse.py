@@ -11,7 +11,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.comm_inputs import Asked, Rank, Read, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Rank, Read, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.reuse import ReuseReport, reuse_report

@@ -8,7 +8,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.comm_inputs import Asked, Rank, Read, machine_for, read_cluster
+from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
 from irtool.cluster.groups import GroupReport, group_report, named_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from irtool.cli import comm_fuse, comm_groups, comm_hang, comm_reuse
+from irtool.cli.comm import fuse, groups, hang, reuse
 
 command = typer.Typer(
     add_completion=False,
@@ -13,9 +13,9 @@ command = typer.Typer(
     help="What is communicated: groups, hangs, reuse of subgraphs, fusion.",
 )
 for _name, _help, _function in (
-    ("groups", "Every collective: group, axis, phase, stream, link.", comm_groups.command),
-    ("hang", "Does the run hang?", comm_hang.command),
-    ("reuse", "Reuse of subgraphs: streams, labels, the best value.", comm_reuse.command),
-    ("fuse", "Buckets of fused collectives, and better ones.", comm_fuse.command),
+    ("groups", "Every collective: group, axis, phase, stream, link.", groups.command),
+    ("hang", "Does the run hang?", hang.command),
+    ("reuse", "Reuse of subgraphs: streams, labels, the best value.", reuse.command),
+    ("fuse", "Buckets of fused collectives, and better ones.", fuse.command),
 ):
     command.command(name=_name, help=_function.__doc__, short_help=_help)(_function)

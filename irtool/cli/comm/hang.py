@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.comm_inputs import Asked, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import report_problems
 from irtool.cluster.hang import play, unknown_parts

@@ -9,7 +9,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.comm_inputs import Asked, Rank, machine_for, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Rank, machine_for, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.fuse import (

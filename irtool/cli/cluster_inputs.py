@@ -1,4 +1,4 @@
-"""What ``irtool comm`` reads: all ranks of a run, or the dumps that were named."""
+"""What ``irtool comm`` and ``recover`` read: all ranks of a run, or the dumps that were named."""
 
 from __future__ import annotations
 
