@@ -1,0 +1,82 @@
+"""What is asked of a node, by what stands at it: a strategy, layouts, a search's choice."""
+
+from __future__ import annotations
+
+import pytest
+
+import irtool
+from irtool.ir.node import Node
+from irtool.operators.layout import UserLayout
+from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
+
+
+def node(attributes: str) -> Node:
+    text = (
+        "# IR entry: @main\n%para1_x: <Tensor[Float32], (8, 8)>\n\nsubgraph @main() {\n"
+        f"  %0(out) = PrimFunc_ReLU(%para1_x) {{instance name: relu}}{attributes}\n"
+        "      : (<Tensor[Float32], (8, 8)>) -> (<Tensor[Float32], (8, 8)>)\n"
+        "  Return(%0)\n      : (<Tensor[Float32], (8, 8)>)\n}\n"
+    )
+    dump = irtool.loads(text)
+    assert not dump.problems
+    return dump.graphs[0].nodes[0]
+
+
+LAYOUT = "{'device_matrix': (4, 2), 'tensor_map': (1, 0), 'interleaved_parallel': false}"
+OTHER = "{'device_matrix': (4, 2), 'tensor_map': (-1, 0), 'interleaved_parallel': false}"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ("", Wanted()),
+        (" primitive_attrs: {in_strategy: ((4, 2))}", Wanted(((4, 2),))),
+        (
+            " primitive_attrs: {in_strategy: ((4, 2)), out_strategy: ((2, 1))}",
+            Wanted(((4, 2),), ((2, 1),)),
+        ),
+        (" cnode_primal_attrs: {in_strategy: ((4, 2))}", Wanted(((4, 2),))),
+        (
+            " primitive_attrs: {in_strategy: ((1, 1))} cnode_primal_attrs: {in_strategy: ((4, 2))}",
+            Wanted(((4, 2),)),
+        ),
+        (
+            f" primitive_attrs: {{in_layout: ({LAYOUT})}}",
+            Wanted(in_layout=(UserLayout((4, 2), (1, 0)),)),
+        ),
+        (
+            f" primitive_attrs: {{in_layout: ({LAYOUT}), out_layout: ({OTHER}), "
+            "in_strategy: ((8, 1))}",
+            Wanted(
+                in_layout=(UserLayout((4, 2), (1, 0)),), out_layout=(UserLayout((4, 2), (-1, 0)),)
+            ),
+        ),
+        (" primitive_attrs: {in_strategy: (((4, 2), (2, 1)), (1, 1))}",
+         Wanted(((4, 2), (2, 1), (1, 1)))),
+    ],
+)  # fmt: skip
+def test_what_is_asked(attributes: str, expected: Wanted) -> None:
+    assert wanted(node(attributes)) == expected
+
+
+def test_nothing_is_asked_where_there_is_neither() -> None:
+    assert wanted(node("")).is_nothing
+    assert not Wanted(((1,),)).is_nothing
+    layout = (UserLayout((4, 2), (1, 0)),)
+    assert not Wanted(in_layout=layout).is_nothing
+    assert not Wanted(out_layout=layout).is_nothing
+    assert Wanted(out_strategy=((1,),)).is_nothing  # alone it says nothing
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        (" primitive_attrs: {in_strategy: I64(4)}", "must be a tuple of tuples, but is 4"),
+        (" primitive_attrs: {in_strategy: (4, 2)}", "but holds 4"),
+        (' primitive_attrs: {in_strategy: (("a", 2))}', "must hold whole numbers"),
+        (" primitive_attrs: {in_layout: (7)}", "must hold layouts, but holds 7"),
+    ],
+)
+def test_what_is_no_strategy(attributes: str, message: str) -> None:
+    with pytest.raises(StrategyFormatError, match=message):
+        wanted(node(attributes))
