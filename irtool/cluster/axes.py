@@ -27,10 +27,6 @@ Axis: TypeAlias = Literal[
 """``sequence``: keys and values passed round in ring attention; ``data and tensor``: a group that
 holds ranks of both."""
 
-AXES: tuple[Axis, ...] = (
-    "data", "tensor", "pipeline", "optimizer", "expert", "sequence", "data and tensor", "unknown"
-)  # fmt: skip
-
 _CERTAIN: dict[str, Axis] = {
     "mirror": "data",
     "adasum": "data",

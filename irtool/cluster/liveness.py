@@ -68,11 +68,6 @@ class Liveness:
     parameter_uses: dict[str, list[int]]
     incomplete: str = ""
 
-    @property
-    def unknown(self) -> int:
-        """Number of buffers without a known size."""
-        return sum(buffer.size is None for buffer in self.buffers)
-
 
 def liveness(
     source: Dump | Whole,
