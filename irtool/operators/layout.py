@@ -70,7 +70,7 @@ class TensorLayout:
     @property
     def repeats(self) -> int:
         """How many devices hold the same slice."""
-        return prod(self.device_matrix) // (prod(self.splits) or 1)
+        return prod(self.device_matrix) // prod(self.splits)
 
     @property
     def is_whole(self) -> bool:
