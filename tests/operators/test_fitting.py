@@ -56,3 +56,29 @@ def test_such_a_call_is_not_judged() -> None:
     assert rule_of("MatMul") is not None
     made = judge(call("MatMul", [8, 4], out=[8, 4]), None, context(8))
     assert made.verdict == "unknown"
+
+
+@pytest.mark.parametrize("strategy", [None, ((2, 1),)])
+def test_a_router_without_choices_of_experts_is_not_judged(
+    strategy: tuple[tuple[int, ...], ...] | None,
+) -> None:
+    found = judge(call("TopKRouter", [4, 16], out=[4, 4]), strategy, context(8))
+    assert found.verdict == "unknown"
+    assert "no choices of experts" in found.findings[0].message
+
+
+@pytest.mark.parametrize("given", [(), ((0, 0),), ((0, 0), (4, 16))])
+@pytest.mark.parametrize("strategy", [((1, 1),), ((1, 2),)])
+def test_a_slice_whose_inputs_are_not_all_there_is_not_judged(
+    given: tuple[tuple[int, int], ...], strategy: tuple[tuple[int, ...], ...]
+) -> None:
+    found = judge(call("StridedSlice", [-1, 16], *given, out=[-1, 16]), strategy, context(8))
+    assert found.verdict == "unknown"
+
+
+@pytest.mark.parametrize("shapes", [([8],), ([8, 8],), ([8], [8, 8]), ([8, 8], [8])])
+def test_what_is_no_product_of_matrices_has_no_splits_of_one(shapes: tuple[list[int], ...]) -> None:
+    from irtool.planning.propagation.choices import product_splits
+
+    assert list(product_splits(call("MatMul", *shapes, out=[8]), 8)) == []
+    assert list(product_splits(call("MatMul", [8, 8], [8, 8], out=[8, 8]), 2))

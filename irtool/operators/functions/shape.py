@@ -231,7 +231,9 @@ def _known(case: Case, name: str) -> tuple[int | None, ...] | None:
     except Unsure:
         place = next((a.position for a in case.rule.attributes if a.name == name), None)
         inputs = case.call.inputs
-        items = inputs[place].items if place is not None and place < len(inputs) else ()
+        if place is not None and place >= len(inputs):
+            raise Unsure(f"{case.call.op} has no input that says its {name}") from None
+        items = inputs[place].items if place is not None else ()
         known = tuple(i.value if isinstance(i.value, int) else None for i in items)
         return known or None
 

@@ -116,7 +116,7 @@ class Choices:
         if tried == "batch" or call.attributes.get("strategy_gen_mode") == "data_parallel":
             strategies: list[Strategy] = []
         elif tried == "product":
-            strategies = list(_of_product(call, self.context.stage_size))
+            strategies = list(product_splits(call, self.context.stage_size))
         else:
             items = candidates_of(call, self.context).items
             strategies = [
@@ -199,7 +199,7 @@ def all_splits(shape: Shape, devices: int) -> Iterator[Shape]:
             yield found
 
 
-def _of_product(call: OperatorCall, devices: int) -> Iterator[Strategy]:
+def product_splits(call: OperatorCall, devices: int) -> Iterator[Strategy]:
     """Every split of batch, rows, the sum and columns of a product; none of what is no product."""
     if len(call.tensors) < 2 or any(len(each.shape or ()) < 2 for each in call.tensors[:2]):
         return
