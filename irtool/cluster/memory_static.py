@@ -30,7 +30,7 @@ class StaticTensor:
 
     ``bytes`` is its size on this device, None where a dimension is unknown; ``parameter`` the name
     of the weight that it belongs to (its own, for a weight); ``on_host`` whether only operators
-    placed on the CPU use it.
+    placed on the CPU use it; ``updated`` whether it is a weight that the step updates.
     """
 
     name: str
@@ -42,6 +42,7 @@ class StaticTensor:
     shape: tuple[int, ...] | None
     line: int
     on_host: bool = False
+    updated: bool = False
 
 
 def static_tensors(
@@ -82,6 +83,7 @@ def _static(
         item.type.dimensions if item.type else None,
         item.line,
         on_host,
+        role.updated,
     )
 
 

@@ -27,10 +27,14 @@ ROLES: tuple[Role, ...] = ("input", "weight", "state", "accumulated gradient", "
 
 @dataclass(frozen=True, slots=True)
 class ParameterRole:
-    """What a parameter is, and the weight that it belongs to (its own name, if to none else)."""
+    """What a parameter is, and the weight that it belongs to (its own name, if to none else).
+
+    ``updated``: of a weight, whether the dump updates it.
+    """
 
     role: Role
     weight: str
+    updated: bool = False
 
 
 def parameter_roles(dump: Dump) -> Mapping[str, ParameterRole]:
@@ -91,7 +95,7 @@ class _Roles:
             elif is_accumulated(name):
                 found[name] = ParameterRole("accumulated gradient", self.named[name])
             elif name in weights:
-                found[name] = ParameterRole("weight", name)
+                found[name] = ParameterRole("weight", name, name in self.updated)
             else:
                 found[name] = self._kept(name, kept_for.get(name, set()))
         return found

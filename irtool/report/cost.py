@@ -127,6 +127,8 @@ class DeviceBytes(AnswerObject, frozen=True, kw_only=True):
     gradients: int
     states: Annotated[int, doc("of the optimizer")]
     activations: Annotated[int, doc("results kept for the backward pass")]
+    accumulated: Annotated[int, doc("sums of gradients that stay between micro-batches")]
+    gathered: Annotated[int, doc("weights that optimizer parallel gathers and gradients read")]
     total: int
 
 
@@ -241,6 +243,8 @@ def device_bytes(memory: MemoryCost) -> DeviceBytes:
         gradients=memory.gradients,
         states=memory.states,
         activations=memory.activations,
+        accumulated=memory.accumulated,
+        gathered=memory.gathered,
         total=memory.total,
     )
 

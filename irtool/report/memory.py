@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from irtool.cluster.account import compiled_account
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.liveness import Rounding
 from irtool.cluster.memory import AliveCause, AliveTensor, Interval, Memory
@@ -247,6 +248,10 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     workspace: Annotated[ByteInterval, doc("of kernels")]
     fusion: Annotated[ByteInterval, doc("buffers of fused collectives")]
     device: Annotated[ByteInterval, doc("all that a device holds at the peak")]
+    account: Annotated[
+        dict[str, int],
+        doc("bytes of the tensors by cause, as `cost` predicts them; `groups`: how many"),
+    ]
     complete: Annotated[
         bool, doc("false: sizes are not known, or results of control flow were not followed")
     ]
@@ -293,6 +298,7 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
         workspace=_interval(memory.workspace),
         fusion=_interval(memory.fusion),
         device=_interval(memory.device_bytes),
+        account=compiled_account(memory).items(),
         complete=memory.is_complete,
         unknown=memory.unknown,
         notes=memory.notes,

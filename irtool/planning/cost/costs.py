@@ -62,7 +62,8 @@ BACKWARD_WORK = 2
 ASSUMPTIONS = (
     "nothing is hidden behind anything else: times add up",
     f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
-    "every result that has a gradient is kept until the backward pass, none is recomputed",
+    "cost counts results as kept that a gradient reads; what plan holds a limit against is every "
+    "result that has a gradient, none recomputed",
     "memory is weights, gradients, optimizer states and kept results: batches, temporaries and "
     "buffers of collectives come on top",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",

@@ -18,9 +18,11 @@ from typing import Literal
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node, Source
+from irtool.operators.call import Operand
 from irtool.operators.judgement import Context, Judgement
-from irtool.operators.layout import WHOLE, TensorLayout
+from irtool.operators.layout import WHOLE, Shape, TensorLayout
 from irtool.planning.cost.costs import Fusion, item_bytes
+from irtool.planning.cost.kept import Keeping, keeping, kept_results
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
@@ -81,7 +83,8 @@ class Parameter:
     """A weight: who decides how it lies (``owner``), and who where its gradient is summed.
 
     ``element``: bytes of one of its elements; ``states``: bytes of optimizer states for one of its
-    own elements. ``users``: every operand that is this weight.
+    own elements. ``users``: every operand that is this weight. ``accumulated``: bytes of a sum of
+    its gradients, for one of its elements.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Parameter:
     element: int
     states: float
     users: tuple[Ref, ...]
+    accumulated: float = 0.0
 
     @property
     def trained(self) -> bool:
@@ -111,7 +115,8 @@ class Structure:
     ``calls``: operators that have a strategy, with what MindSpore makes of them now (Reshape has
     none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
     differentiated: their gradient is a constant, which nobody communicates. ``micro_batches``: how
-    often operators run for one update of the weights.
+    often operators run for one update of the weights. ``keeping``: what the backward pass reads;
+    ``counts_all``: every result that has a gradient counts as kept, read or not.
     """
 
     dump: Dump
@@ -124,6 +129,26 @@ class Structure:
     differentiates: bool
     losses: frozenset[Node] = frozenset()
     micro_batches: int = 1
+    keeping: Keeping = field(default_factory=Keeping)
+    counts_all: bool = False
+
+    @cached_property
+    def kept(self) -> dict[Node, tuple[int, ...]]:
+        """Which results of each operator are kept for the backward pass."""
+        if self.counts_all:
+            return {
+                node: tuple(range(len(judged.call.call.results)))
+                for node, judged in self.calls.items()
+                if node in self.with_gradient
+            }
+        return kept_results(self.keeping)
+
+    def cuts_batch(self, slice: Shape, whole: Operand) -> bool:
+        """Whether a device cuts its part out of a batch that every device gets whole."""
+        context = self.context
+        whole_batch = context.full_batch or context.dataset is not None
+        arrives_cut = isinstance(context.dataset, tuple) or not whole_batch
+        return not arrives_cut and tuple(slice) != tuple(whole.shape or ())
 
     @cached_property
     def _fusions(self) -> dict[str | None, Fusion]:
@@ -141,8 +166,14 @@ class Structure:
         return node in self.with_gradient and node not in self.losses
 
 
-def structure_of(dump: Dump, context: ParallelContext) -> Structure:
-    """Look at a begin dump under a context; strategies in it don't matter for what is found."""
+def structure_of(dump: Dump, context: ParallelContext, *, counts_all: bool = False) -> Structure:
+    """Look at a begin dump under a context; strategies in it don't matter for what is found.
+
+    Args:
+        dump: the dump ``step_parallel_begin``.
+        context: devices and options.
+        counts_all: whether every result that has a gradient counts as kept.
+    """
     plain = replace(context, parallel_optimizer=False, loss_repeated_mean=True)
     analysis = analysis_of(network_of(dump), plain)
     judge_operators(analysis)
@@ -164,6 +195,8 @@ def structure_of(dump: Dump, context: ParallelContext) -> Structure:
         marked,
         analysis.differentiates,
         frozenset(loss_nodes(analysis)),
+        keeping=keeping(analysis, marked, _trained_operands(analysis, found)),
+        counts_all=counts_all,
     )
 
 
@@ -295,18 +328,22 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
                 users.setdefault(id(parameter), []).append(ref)
     by_name = {weight.name: weight for weight in found}
     states: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for weight in found:
-        if weight.user is None:
-            original = original_of(weight, by_name)
-            if original is None or original.user is None or weight.role != "state":
-                continue
-            whole, own = prod(original.shape), prod(weight.shape)
-            if whole > 0 and own >= 0:
-                share = _element(weight) * own / whole
-                states[original.name] = states.get(original.name, 0.0) + share
+        original = original_of(weight, by_name)
+        if original is None or original.user is None:
+            continue
+        whole, own = prod(original.shape), prod(weight.shape)
+        if whole <= 0 or own < 0:
+            continue
+        share = _element(weight) * own / whole
+        if weight.role == "accumulated gradient":
+            sums[original.name] = sums.get(original.name, 0.0) + share
+        elif weight.role == "state" and weight.user is None:
+            states[original.name] = states.get(original.name, 0.0) + share
     for weight in found:
         owner = symbols.layout(weight.layout)
-        if weight.user is None:
+        if weight.user is None or weight.role == "accumulated gradient":
             continue
         yield Parameter(
             weight.name,
@@ -316,7 +353,17 @@ def _parameters(analysis: Analysis, symbols: _Symbols, found: list[Weight]) -> I
             _element(weight),
             states.get(weight.name, 0.0),
             tuple(dict.fromkeys(users.get(id(weight.parameter), ()))),
+            sums.get(weight.name, 0.0),
         )
+
+
+def _trained_operands(analysis: Analysis, found: list[Weight]) -> dict[Node, list[int]]:
+    """By node the tensor operands that are weights with a gradient."""
+    trained = {id(item.parameter) for item in found if item.mirror_ranks is not None}
+    return {
+        node: [at for at, item in _operands(analysis, node, judged.call) if id(item) in trained]
+        for node, judged in analysis.judged.items()
+    }
 
 
 def _element(weight: Weight) -> int:

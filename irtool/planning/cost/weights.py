@@ -26,6 +26,7 @@ class WeightCost:
     """A weight's part of a step.
 
     ``weights``, ``gradients`` and ``states`` are bytes that one device holds of it.
+    ``accumulated``: of a sum of its gradients that stays from micro-batch to micro-batch.
     ``micro_batches``: over how many the gradient is summed; ``seconds`` are for one of them.
     """
 
@@ -36,6 +37,7 @@ class WeightCost:
     gradients: int
     states: int
     micro_batches: int = 1
+    accumulated: int = 0
 
     @property
     def seconds(self) -> float:
@@ -45,8 +47,8 @@ class WeightCost:
 
     @property
     def stored_bytes(self) -> int:
-        """Weight, gradient and optimizer states."""
-        return self.weights + self.gradients + self.states
+        """Weight, gradient, sum of gradients and optimizer states."""
+        return self.weights + self.gradients + self.states + self.accumulated
 
 
 def held_weight(structure: Structure, parameter: Parameter, judgement: Judgement | None) -> Weight:
@@ -89,7 +91,12 @@ def weight_cost(
         structure.fusion_of(parameter),
         trained=parameter.trained,
     )
-    return replace(found, micro_batches=structure.micro_batches)
+    summed = (held.slice if structure.context.accumulation_shard else base) or ()
+    return replace(
+        found,
+        micro_batches=structure.micro_batches,
+        accumulated=int(prod(summed) * parameter.accumulated),
+    )
 
 
 def priced_weight(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
@@ -27,10 +27,10 @@ from irtool.planning.cost.costs import (
 from irtool.planning.cost.structure import FIXED, Parameter, Structure
 from irtool.planning.cost.weights import priced_weight
 from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_kept import all_results, kept_in
 from irtool.planning.plans.cost_shared import overlaps, with_common_starts
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
-from irtool.planning.search.tables import kept_bytes
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
     OperatorReport,
@@ -42,17 +42,31 @@ from irtool.sharding.network.report import (
 
 @dataclass(frozen=True, slots=True)
 class MemoryCost:
-    """Bytes of one device: every result with a gradient kept, nothing recomputed."""
+    """Bytes of one device, as :class:`irtool.cluster.account.Account` counts them.
+
+    Attributes:
+        weights: as they are stored.
+        gradients: of all trained weights, as they are stored.
+        states: of optimizers.
+        activations: results that are kept for the backward pass.
+        accumulated: sums of gradients that stay from micro-batch to micro-batch.
+        gathered: weights that optimizer parallel gathered, kept for the backward pass.
+    """
 
     weights: int
     gradients: int
     states: int
     activations: int
+    accumulated: int = 0
+    gathered: int = 0
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.weights + self.gradients + self.states + self.activations
+        return (
+            self.weights + self.gradients + self.states + self.activations
+            + self.accumulated + self.gathered
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +84,9 @@ class StepCost(Shown):
 
     ``unknown``: parts that could not be priced, as texts; then the sums are too small.
     ``transfers``: what it sends to other stages and receives from them, no part of ``seconds``:
-    what of it is waited for, the pipeline's schedule says.
+    what of it is waited for, the pipeline's schedule says. ``memory`` is what a plan's limit is
+    held against, ``account`` what a device holds (None: not known); they differ where a plan counts
+    results that nobody reads (:attr:`Structure.counts_all`).
     """
 
     machine: Machine
@@ -79,6 +95,7 @@ class StepCost(Shown):
     unknown: tuple[str, ...]
     differentiates: bool
     transfers: tuple[Communication, ...] = ()
+    account: MemoryCost | None = None
 
     @property
     def seconds(self) -> float:
@@ -167,8 +184,11 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         *_edges(structure, report, machine, unknown),
     ]
     parameters = {item.name: item for item in structure.parameters}
-    weights = gradients = states = 0
+    weights = gradients = states = accumulated = gathered = 0
     for item in report.parameters:
+        if item.role == "accumulated gradient":
+            accumulated += prod(item.slice or ()) * _element_of(item) if item.slice else 0
+            continue
         known = parameters.get(item.name)
         if known is None:
             continue
@@ -180,14 +200,14 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         weights, gradients, states = (
             weights + sizes[0], gradients + sizes[1], states + sizes[2],
         )  # fmt: skip
-    kept = sum(
-        kept_bytes(structure.calls[node], item.judgement)
-        for node, item in report.by_node.items()
-        if node in structure.with_gradient
-        and node in structure.calls
-        and has_sizes(item.judgement.raw_outputs)
+        if item.gather_ranks is not None and _stays_gathered(structure, known):
+            gathered += prod(item.base) * known.element
+    account = MemoryCost(
+        weights, gradients, states, kept_in(structure, report), accumulated, gathered
     )
-    memory = MemoryCost(weights, gradients, states, int(kept))
+    memory = account
+    if structure.counts_all:
+        memory = replace(account, activations=all_results(structure, report), gathered=0)
     return StepCost(
         machine,
         with_common_starts(items, machine),
@@ -195,7 +215,19 @@ def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCos
         tuple(unknown),
         structure.differentiates,
         tuple(_transfers(structure, report, machine)),
+        account,
     )
+
+
+def _element_of(item: ParameterReport) -> int:
+    type = item.parameter.type
+    return item_bytes(type.dtype if type is not None else None)
+
+
+def _stays_gathered(structure: Structure, parameter: Parameter) -> bool:
+    """Whether the backward pass reads a weight, so that it stays as it was gathered."""
+    read = structure.keeping.weights
+    return any(ref.node is not None and (ref.node, ref.index) in read for ref in parameter.users)
 
 
 def _transfers(structure: Structure, report: Report, machine: Machine) -> Iterator[Communication]:

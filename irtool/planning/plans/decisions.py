@@ -142,8 +142,8 @@ class DecidedWays:
         return layers
 
     def _kept(self, at: int, choice: int) -> float:
-        judged = self.model.structure.calls[self.model.nodes[at]]
-        return kept_bytes(judged, self.model.candidates[at].items[choice].judgement)
+        judgement = self.model.candidates[at].items[choice].judgement
+        return kept_bytes(self.model.structure, self.model.nodes[at], judgement)
 
     def _of(self, at: int) -> Ways:
         model, node = self.model, self.model.nodes[at]
@@ -224,7 +224,7 @@ class DecidedWays:
         items = self.model.candidates[at].items
         seconds, saved = np.zeros(len(items)), np.zeros(len(items))
         for place, item in enumerate(items):
-            kept = kept_bytes(judged, item.judgement)
+            kept = kept_bytes(self.model.structure, self.model.nodes[at], item.judgement)
             if item.judgement.collectives or not kept:
                 seconds[place] = inf
                 continue
@@ -292,7 +292,8 @@ class DecidedWays:
         decided = self.decided(choice)
         kept = memory.activations - decided.saved + decided.held
         priced = with_common_starts(items, cost.machine)
-        return replace(cost, items=priced, memory=replace(memory, activations=kept))
+        held = replace(memory, activations=kept)
+        return replace(cost, items=priced, memory=held, account=None)
 
 
 def _weight_item(item: CostItem, cost: WeightCost) -> CostItem:

@@ -206,7 +206,7 @@ def _before(
     report = check(old, problem.target)
     if report.accepted is False:
         return None
-    return step_cost(structure_of(old, problem.target), report, machine)
+    return step_cost(structure_of(old, problem.target, counts_all=True), report, machine)
 
 
 def _order(problem: Problem, made: Plan) -> list[Node]:

@@ -304,7 +304,7 @@ def told(
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
     report = check(planned, structure.context)
     refuse_illegal(report)
-    own = structure_of(planned, structure.context)
+    own = structure_of(planned, structure.context, counts_all=structure.counts_all)
     after = step_cost(own, report, model.machine)
     operators = tuple(
         _planned(model, found.choices, at, twins[node], current.get(node))
@@ -378,7 +378,8 @@ def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
     report = check(old, structure.context)
     if report.accepted is False:
         return None
-    return step_cost(structure_of(old, structure.context), report, model.machine)
+    own = structure_of(old, structure.context, counts_all=structure.counts_all)
+    return step_cost(own, report, model.machine)
 
 
 def _notes(model: Model, report: Report) -> list[str]:

@@ -60,7 +60,7 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
         foreign = foreign_nodes(network_of(dump), target.stage)
     plain = plain_dump(dump, foreign)
     twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
-    structure = structure_of(plain, target)
+    structure = structure_of(plain, target, counts_all=True)
     if not structure.calls:
         raise CannotPlan("no operator here takes a strategy")
     _refuse_unknown_sizes(structure)
@@ -69,7 +69,7 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
     if beside:
         plain = plain_dump(dump, beside | foreign)
         twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
-        structure = structure_of(plain, target)
+        structure = structure_of(plain, target, counts_all=True)
     current = _current(report, twins, structure)
     return Problem(dump, context, report, structure, twins, current)
 

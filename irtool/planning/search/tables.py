@@ -48,7 +48,6 @@ from irtool.planning.search.operator_candidates import (
 )
 from irtool.planning.search.shared_weights import Numbered, Shared, numbered
 from irtool.planning.search.starts import Start, WeightStarts, starts_of
-from irtool.sharding.network.analysis import Judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +275,8 @@ class _Builder:
             if p.owner is not None
         )
         back = self.structure.communicates_back(node)
-        key = (id(candidates), gradient, back, shown)
+        kept = self.structure.kept.get(node, ())
+        key = (id(candidates), gradient, back, shown, kept)
         found = self.columns.get(key)
         if found is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
@@ -299,7 +299,7 @@ class _Builder:
             communications = operator_communications(call, judgement, self.machine, gradient=back)
             seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
             seconds += seconds_of(communications)
-            return seconds, kept_bytes(judged, judgement) if gradient else 0.0
+            return seconds, kept_bytes(self.structure, node, judgement)
 
         rows: list[Floats] = []
         for family in candidates.families:
@@ -414,14 +414,18 @@ class _Builder:
             yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
 
 
-def kept_bytes(judged: Judged, judgement: Judgement) -> float:
-    """Bytes of an operator's results on one device: kept for the backward pass."""
-    return float(
-        sum(
-            prod(shape) * item_bytes(operand.dtype)
-            for shape, operand in zip(
-                judgement.output_slices, judged.call.call.results, strict=False
-            )
-            if all(size >= 0 for size in shape)
-        )
-    )
+def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
+    """Bytes of an operator's results that count as kept on one device, as the operator makes them.
+
+    Where a reader wants another layout it is the redistributed copy that stays, which only a plan
+    of the whole network tells (:func:`irtool.planning.plans.cost_kept.kept_in`).
+    """
+    judged = structure.calls[node]
+    results = judged.call.call.results
+    slices = judgement.output_slices
+    found = 0
+    for index in structure.kept.get(node, ()):
+        if index >= len(results) or index >= len(slices) or min(slices[index], default=0) < 0:
+            continue
+        found += prod(slices[index]) * item_bytes(results[index].dtype)
+    return float(found)

@@ -75,7 +75,7 @@ def cell_figures(
     for node, report in made.report.by_node.items():
         old = plain[node]
         if old in structure.with_gradient and old in structure.calls:
-            size = int(kept_bytes(structure.calls[old], report.judgement))
+            size = int(kept_bytes(structure, old, report.judgement))
             own = found[cells.place[old]]
             if old in again:
                 own.again += size
@@ -149,4 +149,4 @@ def of_micro_batches(cost: StepCost, count: int, memory: MemoryCost) -> StepCost
         )
         for item in cost.items
     )
-    return replace(cost, items=items, memory=memory)
+    return replace(cost, items=items, memory=memory, account=None)

@@ -189,7 +189,9 @@ class PipelineMaker:
 
     def _made(self, chosen: Chosen) -> _Made:
         plan = self.search.told(chosen)
-        figures = cell_figures(self.structure, self.cells, plan, self.search.sharded(chosen))
+        figures = cell_figures(
+            self.search.model.structure, self.cells, plan, self.search.sharded(chosen)
+        )
         slices = {item.name: item.slice for item in plan.report.parameters}
         shared = [
             prod(slices.get(parameter.name) or ()) * parameter.element
@@ -380,7 +382,7 @@ def _whole(parameter: Parameter) -> CellFigures:
     """A weight that is not cut, with gradient and states."""
     count = prod(parameter.weight.shape)
     size = count * parameter.element
-    return CellFigures(weights=size, gradients=size, states=count * parameter.states)
+    return CellFigures(weights=size, gradients=size, states=int(count * parameter.states))
 
 
 def _step(times: Sequence[StageTimes], once: Sequence[float], micro: int) -> float:

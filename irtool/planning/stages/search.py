@@ -57,7 +57,7 @@ class StageSearch:
     recompute: bool
     seconds: float = 0.0
     rounds: int = 0
-    _kept: dict[int, Floats] = field(default_factory=dict[int, Floats])
+    _kept: dict[object, Floats] = field(default_factory=dict[object, Floats])
     _held: dict[object, Floats] = field(default_factory=dict[object, Floats])
     _frozen_ways: dict[tuple[int, int], Ways] = field(default_factory=dict[tuple[int, int], Ways])
 
@@ -184,14 +184,16 @@ class StageSearch:
 
     def _results(self, at: int) -> Floats:
         candidates = self.model.candidates[at]
-        if id(candidates) not in self._kept:
-            judged = self.model.structure.calls[self.model.nodes[at]]
+        structure, node = self.model.structure, self.model.nodes[at]
+        key = id(candidates), structure.kept.get(node, ())
+        if key not in self._kept:
             sketches = [
                 sketch for each in candidates.families for sketch in each.form.sketches(each.values)
             ]
             sketches += [item.judgement for item in candidates.items[len(sketches) :]]
-            self._kept[id(candidates)] = np.array([kept_bytes(judged, each) for each in sketches])
-        return self._kept[id(candidates)]
+            sizes = [kept_bytes(structure, node, each) for each in sketches]
+            self._kept[key] = np.array(sizes)
+        return self._kept[key]
 
     def _nothing(self, at: int) -> Floats:
         count = len(self.model.candidates[at])

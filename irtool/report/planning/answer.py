@@ -210,7 +210,14 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     cost: PlannedSeconds
     shares: PlannedShares
     communication: Annotated[list[ReceivedBytes], doc("of the plan")]
-    memory_bytes: Annotated[DeviceBytes, doc("of the plan; of a pipeline the fullest stage's")]
+    memory_bytes: Annotated[
+        DeviceBytes,
+        doc("of the plan, every result that has a gradient; of a pipeline the fullest stage's"),
+    ]
+    account: Annotated[
+        DeviceBytes | None,
+        doc("of the plan as `cost` counts it; null where memory is decided, too, and in stages"),
+    ]
     memory_limit: Annotated[int | None, doc("bytes of a device")]
     seconds: Annotated[float, doc("CPU seconds of tables and search, without reading")]
     rounds: Annotated[int, doc("how often the search was run")]
@@ -248,6 +255,7 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
         ),
         communication=received_bytes(plan.after),
         memory_bytes=device_bytes(plan.after.memory),
+        account=device_bytes(plan.after.account) if plan.after.account is not None else None,
         memory_limit=plan.memory_limit,
         seconds=plan.seconds,
         rounds=plan.rounds,

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.cluster.account import compiled_account, fused_bytes
 from irtool.cluster.machine import built_in
 from irtool.cluster.memory import memory
+from irtool.cluster.pricing import Launch
 from irtool.ir.parameter_roles import parameter_roles
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
@@ -28,7 +30,7 @@ def dump_of(step: str, kind: str) -> irtool.Dump:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_weights_and_states_are_those_of_the_compiled_step(step: str) -> None:
+def test_everything_that_is_held_is_that_of_the_compiled_step(step: str) -> None:
     begin, validate = dump_of(step, "step_parallel_begin"), dump_of(step, "validate")
     context = ParallelContext(devices=8, full_batch=True)
     told = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
@@ -40,6 +42,12 @@ def test_weights_and_states_are_those_of_the_compiled_step(step: str) -> None:
             held[role] += item.size or 0
     assert told.memory.states == held["state"]
     assert told.memory.weights == held["weight"]
+    seen = compiled_account(memory(validate))
+    assert told.memory.accumulated == seen.accumulated
+    assert told.memory.gradients == seen.gradients
+    # The scale of the loss, one number, is kept where there is one.
+    assert 0 <= seen.kept - told.memory.activations <= 4
+    assert told.memory == told.account
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -52,3 +60,56 @@ def test_memory_counts_each_parameter_for_what_it_is(step: str) -> None:
     assert roles
     for name, each in roles.items():
         assert causes[name] == expected[each.role]
+
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+
+
+@pytest.mark.parametrize(
+    ("sample", "context"),
+    [
+        ("gpt", ParallelContext(devices=8, full_batch=True)),
+        ("mlp_semi_auto", ParallelContext(devices=8, full_batch=True)),
+        (
+            "shard_size_4",
+            ParallelContext(
+                devices=8, full_batch=True, parallel_optimizer=True, weight_shard_size=4,
+                threshold=0,
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_kept_results_and_gathered_weights_are_predicted_to_the_byte(
+    sample: str, context: ParallelContext
+) -> None:
+    begin, validate = (
+        irtool.load(next((SAMPLES / sample).glob(f"*{kind}_[0-9]*.ir*")))
+        for kind in ("step_parallel_begin", "validate")
+    )
+    told = step_cost(structure_of(begin, context), check(begin, context), built_in("ascend_910b"))
+    seen = compiled_account(memory(validate))
+    assert told.memory.activations == seen.kept > 0
+    assert told.memory.gathered == seen.gathered
+    assert (seen.gathered > 0) is context.parallel_optimizer
+
+
+def test_a_plan_holds_its_limit_against_every_result_with_a_gradient() -> None:
+    begin = irtool.load(next((SAMPLES / "gpt").glob("*step_parallel_begin_*")))
+    context = ParallelContext(devices=8, full_batch=True)
+    report = check(begin, context)
+    read = step_cost(structure_of(begin, context), report, built_in("ascend_910b"))
+    every = step_cost(
+        structure_of(begin, context, counts_all=True), report, built_in("ascend_910b")
+    )
+    assert every.account == read.memory
+    assert every.memory.activations > read.memory.activations
+
+
+def test_only_what_goes_together_needs_a_buffer() -> None:
+    """Each tensor is filled up to the next block of 1,024 bytes, one that fits exactly too."""
+    two, eight = (0, 1), tuple(range(8))
+    pair = [Launch("AllReduce", 1023, two, 1), Launch("AllReduce", 1024, two, 1)]
+    assert fused_bytes(pair) == 1024 + 2048
+    assert fused_bytes(pair[:1]) == 0
+    assert fused_bytes([pair[0], Launch("AllReduce", 1024, eight, 1)]) == 0
+    assert fused_bytes([pair[0], Launch("AllReduce", 1024, two, 0)]) == 0
