@@ -312,3 +312,26 @@ def test_what_is_fused_may_be_copied_into_one_buffer() -> None:
     assert fused(0, 0) == 0  # id 0 is never fused
     assert fused(1, 1) == 2 * size
     assert fused(1, 1, 2, 2, 2) == 3 * size
+
+
+# -- what stays ------------------------------------------------------------------------------------
+
+
+def test_constants_of_a_graph_stay_and_are_named_by_their_place() -> None:
+    step = Step({"w": (256, 64)})
+    step.names["c"], step.types["c"] = "Tensor(shape=[3, 5], dtype=Float16, value=[])", tensor(3, 5)
+    found = step.memory(step.do("Add", "x", "c", out=tensor(8, 256)))
+    (constant,) = [one for one in found.static if one.cause == "constants"]
+    assert (constant.name, constant.bytes, constant.shape) == ("%0 input 1", 2 * 3 * 5, (3, 5))
+
+
+def test_what_only_the_host_uses_is_on_the_host() -> None:
+    """A parameter that one operator on the device reads, too, is on the device."""
+    step = Step({"a": (256, 64), "b": (256, 64), "unused": (4, 4)})
+    there = 'primitive_target: "CPU"'
+    step.do("ReLU", "a", out=tensor(256, 64), attributes=there)
+    step.do("ReLU", "b", out=tensor(256, 64), attributes=there)
+    found = step.memory(step.do("ReLU", "b", out=tensor(256, 64)))
+    assert [one.name for one in found.static if one.on_host] == ["a"]
+    assert found.host_bytes == 256 * 64 * 4
+    assert found.static_by_cause["parameters"] == 256 * 64 * 4 + 4 * 4 * 4
