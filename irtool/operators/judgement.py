@@ -58,8 +58,8 @@ class Collective:
     """A communication that the operator brings with it, seen from one rank.
 
     ``op``: AllReduce, ReduceScatter, AllGather, NeighborExchangeV2, …; ``reduce``: sum, max, min,
-    prod or ""; ``output``: index of the output it follows, or None if it stands elsewhere;
-    ``shape`` is what one device puts in (None: not known).
+    prod or ""; ``output``: index of the output it follows, or None if it stands before the
+    operator, behind its tensor ``input``; ``shape`` is what one device puts in (None: not known).
     """
 
     op: str
@@ -69,6 +69,7 @@ class Collective:
     output: int | None = 0
     shape: Shape | None = None
     group: str = ""
+    input: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Reduction:
     why: str = ""
     output: int | None = 0
     shape: Shape | None = None
+    input: int = 0
 
 
 @dataclass(frozen=True, slots=True)

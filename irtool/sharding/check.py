@@ -196,7 +196,7 @@ def _communications(
     ]
     trained = trained_parameters(analysis)
     inserted = Inserted(tuple(redistributions), tuple(parameters), tuple(others))
-    return communications(analysis, differentiated(analysis, trained), inserted)
+    return communications(analysis, differentiated(analysis, trained, redistributions), inserted)
 
 
 def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:

@@ -381,6 +381,7 @@ def _collective(
         reduce=reduction.reduce,
         why=reduction.why,
         output=reduction.output,
+        input=reduction.input,
         shape=shape,
         group=group_name(ranks, context.world_size, context.target),
     )

@@ -106,7 +106,7 @@ def _gathered(case: Case) -> Sharding:
         output_maps=(plain,),
         reductions=(
             Reduction("AllGather", (1,), "", "the columns of the first input", None),
-            Reduction("AllGather", (0,), "", "the rows of the second input", None),
+            Reduction("AllGather", (0,), "", "the rows of the second input", None, input=1),
         ),
         replaced="AllGather of both inputs, then a local product",
     )
@@ -210,7 +210,7 @@ def _several_dimensions(case: Case, matrix: Shape, maps: tuple[TensorMap, ...]) 
     ]
     found = [
         Reduction(
-            "AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i]
+            "AllGather", axes_of(matrix, axes), "", "gathered for the product", None, local[i], i
         )
         for i, axes in gathers
         if axes and split_of(matrix, axes) > 1

@@ -18,12 +18,12 @@ from irtool.ir.collectives import collective
 from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
-from irtool.sharding.network.analysis import Analysis
+from irtool.operators.judgement import Collective
+from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
-from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.recomputation import Recomputed, recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
@@ -42,6 +42,9 @@ GRADIENT_OF: Mapping[str, str] = {
 }
 """What the backward pass communicates for a communication of the forward pass."""
 
+
+FOLDED = "AllReduce"
+"""What is computed when the network is compiled where it sums up a constant."""
 
 FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
@@ -120,11 +123,11 @@ class _Counter:
     """The state of one count: which nodes have a gradient, and how often graphs run."""
 
     analysis: Analysis
-    with_gradient: frozenset[Node]
-    losses: frozenset[Node]
+    gradients: Differentiated
     instances: dict[str, int]
     again: Recomputed
     own: dict[Node, bool] = field(default_factory=dict[Node, bool])
+    used: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
 
     def is_own(self, node: Node) -> bool:
         """Whether the own stage computes a node at all."""
@@ -139,12 +142,25 @@ class _Counter:
             self.own[node] = own
         return own
 
+    def gradient_of(self, judged: Judged, item: Collective) -> tuple[bool, bool]:
+        """Whether what an operator communicates has a gradient, and whether that is constant."""
+        found, node = self.gradients, judged.node
+        if item.output is not None:
+            return node in found.nodes, id(node) in found.constant
+        if not self.used:
+            for use in found.uses:
+                self.used.setdefault(use.node, set()).add(use.position)
+        places = self.used.get(node, ())
+        tensors = {judged.call.slots.tensor(place, 0) for place in places}
+        return item.input in tensors and node in found.nodes, False
+
     def runs(self, node: Node) -> int:
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
 
     def both(
         self, op: str, ranks: tuple[int, ...], size: int | None, node: Node, why: str,
-        *, count: int = 1, gradient: bool, again: bool = False,
+        *, count: int = 1, gradient: bool, constant: bool = False,
+        again: bool = False,
     ) -> Iterator[StepCommunication]:  # fmt: skip
         """A forward communication of a node, and that of its gradient; and the copy of it."""
         count *= self.runs(node)
@@ -153,7 +169,7 @@ class _Counter:
             what = why.removeprefix(FORWARD_OF)
             yield StepCommunication(op, ranks, size, "backward", count, f"{AGAIN}{what}")
         back = GRADIENT_OF.get(op)
-        if gradient and back is not None:
+        if gradient and back is not None and not (constant and back == FOLDED):
             whole = size
             if size is not None and op == "AllGather":
                 whole = size * len(ranks)
@@ -182,8 +198,7 @@ def communications(
     _note_what_is_not_counted(analysis, again)
     counter = _Counter(
         analysis,
-        gradients.nodes,
-        frozenset(loss_nodes(analysis)),
+        gradients,
         instances(analysis.network),
         again,
     )
@@ -193,7 +208,7 @@ def communications(
             _of_network(counter),
             _of_operators(counter),
             _of_redistributions(counter, inserted.redistributions),
-            _of_weights(inserted.weights),
+            _of_weights(counter, inserted.weights),
             inserted.others,
         )
         for item in part
@@ -229,7 +244,7 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
             ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
             why = "transfer between stages"
         yield from counter.both(
-            item.op, ranks, item.bytes, node, why, gradient=node in counter.with_gradient,
+            item.op, ranks, item.bytes, node, why, gradient=node in counter.gradients.nodes,
             again=node in counter.again.nodes,
         )  # fmt: skip
 
@@ -239,14 +254,15 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
     for node, judged in counter.analysis.judged.items():
         if node in counter.analysis.foreign:
             continue
-        gradient = node in counter.with_gradient and node not in counter.losses
         results = judged.call.call.results
         for item in judged.judgement.collectives:
             dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
             size = None if item.shape is None else tensor_bytes(dtype, item.shape)
+            gradient, constant = counter.gradient_of(judged, item)
             yield from counter.both(
                 item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
-                count=judged.judgement.parts, gradient=gradient, again=node in counter.again.behind,
+                count=judged.judgement.parts, gradient=gradient, constant=constant,
+                again=node in counter.again.behind,
             )  # fmt: skip
 
 
@@ -267,10 +283,11 @@ def _of_redistributions(
         if not counter.is_own(edge.consumer):
             continue
         value = id(operand_of(edge))
-        has_gradient = edge.producer in counter.with_gradient
+        has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
         runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
+        constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
         for index, step in enumerate(steps):
             chain = value, steps[: index + 1]
             forward, backward = chain not in merged_after, has_gradient
@@ -285,14 +302,17 @@ def _of_redistributions(
                 continue
             pair = counter.both(
                 step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
-                "redistribution", gradient=backward, again=again,
+                "redistribution", gradient=backward, constant=constant, again=again,
             )  # fmt: skip
             yield from (found for found in pair if forward or found.phase == "backward")
 
 
-def _of_weights(weights: Iterable[Weight]) -> Iterator[StepCommunication]:
+def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCommunication]:
     """Sums of gradients, and with optimizer parallel gathers of weights."""
+    gradients = counter.gradients
     for weight in weights:
+        trained = id(weight.parameter) in gradients.trained
+        constant = id(weight.parameter) in gradients.constant
         dtype = weight.parameter.type.dtype if weight.parameter.type is not None else None
         base, stored = (
             None if shape is None else tensor_bytes(dtype, shape)
@@ -301,11 +321,11 @@ def _of_weights(weights: Iterable[Weight]) -> Iterator[StepCommunication]:
         name = "optimizer parallel"
         if weight.gather_ranks:
             yield StepCommunication("AllGather", weight.gather_ranks, stored, "forward", 1, name)
-        if weight.scatter_ranks:
+        if weight.scatter_ranks and trained:
             yield StepCommunication(
                 "ReduceScatter", weight.scatter_ranks, base, "backward", 1, name
             )
-        if weight.mirror_ranks:
+        if weight.mirror_ranks and trained and not constant:
             size = stored if weight.scatter_ranks else base
             yield StepCommunication(
                 "AllReduce", weight.mirror_ranks, size, "backward", 1, "mirror (gradients)"

@@ -10,6 +10,7 @@ from irtool.ir.operators import POINT_TO_POINT
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.edges import Redistribution
 from irtool.sharding.network.graphs import Network, Port, Use
 
 NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})
@@ -24,11 +25,16 @@ class Differentiated:
     """What of the forward pass a gradient comes back through.
 
     ``nodes``: nodes that depend on a trained weight and lead to the loss. ``uses``: through which
-    of their operands the gradient goes on.
+    of their operands the gradient goes on. ``trained``: identities of the parameters whose gradient
+    is computed. ``constant``: identities of those nodes and parameters
+    whose gradient is known when the network is compiled: MindSpore folds what sums it up.
     """
 
     nodes: frozenset[Node] = frozenset()
     uses: tuple[Use, ...] = ()
+    trained: frozenset[int] = frozenset()
+    constant: frozenset[int] = frozenset()
+    constant_uses: frozenset[Use] = frozenset()
 
 
 @dataclass(slots=True)
@@ -40,6 +46,7 @@ class _Walk:
 
     analysis: Analysis
     roots: frozenset[str]
+    trained: frozenset[int]
     before: dict[int, list[tuple[Port, Use]]] = field(
         default_factory=dict[int, list[tuple[Port, Use]]]
     )
@@ -48,19 +55,24 @@ class _Walk:
     finds_loss: bool = False
 
 
-def differentiated(analysis: Analysis, trained: Iterable[GraphParameter]) -> Differentiated:
+def differentiated(
+    analysis: Analysis,
+    trained: Iterable[GraphParameter],
+    redistributions: Iterable[Redistribution] = (),
+) -> Differentiated:
     """Nodes whose result depends on a trained weight, and to which a gradient comes back.
 
     Args:
         analysis: the network.
         trained: the parameters that have a gradient.
+        redistributions: what is inserted between operators; behind it no gradient is constant.
 
     Returns:
         Nodes of the forward pass to whose result a gradient comes back. Where the loss is not
         found all count that depend on a trained weight.
     """
-    walk = _Walk(analysis, _roots(analysis.network))
     todo: list[Port] = [*trained]
+    walk = _Walk(analysis, _roots(analysis.network), frozenset(id(port) for port in todo))
     todo += _of_other_stages(analysis, {id(port) for port in todo})
     seen = {id(port) for port in todo}
     while todo:
@@ -71,7 +83,10 @@ def differentiated(analysis: Analysis, trained: Iterable[GraphParameter]) -> Dif
                 if id(reached) not in seen:
                     seen.add(id(reached))
                     todo.append(reached)
-    return _leading_to_loss(walk)
+    chained = frozenset(
+        Use(item.edge.consumer, item.edge.position) for item in redistributions if item.operators
+    )
+    return _leading_to_loss(walk, chained)
 
 
 def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
@@ -100,25 +115,115 @@ def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
     return found
 
 
-def _leading_to_loss(walk: _Walk) -> Differentiated:
+def _leading_to_loss(walk: _Walk, chained: frozenset[Use]) -> Differentiated:
     """The part of what was reached from which the loss can be reached."""
     if not walk.finds_loss:
         every = [use for found in walk.before.values() for _, use in found]
-        return Differentiated(frozenset(walk.marked), tuple(dict.fromkeys(every)))
+        return Differentiated(frozenset(walk.marked), tuple(dict.fromkeys(every)), walk.trained)
     todo = list(walk.ends)
     seen = {id(port) for port in todo}
     live: set[Node] = set()
     uses: dict[Use, None] = {}
+    behind: dict[int, list[tuple[Port, Use]]] = {}
     while todo:
         port = todo.pop()
         if isinstance(port, Node):
             live.add(port)
         for earlier, use in walk.before.get(id(port), ()):
             uses[use] = None
+            behind.setdefault(id(earlier), []).append((port, use))
             if id(earlier) not in seen:
                 seen.add(id(earlier))
                 todo.append(earlier)
-    return Differentiated(frozenset(walk.marked & live), tuple(uses))
+    constant, constant_uses = frozenset[int](), frozenset[Use]()
+    if not walk.analysis.accumulates:
+        constant, constant_uses = _constant(walk, behind, chained)
+    return Differentiated(
+        frozenset(walk.marked & live), tuple(uses), walk.trained, constant, constant_uses
+    )
+
+
+def _constant(
+    walk: _Walk, behind: dict[int, list[tuple[Port, Use]]], chained: frozenset[Use]
+) -> tuple[frozenset[int], frozenset[Use]]:
+    """Ports whose gradient is constant, and uses through which a constant gradient comes.
+
+    ``behind``: by identity of a port, what of it leads to the loss. Whatever a varying gradient
+    comes back to varies; the rest is constant. ``chained``: before these uses something is
+    inserted, the gradient of which is computed at run time.
+    """
+    varying: set[int] = set()
+    todo: list[Port] = []
+
+    def vary(port: Port) -> None:
+        if id(port) not in varying:
+            varying.add(id(port))
+            todo.append(port)
+
+    for port in walk.ends:
+        graph = port.graph if isinstance(port, Node) and port.is_return else None
+        if graph is None or not _begins_constant(walk.analysis, graph):
+            vary(port)
+    for links in behind.values():
+        for _, use in links:
+            if use in chained or _reads_values(walk.analysis, use):
+                for earlier, other in walk.before.get(id(use.node), ()):
+                    if other == use:
+                        vary(earlier)
+    while todo:
+        for earlier, _ in walk.before.get(id(todo.pop()), ()):
+            vary(earlier)
+    constant = frozenset(key for key in behind if key not in varying)
+    constant |= {id(port) for port in walk.ends if id(port) not in varying}
+    uses = frozenset(
+        use
+        for links in behind.values()
+        for port, use in links
+        if id(port) not in varying and not _reads_values(walk.analysis, use)
+    )
+    return constant, uses
+
+
+def _begins_constant(analysis: Analysis, graph: Graph) -> bool:
+    """Whether the gradient that a differentiated graph's result is given is a constant."""
+    network = analysis.network
+    begun = False
+    for node, item in network.callee.items():
+        if not isinstance(item, Node) or primitive(item) != "TupleGetItem":
+            continue
+        applied = network.first(item)
+        maker = network.callee.get(applied) if isinstance(applied, Node) else None
+        if not isinstance(maker, Node) or network.first(maker) is not graph:
+            continue
+        if any(not _is_constant(source) for source in network.inputs[node]):
+            return False
+        begun = True
+    return begun
+
+
+def _is_constant(source: object) -> bool:
+    """Whether a value is known when the network is compiled."""
+    return not isinstance(source, Node | GraphParameter)
+
+
+def _reads_values(analysis: Analysis, use: Use) -> bool:
+    """Whether the gradient of an operand is computed from values of the forward pass."""
+    network = analysis.network
+    if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
+        return False
+    entry = operator_of(primitive(use.node))
+    if entry.structural:
+        return False
+    measured = entry.gradients
+    if measured is None:
+        return True
+    inputs = network.inputs[use.node]
+    for one in measured:
+        if one.of != use.position:
+            continue
+        values = (inputs[place] for place in one.operands if place < len(inputs))
+        return bool(one.results) or any(not _is_constant(value) for value in values)
+    return True
 
 
 def sharded_graph(network: Network, node: Node) -> Graph | None:

@@ -12,7 +12,7 @@ from irtool.ir.values import SymbolicKey
 from irtool.operators.checks import SERVER, check_group
 from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import TensorLayout, ranks_along, replicas
-from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Port, Use
@@ -375,16 +375,48 @@ def _trained(analysis: Analysis) -> set[int] | None:
 
 
 def trained_parameters(analysis: Analysis) -> list[GraphParameter]:
-    """The weights that have a gradient: all of them where nothing tells which."""
+    """The weights, and inputs, that have a gradient: all weights where nothing tells which."""
     entry = analysis.network.entry
     if entry is None or not analysis.differentiates:
         return []
     trained = _trained(analysis)
-    return [
+    inputs = differentiated_inputs(analysis)
+    if trained is None and inputs:
+        return inputs
+    return inputs + [
         parameter
         for parameter in entry.parameters
         if is_weight(parameter) and (trained is None or id(parameter) in trained)
     ]
+
+
+def differentiated_inputs(analysis: Analysis) -> list[GraphParameter]:
+    """Inputs of the differentiated graph whose gradients are taken out.
+
+    What ``J(graph)`` gives is applied; item 1 of that is applied to the gradient of the result, and
+    gives the gradients: item 0 those of the weights, then one an input.
+    """
+    network = analysis.network
+    found: list[GraphParameter] = []
+    for node in network.callee:
+        graph = _differentiated_behind(analysis, node)
+        if graph is None:
+            continue
+        for use in network.users_of(node):
+            index = item_of(use.node) if primitive(use.node) == "TupleGetItem" else 0
+            if index > 0 and (parameter := network.parameter(graph, index - 1)) is not None:
+                found.append(parameter)
+    return found
+
+
+def _differentiated_behind(analysis: Analysis, node: Node) -> Graph | None:
+    """The graph whose gradients a node computes, if it applies item 1 of what ``J`` gives."""
+    network = analysis.network
+    item = network.callee.get(node)
+    if not isinstance(item, Node) or primitive(item) != "TupleGetItem" or item_of(item) != 1:
+        return None
+    applied = network.first(item)
+    return _differentiated(analysis, applied) if isinstance(applied, Node) else None
 
 
 def behind(analysis: Analysis, source: Source | None) -> GraphParameter | None:
