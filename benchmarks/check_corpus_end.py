@@ -17,9 +17,9 @@ from check_corpus_context import (
 from check_corpus_shapes import Scores, all_nodes, compare_shapes, instance
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
+from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.group_names import decode
-from irtool.ir.node import GraphTarget, Node
+from irtool.ir.statement import GraphTarget
 from irtool.sharding.network.report import RedistributionReport, Report
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, cast
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import GraphParameter
-from irtool.ir.node import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.sharding.network.report import OperatorReport, Report
 
 
@@ -65,11 +64,12 @@ def candidates(operator: OperatorReport, nodes: list[Node]) -> list[Node]:
 def plain(value: object) -> object:
     if isinstance(value, (tuple, list)):
         rows: list[object] = []
-        for row in value:
-            if isinstance(row, (tuple, list)) and row and isinstance(row[0], (tuple, list)):
-                rows.extend(tuple(item) for item in row)
+        for row in cast("Sequence[object]", value):
+            items = cast("Sequence[object]", row) if isinstance(row, (tuple, list)) else ()
+            if items and isinstance(items[0], (tuple, list)):
+                rows.extend(tuple(cast("Sequence[object]", item)) for item in items)
             else:
-                rows.append(tuple(row) if isinstance(row, (tuple, list)) else row)
+                rows.append(tuple(items) if isinstance(row, (tuple, list)) else row)
         return tuple(rows)
     return value
 

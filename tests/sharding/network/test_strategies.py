@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irtool
-from irtool.ir.node import Node
+from irtool.ir.graph import Node
 from irtool.operators.layout import UserLayout
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
 
