@@ -18,7 +18,8 @@ class Context:
     ``devices``: the sorted, consecutive ranks of the stage; ``device_num``: all devices;
     ``soc``: the soc version ("" is taken for the first Ascend 910, as MindSpore does).
     ``dynamic``: some shape of the whole graph is dynamic. ``searching``: strategies are chosen by a
-    search, so this one was not given by the user.
+    search, so this one was not given by the user. ``measured_only``: what nobody asked the real
+    compiler about is unknown.
     """
 
     devices: tuple[int, ...]
@@ -30,6 +31,7 @@ class Context:
     dynamic: bool = False
     full_batch: bool = False
     dataset_strategy: Strategy | tuple[UserLayout, ...] | None = None
+    measured_only: bool = False
 
     @property
     def stage_size(self) -> int:

@@ -5,9 +5,8 @@ known or not, and the branch of each flag; sizes and ranks of one branch count a
 ``measured.tsv`` lists it, made of the records of ``benchmarks/record_operators`` by
 ``benchmarks/measured_forms.py``.
 
-``ENFORCED`` says whether the answer for what nobody measured is "unknown" (``judge`` asks).  It is
-off as long as the records lack operators and flags that networks use every day: then nearly every
-network would be unknown.
+``ENFORCED`` says whether the answer for what nobody measured is "unknown" in whole networks; a call
+that is judged by itself asks for that with ``Context.measured_only``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from irtool.operators.table import operator_of
 Kind: TypeAlias = Literal["none", "tuple", "layout", "out_strategy", "out_layout"]
 """What is given: nothing (MindSpore makes a strategy), a tuple, layouts; and for outputs."""
 
-ENFORCED = False
+ENFORCED = True
 """Whether what nobody measured is answered by "unknown"."""
 
 FILE = "measured.tsv"
@@ -45,6 +44,8 @@ def form_of(call: OperatorCall) -> str:
     inputs = [_letter(one) for at, one in enumerate(call.inputs) if at not in named]
     while inputs and inputs[-1] in "-c":
         inputs.pop()  # later versions have more of them
+    if entry.rule is not None and any(pattern.count == "+" for pattern in entry.rule.inputs):
+        inputs = list(dict.fromkeys(inputs))  # however many there are
     flags = [text for one in entry.attributes if (text := _flag(call, one))]
     return " ".join([*inputs, *flags])
 
@@ -70,13 +71,26 @@ def _flag(call: OperatorCall, attribute: Attribute) -> str:
     return f"{attribute.name}={value}" if chooses else ""
 
 
+def kind_of(strategy: object, layouts: object, out_strategy: object, out_layouts: object) -> Kind:
+    """What is given to an operator; None stands for what is not."""
+    if out_layouts is not None:
+        return "out_layout"
+    if out_strategy is not None:
+        return "out_strategy"
+    if layouts is not None:
+        return "layout"
+    return "none" if strategy is None else "tuple"
+
+
 def why_not_measured(call: OperatorCall, kind: Kind) -> str:
     """Why nobody knows what MindSpore makes of such a call; empty where it was measured.
 
     What a user declares of an operator of their own counts as declared: it is not held against the
     records.
     """
-    if operator_of(call.op).declared:
+    entry = operator_of(call.op)
+    by_layouts = entry.rule is not None and entry.rule.function == "self_define_shard"
+    if entry.declared or by_layouts or call.attributes.get("self_define_shard"):
         return ""
     known = _measured().get(call.op.removeprefix("_"), {})
     if not known:

@@ -70,13 +70,14 @@ def judge(
     rule_of(call.op)  # a table that can't be read is nobody's doubt about this call
     try:
         rule = _rule(call)
+        if context.measured_only:
+            _check_measured(call, strategy, in_layout, out_layout, out_strategy)
         if rule is None:
             if in_layout is not None:
                 message = f"{call.op} has no rule of its own, so it takes no layouts"
                 raise Refused("layout-unsupported", message, NO_LAYOUT)
             return _without_rule(call, context)
         check_inputs(rule, call)
-        _check_measured(call, strategy, in_layout, out_layout, out_strategy)
         case = Case(rule, call, used, context, out_strategy=out_strategy)
         if in_layout is not None:
             case = _with_layouts(case, in_layout, out_layout)
@@ -107,18 +108,8 @@ def unknown(reason: str, strategy: Strategy, context: Context) -> Judgement:
 def _check_measured(
     call: OperatorCall, strategy: object, layouts: object, outputs: object, out_strategy: object
 ) -> None:
-    """Where what nobody measured is to be unknown, say so of a form that nobody measured."""
-    if not measured.ENFORCED:
-        return
-    kinds: tuple[tuple[measured.Kind, object], ...] = (
-        ("out_layout", outputs),
-        ("out_strategy", out_strategy),
-        ("layout", layouts),
-        ("tuple", strategy),
-    )
-    asked: measured.Kind = "none"
-    for kind, given in reversed(kinds):
-        asked = asked if given is None else kind
+    """Say of a form that nobody measured that nobody knows."""
+    asked = measured.kind_of(strategy, layouts, out_strategy, outputs)
     reason = measured.why_not_measured(call, asked)
     if reason:
         raise Unsure(reason)

@@ -55,14 +55,14 @@ def test_what_was_not_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_with_the_switch_on_what_nobody_measured_is_unknown(
+def test_where_only_what_was_measured_counts_the_rest_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(measured, "_measured", lambda: {"ReLU": {"tuple": frozenset({"t"})}})
     asked, other = call("ReLU", tensor(16, 16)), call("Tanh", tensor(16, 16))
     context = Context(tuple(range(8)), 8)
     assert judge(other, ((2, 4),), context).verdict == "legal"
-    monkeypatch.setattr(measured, "ENFORCED", True)
+    context = Context(tuple(range(8)), 8, measured_only=True)
     assert judge(asked, ((2, 4),), context).verdict == "legal"
     assert judge(asked, ((3, 4),), context).verdict == "illegal"
     unknown = judge(other, ((2, 4),), context)

@@ -7,14 +7,14 @@ and where no gradient is taken of it.
 from forms import Text, form
 
 
-def dynamic(name, *arguments, **more):
+def dynamic(name, *arguments, few=False, **more):
     """Nothing known, with gradients; a divisor, without."""
-    sizes = {"k": 3}
+    sizes, breadth = {"k": 3, "x": 16}, "few" if few else "thin"
     cell = {"dataset_cell": True}
     return [
-        form(name, *arguments, sizes={**sizes, "a": None}, breadth="thin", options=cell, **more),
+        form(name, *arguments, sizes={**sizes, "a": None}, breadth=breadth, options=cell, **more),
         form(
-            name, *arguments, sizes={**sizes, "a": "8n"}, breadth="thin",
+            name, *arguments, sizes={**sizes, "a": "8n"}, breadth=breadth,
             options={**cell, "gradient": False}, **more,
         ),
     ]  # fmt: skip
@@ -31,12 +31,27 @@ FORMS = [
         for name in ("Add", "Mul", "RealDiv", "Greater")
         for entry in [*dynamic(name, "ab", "b"), *dynamic(name, "ab", "~ab")]
     ),
+    *(
+        entry
+        for name in ("Sub", "Div", "Maximum", "Minimum", "Pow", "Equal", "Less", "LessEqual")
+        for second in ("b", "~ab", 2.0)
+        for entry in dynamic(name, "ab", second, few=True)
+    ),
+    *(
+        entry
+        for name in ("Sigmoid", "Tanh", "Exp", "Sqrt", "Rsqrt", "Neg", "Square", "Abs", "Log")
+        for entry in dynamic(name, "ab", few=True)
+    ),
+    *dynamic("Gather", "@cb", "~ac:int32", 0, few=True),
+    *dynamic("Transpose", "ab", (1, 0), few=True),
+    *dynamic("ReduceMean", "ab", 1, few=True),
     *dynamic("Cast", "ab", {"type": "float16"}),
     *dynamic("Softmax", "ab"),
     *dynamic("LogSoftmax", "ab"),
     *dynamic("MatMul", "ab", "bc"),
     *dynamic("MatMul", "ab", "cb", transpose_b=True),
     *dynamic("BatchMatMul", "abc", "~acd"),
+    *dynamic("BatchMatMul", "xab", "~xbc", few=True),
     *dynamic("MatMulExt", "ab", "bc"),
     *dynamic("Dense", "ab", "cb", "c"),
     *dynamic("BiasAdd", "ab", "b"),

@@ -9,7 +9,7 @@ from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
-from irtool.operators.functions.common import base_maps
+from irtool.operators.functions.common import base_maps, must_be_whole
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 
@@ -75,6 +75,19 @@ def index_add(case: Case, base: Base) -> Sharding:
         case.refuse("axis-split", f"the index can not be split, strategy {index}")
     matrix, plain = base_maps(case)
     return Sharding(matrix, (plain, (WHOLE,), plain), (plain,))
+
+
+@irregular("gather_nd")
+def gather_nd(case: Case, base: Base) -> Sharding:
+    """The table is whole; indices may be split but for their last dimension."""
+    must_be_whole(case, 0, "the input")
+    indices = case.strategy[1]
+    if not indices or indices[-1] != 1:
+        case.refuse("axis-split", f"the last dimension of indices can not be split: {indices}")
+    plain = identity_map(len(indices))
+    table = (WHOLE,) * len(case.shape(0))
+    rest = len(case.result(0)) - (len(indices) - 1)
+    return Sharding(indices, (table, plain), (plain[:-1] + (WHOLE,) * rest,))
 
 
 @irregular("index")

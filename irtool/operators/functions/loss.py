@@ -163,6 +163,18 @@ def batch_parallel(case: Case, base: Base) -> Sharding:
     return Sharding((case.devices,), inputs, outputs, complete=True, loss_divisor=1)
 
 
+@irregular("check_valid")
+def check_valid(case: Case, base: Base) -> Sharding:
+    """Boxes by number; the shape of the image is whole."""
+    boxes, image = case.strategy[:2]
+    place = "batch_parallel_info.cc:CheckStrategy"
+    if boxes[1] != 1:
+        case.refuse("axis-split", f"the second dimension can not be split, strategy {boxes}", place)
+    if any(split != 1 for split in image):
+        case.refuse("axis-split", f"the second input can not be split, strategy {image}", place)
+    return Sharding((boxes[0],), ((0, WHOLE), whole_map(case.shape(1))), ((0,),))
+
+
 @axes("prelu")
 def prelu_axes(case: Case) -> str:
     """The weight lies along the channels, if it is not one for all."""

@@ -15,6 +15,16 @@ from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 Base = Callable[[], Sharding]
 
 
+@irregular("scatter")
+def scatter(case: Case, base: Base) -> Sharding:
+    """Rows are replaced: they can not be split."""
+    if case.strategy[0][:1] != (1,):
+        message = f"the first dimension of the input can not be split: {case.strategy[0]}"
+        case.refuse("axis-split", message)
+    # What is written in place of rows has no gradient.
+    return replace(_scattered(case), mirrored=(False,) * len(case.tensors))
+
+
 @irregular("scatter_masked")
 def scatter_masked(case: Case, base: Base) -> Sharding:
     """Rows are added to and the like: if they are split, others' updates are masked away."""

@@ -361,6 +361,21 @@ def _tile_batch(case: Case) -> Strategy:
     return adjusted((first,), (shape,), case.devices)
 
 
+@irregular("broadcast_to")
+def broadcast_to(case: Case, base: Base) -> Sharding:
+    """The input's dimensions keep their axes, those added in front are whole."""
+    matrix, tensor_map = base_maps(case)
+    result, shape = case.result(0), case.shape(0)
+    added = len(result) - len(shape)
+    for axis, size in enumerate(shape):
+        if case.strategy[0][axis] != 1 and result[added + axis] != size:
+            message = f"dimension {axis} is broadcast, so it can not be split"
+            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+    others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
+    out = ((WHOLE,) * added) + tensor_map
+    return Sharding(matrix, (tensor_map, *others), (out,))
+
+
 @irregular("fill", self_checked=True)
 def fill(case: Case, base: Base) -> Sharding:
     """The strategy is one of the shape that is filled, and ``()`` for the value."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
+from irtool.operators import measured
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context
 from irtool.operators.layout import MapEntry, UserLayout
@@ -140,6 +141,7 @@ class ParallelContext:
             dynamic=dynamic,
             full_batch=self.full_batch,
             dataset_strategy=dataset,
+            measured_only=measured.ENFORCED,
         )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import irtool
+from irtool.operators import measured
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import Report
@@ -29,6 +32,12 @@ NORM = """\
 """  # noqa: E501  (lines as MindSpore prints them)
 
 CONSTANT = "Tensor(shape=[64], dtype=Float32, value=[...])"
+
+
+@pytest.fixture(autouse=True)
+def _whatever_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here operators are made up that nobody can have measured."""
+    monkeypatch.setattr(measured, "ENFORCED", False)
 
 
 def report_of(text: str, devices: int = 8) -> Report:
