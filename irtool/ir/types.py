@@ -194,7 +194,11 @@ class Abstract:
     @property
     def tensors(self) -> tuple[tuple[str | None, tuple[int, ...]], ...]:
         """Each tensor in it as (element type, dimensions); tuples are flattened."""
-        return tuple(_tensors(self.type, self.shape))
+        return tuple(self.each_tensor())
+
+    def each_tensor(self) -> Iterator[tuple[str | None, tuple[int, ...]]]:
+        """The same one after the other, for who need not see all."""
+        return _tensors(self.type, self.shape)
 
     @property
     def size(self) -> int | None:
@@ -230,13 +234,12 @@ def element_type(type: Type) -> str | None:
             return None
 
 
-def _tensors(type: Type, shape: AnyShape | None) -> list[tuple[str | None, tuple[int, ...]]]:
+def _tensors(type: Type, shape: AnyShape | None) -> Iterator[tuple[str | None, tuple[int, ...]]]:
     if isinstance(type, SequenceType) and isinstance(shape, SequenceShape):
-        pairs = zip(unfold(type.runs or ()), shape.items, strict=False)
-        return [tensor for item in pairs for tensor in _tensors(*item)]
-    if isinstance(type, TensorType | RefType) and isinstance(shape, Shape):
-        return [(element_type(type), shape.dimensions)]
-    return []
+        for inner, own in zip(unfold(type.runs or ()), shape.items, strict=False):
+            yield from _tensors(inner, own)
+    elif isinstance(type, TensorType | RefType) and isinstance(shape, Shape):
+        yield element_type(type), shape.dimensions
 
 
 def _short(type: Type, shape: AnyShape | None) -> str:

@@ -266,8 +266,14 @@ def has_gradient(name: str, position: int) -> bool:
 def _is_discrete(node: Node) -> bool:
     """Whether all results are whole numbers or truth values: nothing to differentiate."""
     abstract = node.output_type
-    dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
-    return bool(dtypes) and all((dtype or "").startswith(DISCRETE) for dtype in dtypes)
+    if abstract is None:
+        return False
+    found = False
+    for dtype, _ in abstract.each_tensor():
+        found = True
+        if not (dtype or "").startswith(DISCRETE):
+            return False
+    return found
 
 
 def _behind_return(walk: _Walk, node: Node) -> list[Port]:
