@@ -298,6 +298,7 @@ class Bench:
         self.root: Path = options.root
         self.items: dict[str, pytest.Item] = {}
         self.ran_before: dict[str, set[int]] = {}
+        self.caches: list[Any] = []
         self.killers = defaultdict[str, dict[str, None]](dict)
 
     def main(self, items: list[pytest.Item]) -> None:
@@ -310,7 +311,8 @@ class Bench:
         lines = recorded(self.coverage, self.root)
         self._warm_up(items)
         self.ran_before = {file: set(some) for file, some in lines.items()}
-        tests = TestMap(self.options.cache / "tests.sqlite", self.root, self.options.package)
+        place = self.options.cache / "tests.sqlite"
+        tests = TestMap(place, self.root, self.options.package, self._forget)
         if self.options.renew or self.options.measure:
             are_all = not self.options.tests
             tests.renew(list(self.items.values()), say, self.options.renew, are_all=are_all)
@@ -333,18 +335,26 @@ class Bench:
     def _warm_up(self, items: list[pytest.Item]) -> None:
         """Fill the caches of what is not mutated; those of what is must not hide a mutant."""
         self.functions = Functions(self.root)
-        parts = tuple(f"{self.options.package}.{part}." for part in self.options.parts)
-        tables = {module for module, _ in TABLES}
         for file in WARM:
             first = next((item for item in items if item.nodeid.startswith(file)), None)
             if first is not None:
                 passes(first, None)
-        for cache in self.functions.caches:
-            module = getattr(cache, "__module__", "") or ""
-            if module.startswith(parts or self.options.package) and module not in tables:
-                cache.cache_clear()
+        parts = tuple(f"{self.options.package}.{part}." for part in self.options.parts)
+        tables = {module for module, _ in TABLES}
+        self.caches = [
+            cache
+            for cache in self.functions.caches
+            if (module := getattr(cache, "__module__", "") or "") not in tables
+            and module.startswith(parts or self.options.package)
+        ]
+        self._forget()
         gc.collect()
         gc.freeze()
+
+    def _forget(self) -> None:
+        """Empty the caches of what is mutated."""
+        for cache in self.caches:
+            cache.cache_clear()
 
     def try_all(self, mutants: list[Mutant]) -> None:
         equivalents = Equivalents(self.options.equivalents)

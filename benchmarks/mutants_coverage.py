@@ -1,7 +1,7 @@
 """Which test touches which line: measured once, kept in a file, and renewed by what has changed.
 
-Every test is measured in a forked child of its own, so that what one test leaves in a cache does
-not hide what another needs.
+Tests are measured one after the other in a forked child, which is replaced when a test ends it.
+Caches are emptied between tests, so that what one leaves there does not hide what another needs.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ create table if not exists touched (test text, file text, lines blob);
 create index if not exists touched_test on touched (test);
 create table if not exists source (file text primary key, text blob);
 """
+_NOTHING: dict[str, Any] = {"seconds": 120.0, "ok": False, "lines": {}}
+"""What is kept of a test that ended the process, or never ended."""
 LONGEST = 120.0
 """Seconds after which a test is not measured any longer (and never chosen)."""
 
@@ -65,10 +67,13 @@ class TestMap:
 
     __test__ = False
 
-    def __init__(self, path: Path, root: Path, package: str) -> None:
+    def __init__(
+        self, path: Path, root: Path, package: str, forget: Callable[[], None] = lambda: None
+    ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.root = root
         self.package = package
+        self.forget = forget
         self.database = sqlite3.connect(path)
         self.database.executescript(SCHEMA)
         self.coverage = started_before(root, [package])
@@ -121,42 +126,52 @@ class TestMap:
         start = told = time.monotonic()
         # What is nearest to the mutants first, so that a measurement cut short is of use.
         last = ("tests/cli/", "tests/lint/", "tests/report/")
-        for number, item in enumerate(sorted(items, key=lambda i: i.nodeid.startswith(last))):
-            if time.monotonic() - start > limit:
-                say(f"not measured again: {len(items) - number} tests")
-                return False
-            self._measure_one(item, hashes[_file(item.nodeid)])
-            if time.monotonic() - told > 30:
-                told = time.monotonic()
-                self.database.commit()
-                say(f"measured {number + 1} of {len(items)}")
+        rest = sorted(items, key=lambda item: item.nodeid.startswith(last))
+        while rest:
+            done = 0
+            for word in in_child(partial(self._record, rest), lambda _: LONGEST):
+                item, done = rest[done], done + 1
+                found = _NOTHING if word in ("timeout", "crash") else word
+                self._keep(item, hashes[_file(item.nodeid)], found)
+                if time.monotonic() - start > limit:
+                    say(f"not measured again: {len(rest) - done} tests")
+                    self.database.commit()
+                    return False
+                if time.monotonic() - told > 30:
+                    told = time.monotonic()
+                    self.database.commit()
+                    say(f"measured {len(items) - len(rest) + done} of {len(items)}")
+            rest = rest[done:]
         self.database.commit()
         return True
 
-    def _measure_one(self, item: pytest.Item, content: str) -> None:
-        seconds, ok = LONGEST, False
-        lines: dict[str, list[int]] = {}
-        for word in in_child(partial(self._record, item), lambda _: LONGEST):
-            if word not in ("timeout", "crash", "done"):
-                seconds, ok, lines = word["seconds"], word["ok"], word["lines"]
+    def _keep(self, item: pytest.Item, content: str, found: dict[str, Any]) -> None:
         self._forget(item.nodeid)
         self.database.execute(
             "insert into test values (?, ?, ?, ?, ?)",
-            (item.nodeid, _file(item.nodeid), content, seconds, int(ok)),
+            (item.nodeid, _file(item.nodeid), content, found["seconds"], int(found["ok"])),
         )
         self.database.executemany(
             "insert into touched values (?, ?, ?)",
-            [(item.nodeid, file, nums_to_numbits(some)) for file, some in lines.items() if some],
+            [
+                (item.nodeid, file, nums_to_numbits(some))
+                for file, some in found["lines"].items()
+                if some
+            ],
         )
 
-    def _record(self, item: pytest.Item, tell: Callable[[Any], None]) -> None:
-        start = _computed()
-        self.coverage.start()
-        ok = passes(item, item)
-        self.coverage.stop()
-        seconds = _computed() - start
-        lines = recorded(self.coverage, self.root)
-        tell({"seconds": seconds, "ok": ok, "lines": lines})
+    def _record(self, items: Sequence[pytest.Item], tell: Callable[[Any], None]) -> None:
+        """Run tests one after the other, fixtures and caches anew for each."""
+        for item in items:
+            self.forget()
+            start = _computed()
+            self.coverage.start()
+            ok = passes(item, None)
+            self.coverage.stop()
+            seconds = _computed() - start
+            lines = recorded(self.coverage, self.root)
+            self.coverage.get_data().erase()
+            tell({"seconds": seconds, "ok": ok, "lines": lines})
         tell("done")
 
     def _forget(self, name: str) -> None:
