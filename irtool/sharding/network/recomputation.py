@@ -94,6 +94,10 @@ def communicates_again(node: Node) -> bool:
     return in_recomputed_cell(node) and node.attribute(COMMUNICATION) is not False
 
 
+def _communicates(chain: Redistribution) -> bool:
+    return any(step.is_collective for step in chain.operators or ())
+
+
 @dataclass(slots=True)
 class _Search:
     """Goes back from what gradients read as far as results are not kept."""
@@ -131,7 +135,7 @@ class _Search:
             use = Use(node, position, item)
             chain = self.chains.get(use)
             if chain is not None and not chain.replaces:
-                if not communicates_again(node):
+                if _communicates(chain) and not communicates_again(node):
                     continue
                 self.found.chains.add(use)
             self.value(value)
@@ -166,8 +170,12 @@ class _Search:
         """An operator that runs again, with all that it needs."""
         if node in self.found.nodes or not runs_again(node):
             return
-        self.found.nodes.add(node)
-        if Use(node, 0) in self.chains and self.chains[Use(node, 0)].replaces:
+        chain = self.chains.get(Use(node, 0))
+        if chain is not None and chain.replaces:
+            # What stands in the place of a Reshape is kept from its last communication on.
+            if _communicates(chain) and not communicates_again(node):
+                return
             self.found.chains.add(Use(node, 0))
+        self.found.nodes.add(node)
         for position in range(len(self.analysis.network.inputs[node])):
             self.operand(node, position)
