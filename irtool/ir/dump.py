@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from irtool.ir.display import Shown
 from irtool.ir.graph import DumpModel, LineEnds, Node
 from irtool.ir.table import to_arrow
 from irtool.ir.whole import inline
@@ -14,7 +15,7 @@ __all__ = ["Dump", "LineEnds", "dump_of", "dumps_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Dump(DumpModel):
+class Dump(DumpModel, Shown):
     """One dump."""
 
     def whole(self) -> Whole:

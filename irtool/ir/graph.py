@@ -621,7 +621,7 @@ class LineEnds:
 
 
 @dataclass(frozen=True, eq=False)
-class DumpModel(Shown):
+class DumpModel:
     """What a dump holds; ``irtool.ir.dump.Dump`` adds views of it.
 
     ``items`` holds graphs and the lines around them in file order; ``problems`` is empty if and
