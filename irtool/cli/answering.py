@@ -37,7 +37,7 @@ def write_answer(
     *,
     answer: Callable[[], AnswerObject],
     report: Callable[[bool], Report],
-    context: RunContext,
+    context: RunContext | None = None,
     assumptions: Sequence[str] = (),
     all_assumptions: bool = False,
 ) -> None:
@@ -48,7 +48,8 @@ def write_answer(
         form: how.
         answer: makes it for scripts.
         report: makes it for people; told whether it is for a page, which shows pictures too.
-        context: of the run: what of it was assumed and decides the answer is told below it.
+        context: of the run: what of it was assumed and decides the answer is told below it;
+            None where the answer rests on none.
         assumptions: what the answer takes for granted beside the context.
         all_assumptions: list them all, instead of their number.
 
@@ -67,7 +68,9 @@ def write_answer(
         from irtool.report.page.write import render_page
 
         is_page = form.value == "html"
-        made = with_context(report(is_page), context, assumptions, is_page or all_assumptions)
+        made = report(is_page)
+        if context is not None:
+            made = with_context(made, context, assumptions, is_page or all_assumptions)
         if is_page:
             output.write(render_page(made))
         else:

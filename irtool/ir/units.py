@@ -9,11 +9,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, cast
 
-Unit: TypeAlias = Literal["text", "number", "bytes", "seconds", "share", "operations"]
+Unit: TypeAlias = Literal[
+    "text", "number", "bytes", "seconds", "share", "operations", "error", "factor"
+]
 """Of a value: how it is written and sorted.
 
 ``number`` is a count or a plain number, ``bytes`` a whole number of them, ``seconds`` a time,
-``share`` a part of one (0.25 is ``25.0 %``), ``operations`` arithmetic on numbers (FLOP).
+``share`` a part of one (0.25 is ``25.0 %``), ``operations`` arithmetic on numbers (FLOP), ``error``
+how far numbers are apart, of which only the magnitude counts, ``factor`` how many times something.
 """
 
 UNKNOWN = "?"
@@ -25,6 +28,8 @@ _SECONDS = (
 )  # fmt: skip
 """From how many seconds on a unit is used, its seconds, and its name."""
 _LARGE = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_SIBILANTS = ("s", "x", "ch", "sh")
+"""Ends of nouns whose plural takes a syllable more."""
 _BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -48,6 +53,10 @@ def quantity_text(value: float | None, unit: Unit = "number") -> str:
             return share_text(value)
         case "operations":
             return operations_text(value)
+        case "error":
+            return error_text(value)
+        case "factor":
+            return _three_digits(value)
         case _:
             return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
@@ -96,6 +105,11 @@ def operations_text(operations: float | None) -> str:
     return f"{operations:.0f} FLOP"
 
 
+def error_text(error: float) -> str:
+    """``0.00014``, ``3.6e-07``: two digits of a difference, absolute or relative."""
+    return f"{error:.2g}"
+
+
 def part_text(part: int, whole: int) -> str:
     """``13 of 94 (13.8 %)``."""
     if not whole:
@@ -109,8 +123,9 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def plural(number: int, noun: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{count_text(number)} {noun}{'' if number == 1 else 's'}"
+    """``1 node``, ``2 nodes``, ``3 passes``."""
+    ending = "es" if noun.endswith(_SIBILANTS) else "s"
+    return f"{count_text(number)} {noun}{'' if number == 1 else ending}"
 
 
 def ranks_text(ranks: Sequence[int] | None) -> str:

@@ -348,7 +348,7 @@ def _answer_text(pipeline: Pipeline) -> str:
         return "no pipeline: one stage"
     names = {stage.schedule_name for stage in pipeline.stages if stage.schedule}
     schedule = f", {' and '.join(sorted(names))}" if names else ""
-    micro = f"{pipeline.micro_batches:,} micro-batch{'' if pipeline.micro_batches == 1 else 'es'}"
+    micro = counted(pipeline.micro_batches, "micro-batch")
     text = f"{pipeline.stage_count} stages, {micro}{schedule}"
     first = pipeline.bubbles[0] if pipeline.bubbles else None
     if first is not None and first.share is not None:

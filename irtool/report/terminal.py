@@ -136,7 +136,7 @@ def _print_folded(
     console.print(_line(table, heads, inside, widths), style="cyan")
     for row in rows:
         console.print(_line(table, [row[place] for place in inside], inside, widths))
-        rest = [f"{table.columns[place].title} {row[place]}" for place in outside if row[place]]
+        rest = [f"{table.columns[place].title}: {row[place]}" for place in outside if row[place]]
         if rest:
             console.print(
                 Padding(Text("; ".join(rest), style="dim", overflow="fold"), (0, 0, 0, 3 * _GAP))

@@ -74,7 +74,9 @@ def test_operations_have_decimal_prefixes() -> None:
     [
         (12345, "number", "12,345"), (0.123456789, "number", "0.123457"), (None, "bytes", "?"),
         (1536, "bytes", "1.5 KiB"), (0.002, "seconds", "2 ms"), (0.25, "share", "25.0 %"),
-        (1e9, "operations", "1 GFLOP"), (math.inf, "seconds", "∞"), (-math.inf, "number", "-∞"),
+        (1e9, "operations", "1 GFLOP"), (0.000139, "error", "0.00014"),
+        (3.61e-7, "error", "3.6e-07"), (405.12, "factor", "405"), (1.234, "factor", "1.23"),
+        (math.inf, "seconds", "∞"), (-math.inf, "number", "-∞"),
         (math.nan, "share", "not a number"), (7, "text", "7"),
     ],
 )  # fmt: skip
@@ -93,6 +95,10 @@ def test_nouns_follow_their_number() -> None:
     assert [plural(n, "node") for n in (0, 1, 2, 1200)] == [
         "0 nodes", "1 node", "2 nodes", "1,200 nodes",
     ]  # fmt: skip
+    assert [plural(2, noun) for noun in ("pass", "class", "micro-batch", "box")] == [
+        "2 passes", "2 classes", "2 micro-batches", "2 boxes",
+    ]  # fmt: skip
+    assert plural(1, "pass") == "1 pass"
 
 
 @pytest.mark.parametrize(

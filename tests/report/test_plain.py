@@ -114,9 +114,9 @@ def test_what_leaves_a_table_stands_below_its_row(monkeypatch: pytest.MonkeyPatc
         "Parts",
         "  node  time     size  why",
         "  %1    2 ms  1.5 KiB  the sum of a split",
-        "      where net.py:12: x = self.matmul(x, w)",
+        "      where: net.py:12: x = self.matmul(x, w)",
         "  %20   2 µs",
-        "      where net.py:13",
+        "      where: net.py:13",
     ]
 
 

@@ -21,7 +21,14 @@ def cell_parts(cell: Cell, column: Column) -> tuple[str, float | None, str | Non
     key = cell_key(cell)
     if isinstance(cell, str) and column.is_numeric:
         key = _value_of(cell)
-    return cell_text(cell, column.unit), key, node
+    return shown_text(cell, column), key, node
+
+
+def shown_text(cell: Cell, column: Column) -> str:
+    """A cell as harmless text, whose lines stay lines."""
+    if isinstance(cell, str):
+        return "\n".join(map(escape, cell.split("\n")))
+    return cell_text(cell, column.unit)
 
 
 def _value_of(text: str) -> float | None:

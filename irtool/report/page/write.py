@@ -28,7 +28,7 @@ from irtool.report.model import (
     Report,
     Table,
 )
-from irtool.report.page.cells import cell_parts
+from irtool.report.page.cells import cell_parts, shown_text
 from irtool.report.page.svg import clean_svg
 from irtool.report.plain import cell_text
 from irtool.report.text import escape
@@ -168,7 +168,7 @@ def _table(table: Table, index: int) -> str:
     )
     rows = "".join(
         "<tr>" + "".join(
-            f'<td class="{column.unit}">{escape_html(cell_text(cell, column.unit))}</td>'
+            f'<td class="{column.unit}">{escape_html(shown_text(cell, column))}</td>'
             for cell, column in zip(row, table.columns, strict=True)
         ) + "</tr>"
         for row in table.rows[:_STATIC_ROWS]

@@ -133,7 +133,7 @@ def test_all_rows_of_a_table_are_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("cell", "kind", "expected"),
     [
-        ("a\nb", "text", ("a\\nb", None, None)),
+        ("a\nb\tc", "text", ("a\nb\\tc", None, None)),
         (None, "number", ("", None, None)),
         (12345, "number", ("12,345", 12345, None)),
         (1536, "bytes", ("1.5 KiB", 1536, None)),
