@@ -1,4 +1,4 @@
-"""Imports run one way only: cli, then lint and report, planning, cluster and compare, ... to ir."""
+"""Imports run one way only: cli, report, doctor, lint, planning, cluster and compare, ... to ir."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
 
 LAYERS = [
     {"cli"},
-    {"lint", "report"},
+    {"report"},
+    {"doctor"},
+    {"lint"},
     {"planning"},
     {"cluster", "compare"},
     {"sharding"},
@@ -180,7 +182,7 @@ def test_no_import_is_relative() -> None:
         ("ir", "from irtool import syntax"),
         ("syntax", "def f():\n    from irtool.operators.layout import Layout"),
         ("cluster", "import irtool.compare"),
-        ("report", "from irtool.lint import rules"),
+        ("lint", "from irtool.doctor import hang"),
         ("sharding", "if True:\n    import irtool.cli.main"),
         ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
     ],

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from irtool.cluster.hang_blocked import Blocked, blocked, odd_ranks
 from irtool.cluster.hang_play import Board, Play, Wait, is_closed
+from irtool.cluster.hang_script import Departure, departures
 from irtool.cluster.matching import (
     FATAL,
     Disagreement,
@@ -34,6 +36,8 @@ class HangReport(Shown):
 
     Attributes:
         hangs: some communication never gets done, or members do what does not fit together.
+        blocked: the first collective that is never done; None where all are.
+        left: who left the common script of its stage, where the run hangs.
         certain: it hangs with every setting of ``multi_stream``; where False, only if collectives
             of different groups wait for each other.
         closed: whether ``cycle`` comes back to its beginning; if not, it ends at what is missing.
@@ -55,6 +59,8 @@ class HangReport(Shown):
     """
 
     hangs: bool
+    blocked: Blocked | None
+    left: tuple[Departure, ...]
     certain: bool
     closed: bool
     cycle: tuple[Wait, ...]
@@ -80,6 +86,11 @@ class HangReport(Shown):
     def played(self) -> int:
         """How many communications were played."""
         return sum(self.counts.values())
+
+    @property
+    def odd_ranks(self) -> tuple[int, ...]:
+        """Ranks that left the common script for certain."""
+        return odd_ranks(self.left)
 
     def completed(self, rank: int) -> int:
         """How many communications of a rank complete."""
@@ -107,8 +118,12 @@ def play(cluster: Cluster) -> HangReport:
     unmatched = tuple(item for item in pairs if item.known and not item.matched)
     unfit = tuple(item for item in pairs if item.mismatch)
     fatal = any(item.kind in FATAL for item in found) or bool(unfit)
+    hangs = bool(chain) or fatal or bool(unmatched)
+    left = departures(cluster) if hangs else ()
     return HangReport(
-        bool(chain) or fatal or bool(unmatched),
+        hangs,
+        blocked(usual, left, found, unfit, unmatched) if hangs else None,
+        left,
         certain or fatal or bool(unmatched),
         is_closed(chain),
         chain,

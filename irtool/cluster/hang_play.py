@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irtool.cluster.matching import Place, place
+from irtool.cluster.matching import Place, place, shape_text, signature
 from irtool.cluster.ranks import Cluster, RankProgram
 from irtool.ir.operators import POINT_TO_POINT
 
@@ -47,14 +47,17 @@ class _Move:
 
 
 @dataclass(slots=True)
-class _Meeting:
-    """A collective with all its members, or a Send with its Receive.
+class Meeting:
+    """A collective with all its members, or a Send with its Receive; ``index`` of its group.
 
-    ``members`` are pairs of rank and step; ``absent`` ranks should come and have nothing that fits.
+    ``members`` are pairs of rank and step; ``absent`` ranks should come and have nothing that fits;
+    ``unfit`` members do not the same, so that they never get done with each other.
     """
 
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     absent: tuple[int, ...] = ()
+    unfit: bool = False
+    index: int = 0
 
 
 class Board:
@@ -63,7 +66,7 @@ class Board:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.moves: dict[int, list[_Move]] = {}
-        self.meetings: list[_Meeting] = []
+        self.meetings: list[Meeting] = []
         self._numbers: dict[Hashable, int] = {}
         for rank, one in cluster.ranks.items():
             self.moves[rank] = self._moves_of(rank, one)
@@ -94,7 +97,7 @@ class Board:
         number = self._numbers.get((key, turn))
         if number is None:
             number = self._numbers[key, turn] = len(self.meetings)
-            self.meetings.append(_Meeting())
+            self.meetings.append(Meeting(index=turn))
         return number
 
     def _find_absent(self) -> None:
@@ -110,6 +113,17 @@ class Board:
             else:
                 wanted = party.ranks or ()
             meeting.absent = tuple(one for one in wanted if one in present and one not in here)
+            if not (move.sends or move.receives):
+                meeting.unfit = self._differs(meeting.members)
+
+    def _differs(self, members: Sequence[tuple[int, int]]) -> bool:
+        """Whether members of a group do something different."""
+        steps = {
+            id(step): step.collective
+            for rank, number in members
+            for step in (self.cluster.ranks[rank].program.steps[number],)
+        }
+        return len({signature(item) for item in steps.values()}) > 1
 
 
 # -- one play ------------------------------------------------------------------------------------
@@ -175,7 +189,7 @@ class Play:
         meeting = self.board.meetings[move.meeting]
         self.here[rank][step] = True
         self.arrived[move.meeting] += 1
-        if meeting.absent and not (move.sends and self.buffered):
+        if meeting.unfit or (meeting.absent and not (move.sends and self.buffered)):
             return
         if self.buffered and move.sends:
             self._finish(rank, step, ready)
@@ -207,14 +221,29 @@ class Play:
         counts = {rank: flags.count(False) for rank, flags in self.done.items()}
         return {rank: count for rank, count in counts.items() if count}
 
-    def chain(self) -> tuple[Wait, ...]:
-        """Who waits for whom: a circle, or a way to what is missing; empty where all got done."""
-        starts = [
+    def waiting_steps(self) -> list[tuple[int, int]]:
+        """What ranks came to and never get done: pairs of rank and step."""
+        return [
             (rank, step)
             for rank, flags in self.here.items()
             for step, came in enumerate(flags)
             if came and not self.done[rank][step]
         ]
+
+    def roots(self, rank: int, step: int) -> set[int]:
+        """The meetings at which the way of who waits for whom ends: one, or all of a circle."""
+        way: list[int] = []
+        seen: dict[tuple[int, int], int] = {}
+        at: tuple[int, int] | None = (rank, step)
+        while at is not None and at not in seen:
+            seen[at] = len(way)
+            way.append(self.board.moves[at[0]][at[1]].meeting)
+            _, at = self._wait(*at)
+        return set(way[seen[at] :]) if at is not None else set(way[-1:])
+
+    def chain(self) -> tuple[Wait, ...]:
+        """Who waits for whom: a circle, or a way to what is missing; empty where all got done."""
+        starts = self.waiting_steps()
         if not starts:
             return ()
         best: tuple[Wait, ...] = ()
@@ -246,11 +275,25 @@ class Play:
         late = [
             (other, place_) for other, place_ in meeting.members if not self.here[other][place_]
         ]
+        if not late:
+            other, place_ = self._differing(meeting, rank, step)
+            there = place(self.board.cluster.ranks[other], place_)
+            return Wait(here, other, None, f"rank {other} does {step_text(there)} there"), None
         other, place_ = late[0]
         held = self._held(other, place_)
         one = self.board.cluster.ranks[other]
         reason = f"rank {other} comes to it after {_text(place(one, held))}"
         return Wait(here, other, place(one, held), reason), (other, held)
+
+    def _differing(self, meeting: Meeting, rank: int, step: int) -> tuple[int, int]:
+        """A member of a meeting that does something else than this one."""
+        ranks = self.board.cluster.ranks
+        own = signature(ranks[rank].program.steps[step].collective)
+        return next(
+            (other, number)
+            for other, number in meeting.members
+            if signature(ranks[other].program.steps[number].collective) != own
+        )
 
     def _held(self, rank: int, step: int) -> int:
         """What a step that nobody came to waits for on its own rank, back to one that came."""
@@ -285,6 +328,13 @@ class Play:
 
 _MOST_STARTS = 64
 """From how many waiting communications a circle is looked for."""
+
+
+def step_text(item: Place) -> str:
+    """``AllReduce(sum) Float32[4,64]``."""
+    one = item.collective
+    reduction = f"({one.reduction})" if one.reduction else ""
+    return f"{one.op}{reduction} {one.dtype or '?'}{shape_text(one.shape)}"
 
 
 def _text(item: Place) -> str:

@@ -17,8 +17,8 @@ DisagreementKind: TypeAlias = Literal[
 ]
 """What differs; ``count`` is how many collectives a member has in the group."""
 
-FATAL = frozenset(("operator", "count", "shape", "dtype", "members", "not a member"))
-"""Disagreements under which the members never get done with each other, or corrupt memory."""
+FATAL = frozenset(("operator", "reduction", "count", "shape", "dtype", "members", "not a member"))
+"""Disagreements that a backend refuses (HCCL: EI0005), hangs in, or corrupts memory by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,11 @@ class _Member:
     @cached_property
     def signature(self) -> tuple[tuple[object, ...], ...]:
         """What has to be the same on all members."""
-        return tuple(_signature(self.one.program.steps[step].collective) for step in self.steps)
+        return tuple(signature(self.one.program.steps[step].collective) for step in self.steps)
 
 
-def _signature(item: Collective) -> tuple[object, ...]:
+def signature(item: Collective) -> tuple[object, ...]:
+    """What members of a group have to do alike."""
     return (item.op, item.reduction, item.dtype, item.shape)
 
 

@@ -123,7 +123,7 @@ def test_a_dump_alone_is_of_a_rank_that_its_groups_allow(here: Path, tmp_path: P
     assert made("groups", path)["ranks"] == [2]  # 2 and 3 share a group; 1 is the peer
     assert made("groups", path, "--rank", "3")["ranks"] == [3]
     found = made("hang", path, status=1)
-    assert (found["hangs"], found["ranks"]) == (False, [2])
+    assert (found["hangs"], found["ranks"]) == (None, [2])
 
 
 def test_an_early_pass_is_known_without_its_name(here: Path, tmp_path: Path) -> None:
@@ -172,8 +172,15 @@ def test_two_groups_in_opposite_order(tmp_path: Path) -> None:
         (0, "first"),
         (1, "second"),
     ]
+    assert found["blocked"]["group"] == "first"
+    assert [member["state"] for member in found["blocked"]["members"]] == [
+        "waits",
+        "waits elsewhere",
+    ]
+    assert (found["odd_ranks"], found["stuck"]) == ([], [0, 1])
+    assert [item["kind"] for item in found["departures"]] == ["order"]
     text = run("hang", path, status=1)
-    assert "wait for each other in a cycle" in text
+    assert "no side has more ranks" in text
     assert "net.py:1: x = self.step0(x)" in text
 
 
@@ -186,7 +193,7 @@ def test_a_missing_receive(tmp_path: Path) -> None:
 
 def test_ranks_without_dumps_limit_the_answer(here: Path) -> None:
     found = made("hang", here / "pipeline_run", status=1)
-    assert found["hangs"] is False
+    assert found["hangs"] is None
     assert found["missing_ranks"] == [1, 2, 3, 5, 6, 7]
     assert found["limits"] == ["ranks without a dump are assumed to take part as the others expect"]
     run("hang", here / "pipeline_run", "--allow-unknown")
@@ -339,7 +346,7 @@ def test_a_folder_of_no_rank_holds_the_dump_of_the_rank_that_it_names(tmp_path: 
     shutil.copy(folder / "20_validate_0089.ir.xz", tmp_path)
     for path in (tmp_path, tmp_path / "20_validate_0089.ir.xz"):
         told = made("hang", path, status=1)  # other ranks lack
-        assert told["hangs"] is False
+        assert told["hangs"] is None
         assert 5 not in told["missing_ranks"]
         assert made("reuse", path)["rank"] == 5
 

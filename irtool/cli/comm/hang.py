@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.cluster_inputs import Asked, read_cluster, whole
+from irtool.cli.cluster_inputs import Asked, Read, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.report import report_problems
-from irtool.cluster.hang import play, unknown_parts
+from irtool.cluster.hang import HangReport, play, unknown_parts
+
+if TYPE_CHECKING:
+    from irtool.doctor.script_difference import ScriptDifference
 
 
 def command(
@@ -31,7 +37,7 @@ def command(
     read = whole(read_cluster(Asked(paths, None, graph, devices, context, config)))
     report_problems(read.problems)
     report = play(read.cluster)
-    view = HangView(read.path, report, limit)
+    view = HangView(read.path, report, limit, _difference(read, report, graph))
     write_answer(
         Output(output_file),
         format,
@@ -43,3 +49,13 @@ def command(
     if report.hangs or report.mismatches or read.problems:
         return 1
     return 1 if list(unknown_parts(report)) and not allow_unknown else 0
+
+
+def _difference(read: Read, report: HangReport, graph: int | None) -> ScriptDifference | None:
+    """How the odd rank's graph differs from another's, where a folder holds both."""
+    if not report.left or not os.path.isdir(read.path):
+        return None
+    from irtool.doctor.script_difference import script_difference
+    from irtool.syntax.run import load_run
+
+    return script_difference(load_run(read.path), report.left[0], graph)

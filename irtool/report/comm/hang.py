@@ -11,8 +11,13 @@ from msgspec.structs import asdict
 
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.hang import HangReport, unknown_parts
-from irtool.cluster.hang_play import Wait
+from irtool.cluster.hang_blocked import Blocked, Member, MemberState
+from irtool.cluster.hang_play import Wait, step_text
+from irtool.cluster.hang_script import Departure, DepartureKind
 from irtool.cluster.matching import FATAL, Transfer
+from irtool.compare.edits import Pattern
+from irtool.doctor.script_difference import ScriptDifference
+from irtool.ir.graph import Node
 from irtool.ir.units import count_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.comm.places import (
@@ -32,6 +37,7 @@ from irtool.report.comm.places import (
 )
 from irtool.report.model import (
     Answer,
+    Cell,
     Element,
     Facts,
     FindingCard,
@@ -50,11 +56,12 @@ _MOST_BARS = 64
 
 @dataclass(frozen=True, slots=True)
 class HangView:
-    """A report with how many rows to show."""
+    """A report with how many rows to show, and why the odd rank's graph is another."""
 
     path: str
     report: HangReport
     limit: int | None = None
+    difference: ScriptDifference | None = None
 
 
 # -- for scripts ---------------------------------------------------------------------------------
@@ -93,13 +100,90 @@ class Mismatch(AnswerObject, frozen=True, kw_only=True):
     mismatch: str | None = None
 
 
+class BlockedMember(AnswerObject, frozen=True, kw_only=True):
+    """A member of the group that is blocked, and what it waits in."""
+
+    rank: int
+    state: Annotated[
+        MemberState,
+        doc("in this collective, in another one, in none (it is through), or nobody knows"),
+    ]
+    node: Annotated[str | None, doc("what it waits in; null: nothing")]
+    op: str | None
+    group: Annotated[str | None, doc("of what it waits in")]
+    dtype: str | None
+    shape: Annotated[Sequence[int] | None, doc("null: not known")]
+    scope: Annotated[str | None, doc("of the node: its layer")]
+    line: Annotated[int | None, doc("of the dump")]
+    path: Annotated[str | None, doc("the dump")]
+    source: Annotated[str | None, doc("the user's line of Python; null: the dump prints none")]
+
+
+class BlockedCollective(AnswerObject, frozen=True, kw_only=True):
+    """The first collective that its group never gets done."""
+
+    group: str
+    index: Annotated[int, doc("of the collective inside the group, from 0")]
+    members: list[BlockedMember]
+    why: Annotated[str, doc("who waits, and who left the common script and how")]
+
+
+class ScriptDeparture(AnswerObject, frozen=True, kw_only=True):
+    """Ranks that do not communicate what others of their stage do."""
+
+    ranks: Annotated[Sequence[int], doc("that leave the common script")]
+    common: Annotated[Sequence[int], doc("that keep to it")]
+    certain: Annotated[bool, doc("false: no side has more ranks")]
+    kind: Annotated[DepartureKind, doc("what is another than in the common script")]
+    index: Annotated[int, doc("of the communication in launch order, from 0")]
+    message: str
+    here: Annotated[CommunicationPlace | None, doc("what those that leave do there")]
+    there: Annotated[CommunicationPlace | None, doc("what the others do there")]
+
+
+class GraphEdit(AnswerObject, frozen=True, kw_only=True):
+    """What is another in the graph of the rank that left the script."""
+
+    kind: str
+    detail: str
+    times: int
+    scope: Annotated[str | None, doc("the layer")]
+    left: Annotated[str | None, doc("node of a rank that keeps to the script")]
+    right: Annotated[str | None, doc("node of the rank that left")]
+    source: Annotated[str | None, doc("the user's line of Python; null: the dump prints none")]
+
+
+class GraphDifference(AnswerObject, frozen=True, kw_only=True):
+    """How the graphs of two ranks differ before they part."""
+
+    left_rank: int
+    right_rank: int
+    dump: Annotated[str, doc("the pass of the dumps that were compared")] = field(name="pass")
+    edits: list[GraphEdit]
+
+
 class HangAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.comm.hang/1"
 ):
     """Does the run hang? All ranks' communications are played in launch order."""
 
     path: Annotated[str, doc("what was read")]
-    hangs: bool
+    hangs: Annotated[
+        bool | None, doc("null: not in these dumps, but dumps of ranks that take part are missing")
+    ]
+    blocked: Annotated[
+        BlockedCollective | None, doc("where it stops; null: nowhere in these dumps")
+    ]
+    odd_ranks: Annotated[
+        Sequence[int],
+        doc("that left the script which more ranks of their stage keep to; empty: nobody can say"),
+    ]
+    departures: Annotated[
+        list[ScriptDeparture], doc("who leaves the script of its stage; empty: no hang")
+    ]
+    difference: Annotated[
+        GraphDifference | None, doc("of the first that left, and one that did not")
+    ]
     certain: Annotated[
         bool | None,
         doc(
@@ -116,7 +200,8 @@ class HangAnswer(
     ranks: Annotated[Sequence[int], doc("whose dumps were read")]
     missing_ranks: Annotated[Sequence[int], doc("ranks that take part and left no dump")]
     played: Annotated[int, doc("communications")]
-    stuck: Annotated[dict[str, int], doc("communications that never complete, by rank")]
+    stuck: Annotated[Sequence[int], doc("ranks that wait for ever")]
+    incomplete: Annotated[dict[str, int], doc("communications that never complete, by rank")]
     conditional: Annotated[int, doc("communications behind control flow, assumed to run once")]
     limits: Annotated[list[str], doc("what was not known, as texts")]
     cycle: Annotated[list[CommunicationWait], doc("who waits for whom")]
@@ -139,7 +224,11 @@ def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
     report = view.report
     return HangAnswer(
         path=view.path,
-        hangs=report.hangs,
+        hangs=None if report.missing_ranks and not report.hangs else report.hangs,
+        blocked=None if report.blocked is None else _blocked(report.blocked),
+        odd_ranks=report.odd_ranks,
+        departures=[_departure(item) for item in report.left],
+        difference=None if view.difference is None else _difference(view.difference),
         certain=report.certain if report.hangs else None,
         closed=report.closed if report.cycle else None,
         answer=_answer_text(report),
@@ -148,7 +237,8 @@ def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
         ranks=report.ranks,
         missing_ranks=report.missing_ranks,
         played=report.played,
-        stuck={str(rank): count for rank, count in report.stuck.items()},
+        stuck=tuple(report.stuck),
+        incomplete={str(rank): count for rank, count in report.stuck.items()},
         conditional=report.conditional,
         limits=list(unknown_parts(report)),
         cycle=[_wait(wait) for wait in report.cycle],
@@ -161,6 +251,68 @@ def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
         unmatched=[transfer_ends(item) for item in report.unmatched],
         **context_fields(context),
     )
+
+
+def _blocked(item: Blocked) -> BlockedCollective:
+    members = [_member(member) for member in item.members]
+    return BlockedCollective(group=item.group, index=item.index, members=members, why=item.why)
+
+
+def _member(member: Member) -> BlockedMember:
+    there = None if member.place is None else communication_place(member.place)
+    return BlockedMember(
+        rank=member.rank,
+        state=member.state,
+        node=there and there.node,
+        op=there and there.op,
+        group=there and there.group,
+        dtype=there and there.dtype,
+        shape=there and there.shape,
+        scope=member.place.collective.node.scope if member.place else None,
+        line=there and there.line,
+        path=there and there.path,
+        source=there and there.source,
+    )
+
+
+def _departure(item: Departure) -> ScriptDeparture:
+    return ScriptDeparture(
+        ranks=item.ranks,
+        common=item.common,
+        certain=item.certain,
+        kind=item.kind,
+        index=item.index,
+        message=item.text,
+        here=None if item.here is None else communication_place(item.here),
+        there=None if item.there is None else communication_place(item.there),
+    )
+
+
+def _difference(item: ScriptDifference) -> GraphDifference:
+    edits = [
+        GraphEdit(
+            kind=pattern.first.kind,
+            detail=pattern.detail,
+            times=len(pattern.edits),
+            scope=_layer_of(pattern),
+            left=_node_text(pattern.first.left),
+            right=_node_text(pattern.first.right),
+            source=source_text(pattern.first.node),
+        )
+        for pattern in item.edits
+    ]
+    return GraphDifference(
+        left_rank=item.other, right_rank=item.rank, dump=item.pass_name, edits=edits
+    )
+
+
+def _layer_of(pattern: Pattern) -> str | None:
+    """The layer of an edit, or the kind of layers that have it."""
+    return pattern.scope if pattern.layers > 1 else pattern.first.node.scope
+
+
+def _node_text(nodes: Sequence[Node]) -> str | None:
+    return f"{nodes[0].id} {nodes[0].op}" if nodes else None
 
 
 def _wait(wait: Wait) -> CommunicationWait:
@@ -199,13 +351,15 @@ def _answer_text(report: HangReport) -> str:
     if not report.played:
         return "nothing is communicated"
     if not report.hangs:
-        known = " in the dumps that were read" if report.missing_ranks else ""
+        known = " in the dumps that were read, others are missing" if report.missing_ranks else ""
         if report.mismatches:
             return f"no hang{known}, but ranks do not agree"
         if report.needs_buffers:
             return f"no hang{known} as long as a Send does not wait for its Receive"
         return f"no hang{known}"
     when = "" if report.certain else " with one stream for all groups (multi_stream: true)"
+    if report.blocked is not None:
+        return f"hangs{when}: {report.blocked.why}"
     if report.closed:
         waiting = plural(len(report.cycle), "communication")
         return f"hangs{when}: {waiting} wait for each other in a cycle"
@@ -226,6 +380,15 @@ def _facts(report: HangReport) -> list[tuple[str, str]]:
         ("ranks", ranks_fact(report.ranks, report.devices, report.is_exact)),
         ("played", f"{plural(report.played, 'communication')} in launch order"),
     ]
+    if report.odd_ranks:
+        facts.append(
+            (
+                "odd",
+                f"rank{'' if len(report.odd_ranks) == 1 else 's'} {ranks_text(report.odd_ranks)}",
+            )
+        )
+    if report.blocked is not None:
+        facts.append(("blocked", _blocked_text(report.blocked)))
     if report.stuck:
         ranks = tuple(report.stuck)
         whose = f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
@@ -246,8 +409,94 @@ def _facts(report: HangReport) -> list[tuple[str, str]]:
     return facts
 
 
+def odd_text(ranks: Sequence[int]) -> str:
+    """``ranks 1,3``."""
+    return f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(ranks)}"
+
+
+def _blocked_text(item: Blocked) -> str:
+    if item.peers is not None:
+        return f"transfer {item.index + 1} from rank {item.peers[0]} to rank {item.peers[1]}"
+    ranks = ranks_text(tuple(member.rank for member in item.members))
+    return f"collective {item.index + 1} of {item.group} (ranks {ranks})"
+
+
+def _blocked_table(item: Blocked) -> Table:
+    columns = [
+        number_column("rank"), text_column("state"), text_column("node"), number_column("line"),
+        text_column("operator"), text_column("group", 2), text_column("source", 1),
+        text_column("layer", 3),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for member in item.members:
+        if member.place is None:
+            rows.append([member.rank, member.state, *[None] * 6])
+            continue
+        node = member.place.collective.node
+        rows.append(
+            [
+                member.rank, member.state, node.id, node.line, step_text(member.place),
+                member.place.party.group, source_text(node), node.scope,
+            ]
+        )  # fmt: skip
+    return Table("Where the run stops", columns, rows, noun="member")
+
+
+def _departures_table(items: Sequence[Departure]) -> Table:
+    columns = [
+        text_column("ranks"), text_column("unlike"), text_column("differs"),
+        text_column("how"), text_column("source", 1), text_column("layer", 2),
+        text_column("source there", 1),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            ranks_text(item.ranks),
+            ranks_text(item.common),
+            item.kind if item.certain else f"{item.kind} (either side)",
+            item.text,
+            source_text(item.here.collective.node) if item.here else None,
+            _layer_text(item),
+            source_text(item.there.collective.node) if item.there else None,
+        ]
+        for item in items
+    ]
+    return Table("Who left the common script", columns, rows, noun="difference")
+
+
+def _layer_text(item: Departure) -> str | None:
+    place = item.here or item.there
+    return None if place is None else place.collective.node.scope
+
+
+def _difference_table(item: ScriptDifference) -> Table:
+    title = (
+        f"What is another in the graph of rank {item.rank} than of rank {item.other} "
+        f"({item.pass_name})"
+    )
+    columns = [
+        text_column("what"), number_column("times"), text_column(f"rank {item.other}"),
+        text_column(f"rank {item.rank}"), text_column("detail"), text_column("source", 1),
+        text_column("layer", 2),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            pattern.first.kind, len(pattern.edits), _node_text(pattern.first.left),
+            _node_text(pattern.first.right), pattern.detail, source_text(pattern.first.node),
+            _layer_of(pattern),
+        ]
+        for pattern in item.edits
+    ]  # fmt: skip
+    return Table(title, columns, rows, noun="edit")
+
+
 def _tables(view: HangView) -> Iterator[Table]:
     report = view.report
+    if report.blocked is not None:
+        yield _blocked_table(report.blocked)
+    if report.left:
+        yield _departures_table(report.left)
+    if view.difference is not None:
+        yield _difference_table(view.difference)
     if report.cycle:
         yield _cycle_table("Who waits for whom", report.cycle)
     if report.needs_buffers:

@@ -1,0 +1,185 @@
+# a case, or a strategy, a line
+"""What is planted in which run: a name, the task that should find it, and what the cause says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _usual(network: Any, asked: dict[str, Any]) -> Any:
+    return network.build(asked)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run folder.
+
+    Attributes:
+        name: of the folder.
+        task: of ``irtool doctor`` that has to come first; empty for a healthy run.
+        words: regular expressions that the first cause has to match, all of them.
+        network: settings of ``network.build`` on every rank.
+        odd: by rank, what is different there.
+        odd_ranks: who left the common script, where anybody did.
+        ranks: whose dumps there are; all of them if empty.
+    """
+
+    name: str
+    task: str = ""
+    words: tuple[str, ...] = ()
+    devices: int = 4
+    network: dict[str, Any] = field(default_factory=dict)
+    odd: dict[int, dict[str, Any]] = field(default_factory=dict)
+    odd_ranks: tuple[int, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    odd_settings: dict[int, dict[str, Any]] = field(default_factory=dict)
+    environment: dict[int | None, dict[str, str]] = field(default_factory=dict)
+    ranks: tuple[int, ...] = ()
+    all_passes: bool = False
+    logged: bool = False
+    build: Callable[[Any, dict[str, Any]], Any] = _usual
+
+    @property
+    def compiled(self) -> tuple[int, ...]:
+        return self.ranks or tuple(range(self.devices))
+
+    def truth(self) -> dict[str, Any]:
+        """What a judge of the answers is told."""
+        return {"task": self.task, "words": self.words, "odd_ranks": self.odd_ranks}
+
+
+_PIPE = {"stages": 2, "micro": 4, "layers": 2, "dp": 2, "tp": 1}
+
+HANGS = [
+    Case(
+        "hang_strategy",
+        "hang",
+        ("rank 1",),
+        odd={1: {"layer": {0: {"down": ((2, 1), (2, 1))}}}},
+        odd_ranks=(1,),
+    ),
+    Case(
+        "hang_strategy_late",
+        "hang",
+        ("rank 3",),
+        network={"layers": 3},
+        odd={3: {"layer": {2: {"attention_dp": 4, "attention_tp": 1}}}},
+        odd_ranks=(3,),
+    ),
+    Case(
+        "hang_softmax",
+        "hang",
+        ("rank 2",),
+        odd={2: {"layer": {1: {"softmax": ((2, 1, 2, 1),)}}}},
+        odd_ranks=(2,),
+    ),
+    Case("hang_layer_more", "hang", ("rank 0",), odd={0: {"layers": 3}}, odd_ranks=(0,)),
+    Case(
+        "hang_layer_less",
+        "hang",
+        ("rank 2",),
+        network={"layers": 3},
+        odd={2: {"layers": 2}},
+        odd_ranks=(2,),
+    ),
+    Case(
+        "hang_reduction",
+        "hang",
+        ("rank 3", "max|sum"),
+        network={"shift": "sum"},
+        odd={3: {"shift": "max"}},
+        odd_ranks=(3,),
+    ),
+    Case(
+        "hang_order",
+        "hang",
+        ("rank 1",),
+        network={"gated": True},
+        odd={1: {"order": "kqv"}},
+        odd_ranks=(1,),
+    ),
+    Case("hang_group", "hang", ("rank 2", "group"), odd={2: {"dp": 4, "tp": 1}}, odd_ranks=(2,)),
+    Case("hang_size", "hang", ("rank 1",), odd={1: {"batch": 16}}, odd_ranks=(1,)),
+    Case("hang_inner", "hang", ("rank 0",), odd={0: {"hidden": 128}}, odd_ranks=(0,)),
+    Case("hang_half", "hang", ("rank 2",), odd={2: {"half": True}}, odd_ranks=(2,)),
+    Case("hang_micro", "hang", ("micro",), network=_PIPE, odd={1: {"micro": 3}}, odd_ranks=(1,)),
+    Case(
+        "hang_micro_stage",
+        "hang",
+        ("micro",),
+        network=_PIPE,
+        odd={2: {"micro": 6}, 3: {"micro": 6}},
+        odd_ranks=(2, 3),
+    ),
+    Case(
+        "hang_pipe_strategy",
+        "hang",
+        ("rank 3",),
+        network={**_PIPE, "dp": 1, "tp": 2},
+        odd={3: {"layer": {1: {"down": ((1, 1), (2, 1))}}}},
+        odd_ranks=(3,),
+    ),
+    Case(
+        "hang_pipe_layer",
+        "hang",
+        ("rank 0",),
+        network={**_PIPE, "layers": 4, "dp": 1, "tp": 2},
+        odd={0: {"split_of_stage": (0, 0, 0, 1)}},
+        odd_ranks=(0,),
+    ),
+    Case(
+        "hang_optimizer",
+        "hang",
+        ("rank 1",),
+        settings={
+            "enable_parallel_optimizer": True,
+            "parallel_optimizer_config": {"parallel_optimizer_threshold": 0},
+        },
+        odd_settings={1: {"enable_parallel_optimizer": False}},
+        odd_ranks=(1,),
+    ),
+    Case(
+        "hang_two_of_eight",
+        "hang",
+        ("rank",),
+        devices=8,
+        network={"dp": 4},
+        odd={
+            2: {"layer": {0: {"up": ((4, 1), (1, 1)), "flat_up": ((4, 1),)}}},
+            5: {"layer": {0: {"up": ((4, 1), (1, 1)), "flat_up": ((4, 1),)}}},
+        },
+        odd_ranks=(2, 5),
+    ),
+    Case(
+        "hang_fusion_mean",
+        "hang",
+        ("rank 3",),
+        network={"layers": 2},
+        odd={3: {"recompute": (0,)}},
+        odd_ranks=(3,),
+    ),
+]
+
+HEALTHY = [
+    Case("healthy_dp", devices=4, network={"dp": 4, "tp": 1}),
+    Case("healthy_tp", devices=4, network={"dp": 1, "tp": 4}),
+    Case("healthy_mix", devices=4),
+    Case("healthy_eight", devices=8, network={"dp": 4, "tp": 2, "layers": 3}),
+    Case("healthy_pipe", network=_PIPE),
+    Case("healthy_pipe_tp", network={**_PIPE, "dp": 1, "tp": 2, "layers": 4}),
+    Case("healthy_lazy", network={**_PIPE, "lazy_inline": True}),
+    Case("healthy_gated", network={"gated": True}),
+    Case(
+        "healthy_optimizer",
+        settings={
+            "enable_parallel_optimizer": True,
+            "parallel_optimizer_config": {"parallel_optimizer_threshold": 0},
+        },
+    ),
+    Case("healthy_recompute", network={"recompute": (0, 1)}),
+    Case("healthy_missing", ranks=(0, 1, 3)),
+]
+
+CASES = [*HANGS, *HEALTHY]

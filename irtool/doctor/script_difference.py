@@ -1,0 +1,74 @@
+"""Why a rank leaves the common script: the difference of its graph from that of another rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.cluster.hang_script import Departure
+from irtool.compare.edits import Pattern
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.dump import Dump
+from irtool.syntax.run import Compilation, Run
+from irtool.syntax.source import DumpError
+
+_PASSES = ("step_parallel_begin", "validate")
+"""Before the cut nothing differs yet but what somebody wrote, so that pass tells most."""
+_OF_GROUPS = ("group:", "rank_list:", "group_ranks:", "group_rank_ids:", "dest_rank:", "src_rank:")
+"""Details that are each rank's own, whatever it does."""
+_MOST_EDITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptDifference:
+    """How two ranks' graphs differ.
+
+    Attributes:
+        rank: the one that left the script.
+        other: one that keeps to it.
+        pass_name: of the dumps that were compared.
+        diff: their difference; the left one is that of ``other``.
+        edits: what of it is not merely each rank's own, in the order of the flow.
+    """
+
+    rank: int
+    other: int
+    pass_name: str
+    diff: GraphDiff
+    edits: tuple[Pattern, ...]
+
+
+def script_difference(
+    run: Run, departure: Departure, graph: int | None = None
+) -> ScriptDifference | None:
+    """How the graph of a rank that left the script differs from that of one that keeps to it.
+
+    Args:
+        run: the folder of both.
+        departure: who left.
+        graph: the number of the compilation, as ``--graph`` has it.
+
+    Returns:
+        None where there are no dumps of one pass of both, or these are equal.
+    """
+    rank, other = departure.ranks[0], departure.common[0]
+    compilations = run.across_ranks(graph)
+    if rank not in compilations or other not in compilations:
+        return None
+    for name in _PASSES:
+        dumps = _read(compilations[other], name), _read(compilations[rank], name)
+        if dumps[0] is None or dumps[1] is None:
+            continue
+        diff = diff_graphs(dumps[0], dumps[1])
+        edits = tuple(
+            pattern for pattern in diff.patterns if not pattern.detail.startswith(_OF_GROUPS)
+        )[:_MOST_EDITS]
+        if edits:
+            return ScriptDifference(rank, other, name, diff, edits)
+    return None
+
+
+def _read(compilation: Compilation, name: str) -> Dump | None:
+    try:
+        return compilation.dump(name)
+    except DumpError:
+        return None
