@@ -1,4 +1,4 @@
-"""Imports run one way only: cli, report, doctor, lint, planning, cluster and compare, ... to ir."""
+"""Imports run one way only: cli, lsp, report, doctor, lint, planning, cluster, ... to ir."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
 
 LAYERS = [
     {"cli"},
+    {"lsp"},
     {"report"},
     {"doctor"},
     {"lint"},
@@ -183,6 +184,7 @@ def test_no_import_is_relative() -> None:
         ("syntax", "def f():\n    from irtool.operators.layout import Layout"),
         ("cluster", "import irtool.compare"),
         ("lint", "from irtool.doctor import hang"),
+        ("lsp", "from irtool.cli.configuration import read_configuration"),
         ("sharding", "if True:\n    import irtool.cli.main"),
         ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
     ],

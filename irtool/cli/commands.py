@@ -39,6 +39,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "recover": CommandEntry(
         "irtool.cli.recover", "Devices or layers came or went: what changes, what has to move?"
     ),
+    "lsp": CommandEntry("irtool.cli.lsp", "The language server for editors."),
     "rules": CommandEntry("irtool.cli.rules", "What irtool looks for, and knows of operators."),
     "explain": CommandEntry("irtool.cli.explain", "What a code means; what a failed run says."),
 }

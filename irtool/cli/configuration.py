@@ -49,15 +49,21 @@ class Configuration:
     lint: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def read_configuration(path: str | None) -> Configuration:
-    """Read the file of ``--config``, else the ``irtool.toml`` of this folder or one above it.
+def read_configuration(path: str | None, folder: str = "") -> Configuration:
+    """Read the file of ``--config``, else the ``irtool.toml`` of a folder or of one above it.
 
     ``[tool.irtool]`` of a ``pyproject.toml`` says the same where there is no ``irtool.toml``.
+
+    Args:
+        path: the file, where one is named.
+        folder: where to look else; the current one by default.
 
     Raises:
         Failure: the file cannot be read, or says something that makes no sense.
     """
-    found = path or _above(os.getcwd())
+    found = path or _above(folder or os.getcwd())
+    if found and not path:
+        found = os.path.join(folder, found)
     if not found:
         return Configuration()
     table = _own_table(read_table(found), found)

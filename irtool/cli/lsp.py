@@ -1,0 +1,43 @@
+"""``irtool lsp``: the language server for editors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.report import Failure
+
+if TYPE_CHECKING:
+    from irtool.lsp.project import Project
+
+
+def command() -> int:
+    """The language server for editors, over standard input and output.
+
+    Editors start it; docs/editor.md says how. Needs the extra irtool[lsp].
+    """
+    try:
+        from irtool.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        hint = "python -m pip install 'irtool[lsp]'"
+        raise Failure("the language server needs pygls", hint=hint, code="CLI001") from None
+    serve(project_of)
+    return 0
+
+
+def project_of(folder: str, context: Mapping[str, object]) -> Project:
+    """A folder's settings; where they make no sense, none, and why."""
+    from irtool.lsp.project import Project
+
+    folder = folder or os.getcwd()
+    try:
+        found = read_configuration(None, folder)
+        load_custom_rules(found)
+    except Failure as failure:
+        trouble = f"{failure.place}: {failure.message}" if failure.place else failure.message
+        return Project(folder, context, trouble=trouble)
+    return Project(folder, {**found.context, **context}, found.lint, found.path)

@@ -1,0 +1,166 @@
+"""Open documents: reads them, asks the analyses, and begins anew when a text changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from irtool.lsp.analyse import analyses
+from irtool.lsp.answers import NO_ANSWERS, Answers
+from irtool.lsp.document import Document, open_document
+from irtool.lsp.project import Project
+from irtool.lsp.text import UTF16, Text
+
+logger = logging.getLogger(__name__)
+
+PAUSE = 0.3
+"""Seconds without a change before a text is read again."""
+
+
+@dataclass(eq=False)
+class _Opened:
+    """One text of an open document and what is made of it."""
+
+    uri: str
+    text: Text
+    version: int | None
+    pause: float
+    document: asyncio.Future[Document]
+    work: asyncio.Task[None] | None = None
+    dropped: Event = field(default_factory=Event)
+
+
+class Store:
+    """The open documents by URI.
+
+    Args:
+        on_answers: is told, on the loop, that a document was read or has more answers.
+    """
+
+    def __init__(self, on_answers: Callable[[Document], None]) -> None:
+        self.project = Project()
+        self.units = UTF16
+        self._opened: dict[str, _Opened] = {}
+        self._on_answers = on_answers
+        # One thread reads, so that an opened dump need not wait for another one's analyses.
+        self._readers = ThreadPoolExecutor(1, "read")
+        self._analysts = ThreadPoolExecutor(1, "analyse")
+
+    # -- what clients say ----------------------------------------------------------------------
+
+    def open(self, uri: str, text: str, version: int | None) -> None:
+        """A document was opened."""
+        self._begin(uri, Text(text, self.units), version, 0.0)
+
+    def change(
+        self, uri: str, changes: list[types.TextDocumentContentChangeEvent], version: int | None
+    ) -> None:
+        """Parts of a document, or all of it, have other text now."""
+        known = self._opened.get(uri)
+        if known is None:
+            return
+        text = known.text
+        for each in changes:
+            if isinstance(each, types.TextDocumentContentChangePartial):
+                text = text.replaced(each.range, each.text)
+            else:
+                text = Text(each.text, self.units)
+        self._begin(uri, text, version, PAUSE)
+
+    def close(self, uri: str) -> None:
+        """A document was closed."""
+        known = self._opened.pop(uri, None)
+        if known is not None:
+            _drop(known)
+
+    def reread(self) -> None:
+        """Settings have changed: all answers may be others."""
+        for opened in list(self._opened.values()):
+            self._begin(opened.uri, opened.text, opened.version, 0.0)
+
+    def stop(self) -> None:
+        """No more answers are wanted."""
+        for opened in self._opened.values():
+            _drop(opened)
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._analysts.shutdown(wait=False, cancel_futures=True)
+
+    # -- what features ask ---------------------------------------------------------------------
+
+    async def document(self, uri: str) -> Document | None:
+        """The document as its text is now, once it is read; None where it is not open."""
+        while (opened := self._opened.get(uri)) is not None:
+            try:
+                return await asyncio.shield(opened.document)
+            except asyncio.CancelledError:
+                if not opened.document.cancelled():
+                    raise  # the request was, not the reading
+        return None
+
+    async def documents(self) -> list[Document]:
+        """All open documents."""
+        found = [await self.document(uri) for uri in list(self._opened)]
+        return [document for document in found if document is not None]
+
+    # -- work ----------------------------------------------------------------------------------
+
+    def _begin(self, uri: str, text: Text, version: int | None, pause: float) -> None:
+        known = self._opened.get(uri)
+        loop = asyncio.get_running_loop()
+        opened = _Opened(uri, text, version, pause, loop.create_future())
+        self._opened[uri] = opened
+        opened.work = loop.create_task(self._work(opened))
+        if known is not None:
+            _drop(known)
+
+    async def _work(self, opened: _Opened) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(opened.pause)
+        document = await loop.run_in_executor(self._readers, self._read, opened)
+        if opened.dropped.is_set():
+            return
+        opened.document.set_result(document)
+        self._on_answers(document)
+
+        def tell(answers: Answers) -> None:
+            if not opened.dropped.is_set():
+                document.answers = answers
+                self._on_answers(document)
+
+        def ask() -> None:
+            for answers in _careful(document):
+                if opened.dropped.is_set():
+                    return
+                loop.call_soon_threadsafe(tell, answers)
+
+        await loop.run_in_executor(self._analysts, ask)
+
+    def _read(self, opened: _Opened) -> Document:
+        path = to_fs_path(opened.uri) or ""
+        return open_document(opened.uri, path, opened.text, self.project, opened.version)
+
+
+def _careful(document: Document) -> Iterator[Answers]:
+    """The answers; where an analysis fails, what there is, and that it did."""
+    answers = NO_ANSWERS
+    try:
+        for answers in analyses(document):
+            yield answers
+    except Exception as error:  # whatever it is, the editor goes on
+        logger.exception("an analysis of %s failed", document.path)
+        text = f"an analysis failed: {type(error).__name__}: {error}"
+        yield replace(answers, troubles=(*answers.troubles, text), is_complete=True)
+
+
+def _drop(opened: _Opened) -> None:
+    opened.dropped.set()
+    opened.document.cancel()
+    if opened.work is not None:
+        opened.work.cancel()
