@@ -150,6 +150,10 @@ def _of_system(error: OSError) -> Failure:
     return Failure(reason[:1].lower() + reason[1:], place, code="CLI003")
 
 
+_COLLECT_AFTER = 100_000
+"""Objects more than were freed, after which the youngest are looked through for garbage."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run irtool and return its exit status.
 
@@ -163,8 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         _complete_streams()
-        if arguments is None and hasattr(signal, "SIGTERM"):
-            signal.signal(signal.SIGTERM, _terminate)
+        if arguments is None:
+            collect_rarely()
+            if hasattr(signal, "SIGTERM"):
+                signal.signal(signal.SIGTERM, _terminate)
         status = _run(arguments)
         status = _flushed(status)
         if arguments is None:
@@ -178,6 +184,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, ReaderGone):
         forget_stream(sys.stdout, 1)
         return PIPE_CLOSED
+
+
+def collect_rarely() -> None:
+    """Let the collector of garbage rest: models live to the end, so that it finds hardly any."""
+    gc.set_threshold(_COLLECT_AFTER)
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import TypeAlias
 
 
@@ -87,11 +88,12 @@ class Comments:
     the text and a function that reads it; printing goes through the lines that it returns.
     """
 
-    __slots__ = ("_decode", "_lines", "_text")
+    __slots__ = ("_decode", "_lines", "_scope", "_text")
 
     def __init__(self, lines: tuple[CommentLine, ...] = ()) -> None:
         self._lines: tuple[CommentLine, ...] | None = lines
         self._text = ""
+        self._scope: Scope | EllipsisType | None = ...
         self._decode: Callable[[str], tuple[CommentLine, ...]] | None = None
 
     @classmethod
@@ -112,11 +114,20 @@ class Comments:
 
     @property
     def scope(self) -> Scope | None:
-        """The scope line."""
-        for line in self.lines:
-            if isinstance(line, Scope):
-                return line
-        return None
+        """The scope line: mostly the first of many, so that the others may stay unread."""
+        if self._scope is ...:
+            lines = self._one_by_one()
+            self._scope = next((line for line in lines if isinstance(line, Scope)), None)
+        return self._scope
+
+    def _one_by_one(self) -> Iterator[CommentLine]:
+        if self._lines is not None or self._decode is None:
+            yield from self.lines
+            return
+        decode, rest = self._decode, self._text
+        while rest:
+            text, _, rest = rest.partition("\n")
+            yield from decode(text)
 
     @property
     def locations(self) -> tuple[Location, ...]:

@@ -246,11 +246,7 @@ class Node:
     @property
     def inputs(self) -> tuple[Source, ...]:
         """What each operand stands for: a node, parameter, graph or constant."""
-        source = self._graph().source
-        types = self.input_types
-        if len(types) != len(self.operands):
-            return tuple(source(operand) for operand in self.operands)
-        return tuple(source(*pair) for pair in zip(self.operands, types, strict=True))
+        return self._graph().inputs(self)
 
     @property
     def users(self) -> tuple[Node, ...]:
@@ -260,7 +256,10 @@ class Node:
     def references(self) -> Iterator[Reference]:
         """Every reference in the operands and target, nested ones included."""
         for operand in self.operands:
-            yield from nested_references(operand)
+            if isinstance(operand, NodeReference):  # most are: no generator of its own for these
+                yield operand
+            else:
+                yield from nested_references(operand)
         if isinstance(self.target, ClosureTarget) and not isinstance(self.target.callee, str):
             yield self.target.callee
         if isinstance(self.target, GraphTarget):
@@ -482,9 +481,9 @@ class Graph(Shown):
             operand: an operand, or a reference inside one.
             type: its type, if known: tells apart nodes of an enclosing graph with equal names.
         """
+        if isinstance(operand, NodeReference):
+            return self._by_number.get(operand.number) or Unresolved(operand)
         match operand:
-            case NodeReference():
-                return self._by_number.get(operand.number) or Unresolved(operand)
             case ParameterReference():
                 return self._parameter(operand)
             case GraphReference():
@@ -499,6 +498,21 @@ class Graph(Shown):
                 return owner.source(ParameterReference(operand.number, operand.label))
             case _:
                 return operand
+
+    def inputs(self, node: Node) -> tuple[Source, ...]:
+        """What each operand of one of its nodes stands for; several answers of a command ask."""
+        found = self._inputs.get(node)
+        if found is None:
+            types = node.input_types
+            if len(types) != len(node.operands):
+                types = (None,) * len(node.operands)
+            found = tuple(map(self.source, node.operands, types))
+            self._inputs[node] = found
+        return found
+
+    @cached_property
+    def _inputs(self) -> dict[Node, tuple[Source, ...]]:
+        return {}
 
     def labelled(self, label: str) -> Source:
         """The parameter that a call names by its bare label, of this graph or an enclosing one."""
@@ -586,12 +600,10 @@ class Graph(Shown):
         return found
 
     def _local_producers(self, node: Node) -> Iterator[Node]:
-        for operand in (*node.operands, *_callee(node)):
-            for reference in nested_references(operand):
-                if isinstance(reference, NodeReference):
-                    producer = self._by_number.get(reference.number)
-                    if producer is not None:
-                        yield producer
+        by_number = self._by_number
+        for reference in node.references():
+            if isinstance(reference, NodeReference) and reference.number in by_number:
+                yield by_number[reference.number]
 
     def users(self, node: Node) -> tuple[Node, ...]:
         """Nodes that use ``node``, in this graph and (as free variable) in others."""
@@ -603,12 +615,6 @@ class Graph(Shown):
 
     def __str__(self) -> str:
         return f"@{self.name} ({len(self.nodes)} nodes)"
-
-
-def _callee(node: Node) -> tuple[Value, ...]:
-    if isinstance(node.target, ClosureTarget) and not isinstance(node.target.callee, str):
-        return (node.target.callee,)
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,29 +71,40 @@ class LineRules(Leaves):
     # ---- comments
 
     def scope(self, label: Token, name: Token, end: Token | None = None) -> Part[CommentLine]:
-        has_open = label.endswith("(")
-        return Part(Scope(str(name), str(label).removesuffix("("), has_open and end is not None))
+        is_open = label.endswith("(")
+        plain, parenthesised = str(label).removesuffix("("), is_open and end is not None
+
+        def build(name: str) -> CommentLine:
+            return Scope(name, plain, parenthesised)
+
+        return compose(build, [self.text(name)])
 
     def location(self, lead: Token, path: Token, span: Token, *rest: Token) -> Part[CommentLine]:
-        match = _SPAN.match(span)
-        assert match is not None
-        line, end_line, column, end_column = (int(n) if n else None for n in match.groups())
-        texts = {token.type: str(token) for token in rest}
-        return Part(
-            Location(
-                str(path), str(span), line or 0, end_line, column, end_column,
-                texts.get("SOURCE"), texts.get("TAIL", ""), str(lead),
-            )
-        )  # fmt: skip
+        kinds = [token.type for token in rest]
+
+        def build(lead: str, path: str, span: str, *rest: str) -> CommentLine:
+            match = _SPAN.match(span)
+            assert match is not None
+            line, end_line, column, end_column = (int(n) if n else None for n in match.groups())
+            texts = dict(zip(kinds, rest, strict=True))
+            return Location(
+                path, span, line or 0, end_line, column, end_column,
+                texts.get("SOURCE"), texts.get("TAIL", ""), lead,
+            )  # fmt: skip
+
+        return compose(build, [self.text(token) for token in (lead, path, span, *rest)])
 
     def side_effect(self, *tokens: Token) -> Part[CommentLine]:
-        return Part(SideEffect(tuple(t.strip() for t in tokens if t.type == "EFFECT")))
+        def build(*effects: str) -> CommentLine:
+            return SideEffect(tuple(effect.strip() for effect in effects))
+
+        return compose(build, [self.text(token) for token in tokens if token.type == "EFFECT"])
 
     def heading(self, token: Token) -> Part[CommentLine]:
-        return Part(Heading(str(token)))
+        return compose(Heading, [self.text(token)])
 
     def remark(self, token: Token) -> Part[CommentLine]:
-        return Part(Remark(str(token)))
+        return compose(Remark, [self.text(token)])
 
 
 def _parameter_definition(

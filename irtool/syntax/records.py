@@ -206,7 +206,8 @@ class Records:
         self._heads = Form("head", lambda t, h: print_head(t(h)), plain)
         self._lists = Form("parameter_list", lambda t, h: print_parameter_list(t(h)), plain)
         self._known_type_lines: Memo[TypeLine] = Memo(self._read_type_line)
-        self._known_comments: Memo[CommentLine] = Memo(_read_comment)
+        self._comments = Form("comment", _show_comment, plain)
+        self._known_comments: Memo[CommentLine] = Memo(self._read_comment)
         self._known_properties: Memo[Property] = Memo(_read_property)
 
     def statement(
@@ -257,12 +258,25 @@ class Records:
         known = self._known_comments
         return tuple(known[line] for line in text.split("\n"))
 
+    def _read_comment(self, text: str) -> CommentLine:
+        body = text.lstrip(" \t>" if text.startswith(">") else " \t")
+        indent = text[: len(text) - len(body)]
+        try:
+            template, holes = self._comments.read(body)
+        except Unreadable:
+            return Remark(body, indent)
+        return replace(template(holes), indent=indent)
+
 
 _BARE = StatementStyle(indent="")
 
 
 def _show_statement(template: StatementTemplate, holes: Holes) -> str:
     return print_statement(template.node(holes, style=_BARE))
+
+
+def _show_comment(template: Part[CommentLine], holes: Holes) -> str:
+    return print_comment(replace(template(holes), indent=""))
 
 
 def _show_type_line(parts: SignatureParts, holes: Holes) -> str:
@@ -274,17 +288,6 @@ def _read_property(text: str) -> Property:
     made: Property = parse(text, "property_line")(())
     _verify(f"{made.key}{made.separator}{made.value}", text)
     return made
-
-
-def _read_comment(text: str) -> CommentLine:
-    body = text.lstrip(" \t>" if text.startswith(">") else " \t")
-    indent = text[: len(text) - len(body)]
-    try:
-        line: CommentLine = replace(parse(body, "comment")(()), indent=indent)
-    except Unreadable:
-        return Remark(body, indent)
-    # What looks like a location or scope but is spelled otherwise is a remark like any other.
-    return line if print_comment(line) == text else Remark(body, indent)
 
 
 def _verify(printed: str, expected: str) -> None:

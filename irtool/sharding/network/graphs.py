@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import AmbiguousReference, Graph, GraphParameter, Node, Source
@@ -22,8 +22,7 @@ FORWARD_MAKERS = frozenset({"J", "Shard"})
 """Operators whose first operand is a graph that is differentiated or sharded as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """A node that uses something as its operand at ``position``; -1: as what it calls.
 
     ``item``: which item of the operand it is, where a tuple was looked through.
@@ -108,8 +107,8 @@ def network_of(dump: Dump) -> Network:
     for graph in dump.graphs:
         for node in graph.nodes:
             _resolve(network, graph, node)
-    for node in [node for graph in dump.graphs for node in graph.nodes]:
-        for position, source in enumerate(network.inputs[node]):
+    for node, inputs in network.inputs.items():
+        for position, source in enumerate(inputs):
             if isinstance(source, (Node, GraphParameter)):
                 network.users.setdefault(id(source), []).append(Use(node, position))
         callee = network.callee.get(node)
@@ -215,24 +214,27 @@ def _owner_result(network: Network, port: Port) -> Node | None:
 
 
 def _children(network: Network, port: Port, *, owners: bool) -> list[Port]:
-    """What a search visits from here, in that order."""
+    """What a search visits from here, the first one last."""
     found: list[Port] = []
+    if isinstance(port, Node):
+        if port in network.callee:
+            _add_visited(found, network.callee[port])
+        elif isinstance(port.target, GraphTarget):
+            _add_visited(found, network.dump.graph(port.target.graph))
+        for source in network.inputs[port]:
+            _add_visited(found, source)
     if owners:
         result = _owner_result(network, port)
         if result is not None:
             found.append(result)
-    if isinstance(port, GraphParameter):
-        return found
-    callee: list[Source] = [network.callee[port]] if port in network.callee else []
-    if isinstance(port.target, GraphTarget):
-        graph = network.dump.graph(port.target.graph)
-        callee = [graph] if graph is not None else []
-    for source in reversed([*callee, *network.inputs[port]]):
-        if isinstance(source, (Node, GraphParameter)):
-            found.append(source)
-        elif isinstance(source, Graph) and source.result is not None:
-            found.append(source.result)
     return found
+
+
+def _add_visited(found: list[Port], source: Source | None) -> None:
+    if isinstance(source, (Node, GraphParameter)):
+        found.append(source)
+    elif isinstance(source, Graph) and source.result is not None:
+        found.append(source.result)
 
 
 def _preorder(network: Network, root: Node) -> list[Port]:
@@ -245,7 +247,7 @@ def _preorder(network: Network, root: Node) -> list[Port]:
             continue
         seen.add(id(port))
         found.append(port)
-        todo.extend(reversed(_children(network, port, owners=True)))
+        todo.extend(_children(network, port, owners=True))
     return found
 
 
@@ -263,7 +265,7 @@ def _postorder(network: Network, root: Node) -> list[Port]:
                 found.append(port)
             continue
         seen.add(id(port))
-        todo.extend(reversed(_children(network, port, owners=False)))
+        todo.extend(_children(network, port, owners=False))
     return found
 
 

@@ -103,7 +103,7 @@ def _first_behind(analysis: Analysis, node: Node, position: int) -> Use | None:
 def _item_of(use: Use, behind: Use) -> Use:
     """The use that was found behind another one, which may be that of a tuple's item."""
     if primitive(use.node) in ("MakeTuple", "MakeList"):
-        return replace(behind, item=use.position)
+        return behind._replace(item=use.position)
     return behind
 
 
