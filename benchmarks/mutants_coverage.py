@@ -10,8 +10,8 @@ import ast
 import hashlib
 import os
 import sqlite3
+import sys
 import time
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from coverage import Coverage
 from coverage.numbits import numbits_to_nums, nums_to_numbits
-from mutants_tests import in_child, passes
+from mutants_tests import ENDS, in_child, passes
 
 SCHEMA = """
 create table if not exists test (name text primary key, file text, hash text, seconds real, ok int);
@@ -32,12 +32,19 @@ create table if not exists source (file text primary key, text blob);
 """
 _NOTHING: dict[str, Any] = {"seconds": 120.0, "ok": False, "lines": {}}
 """What is kept of a test that ended the process, or never ended."""
+OLD = "old"
+"""Stands for the hash of a test that was measured with lines that are no more."""
 LONGEST = 120.0
-"""Seconds after which a test is not measured any longer (and never chosen)."""
+"""Seconds of CPU after which a test is not measured any longer (and never chosen)."""
 
 
 def recorder(root: Path, packages: Iterable[str]) -> Coverage:
-    """Coverage of some packages, kept in memory."""
+    """Coverage of some packages, kept in memory.
+
+    From Python 3.12 on the interpreter tells of a line once, which costs a tenth of tracing it.
+    """
+    if sys.version_info >= (3, 12):
+        os.environ.setdefault("COVERAGE_CORE", "sysmon")
     include = [str(root / package / "*") for package in packages]
     coverage = Coverage(data_file=None, config_file=False, include=include)
     coverage.set_option("run:disable_warnings", ["no-data-collected", "module-not-imported"])
@@ -78,7 +85,7 @@ class TestMap:
         self.database.executescript(SCHEMA)
         self.coverage = started_before(root, [package])
         self._lines: dict[str, dict[int, list[str]]] = {}
-        self._mapped: dict[str, dict[int, list[int]]] = {}
+        self._together: dict[str, dict[int, list[int]]] = {}
 
     # -- measuring ---------------------------------------------------------------------------
 
@@ -95,26 +102,64 @@ class TestMap:
         Args:
             items: the tests there are.
             say: where progress is told.
-            limit: seconds for tests that are only measured again because the package changed.
+            limit: seconds for tests that are only measured again because the package changed;
+                0 to measure nothing.
             are_all: others are gone, and what was measured of them too.
         """
         names = {item.nodeid for item in items}
-        known = dict(self.database.execute("select name, hash from test"))
         if are_all:
-            for name in known.keys() - names:
+            for name in self._hashes().keys() - names:
                 self._forget(name)
+        self._follow_sources()
+        if not limit:
+            return
+        known = self._hashes()
         hashes = {file: _hash(self.root / file) for file in {_file(name) for name in names}}
-        new = [item for item in items if known.get(item.nodeid) != hashes[_file(item.nodeid)]]
-        changed = [name for name in self._touching_changed_lines() if name in names]
-        again = set(changed) - {item.nodeid for item in new}
-        say(f"tests: {len(items)}; to measure: {len(new)} new, {len(again)} whose lines changed")
+        new = [
+            item
+            for item in items
+            if known.get(item.nodeid) not in (OLD, hashes[_file(item.nodeid)])
+        ]
+        old = [item for item in items if known.get(item.nodeid) == OLD]
+        say(f"tests: {len(items)}; to measure: {len(new)} new, {len(old)} whose lines changed")
         self._measure(new, hashes, say, float("inf"))
-        order = {name: place for place, name in enumerate(changed)}
-        old = sorted((i for i in items if i.nodeid in again), key=lambda i: order[i.nodeid])
-        if self._measure(old, hashes, say, limit) and (are_all or not known):
-            self._keep_sources()
+        seconds = self.seconds()
+        old.sort(key=lambda item: seconds.get(item.nodeid, LONGEST))
+        self._measure(old, hashes, say, limit)
         self._lines.clear()
-        self._mapped.clear()
+
+    def _hashes(self) -> dict[str, str]:
+        """What the file of every measured test was, or ``OLD``."""
+        return dict(self.database.execute("select name, hash from test"))
+
+    def _follow_sources(self) -> None:
+        """Let what was measured speak of the files as they are now.
+
+        Lines are those of the file now; a test that touched a line which is no more is ``OLD``.
+        What is measured from now on, and where that is cut short, the next time, fits to it.
+        """
+        old = set[str]()
+        for file, text in self.database.execute("select file, text from source").fetchall():
+            path = self.root / file
+            now = path.read_bytes() if path.exists() else b""
+            if now != text:
+                old |= self._moved(file, *_lines_now(text, now))
+        self.database.executemany(
+            "update test set hash = ? where name = ?", [(OLD, name) for name in sorted(old)]
+        )
+        self._keep_sources()
+
+    def _moved(self, file: str, now: dict[int, list[int]], gone: set[int]) -> set[str]:
+        """Give the lines of a file their new numbers; tests that touched one that is gone."""
+        old = set[str]()
+        command = "select rowid, test, lines from touched where file = ?"
+        for row, test, lines in self.database.execute(command, (file,)).fetchall():
+            before = numbits_to_nums(lines)
+            after = nums_to_numbits({new for line in before for new in now.get(line, ())})
+            self.database.execute("update touched set lines = ? where rowid = ?", (after, row))
+            if not gone.isdisjoint(before):
+                old.add(test)
+        return old
 
     def _measure(
         self,
@@ -122,7 +167,7 @@ class TestMap:
         hashes: dict[str, str],
         say: Callable[[str], None],
         limit: float,
-    ) -> bool:
+    ) -> None:
         start = told = time.monotonic()
         # What is nearest to the mutants first, so that a measurement cut short is of use.
         last = ("tests/cli/", "tests/lint/", "tests/report/")
@@ -131,19 +176,18 @@ class TestMap:
             done = 0
             for word in in_child(partial(self._record, rest), lambda _: LONGEST):
                 item, done = rest[done], done + 1
-                found = _NOTHING if word in ("timeout", "crash") else word
+                found = _NOTHING if word in ENDS else word
                 self._keep(item, hashes[_file(item.nodeid)], found)
                 if time.monotonic() - start > limit:
                     say(f"not measured again: {len(rest) - done} tests")
                     self.database.commit()
-                    return False
+                    return
                 if time.monotonic() - told > 30:
                     told = time.monotonic()
                     self.database.commit()
                     say(f"measured {len(items) - len(rest) + done} of {len(items)}")
             rest = rest[done:]
         self.database.commit()
-        return True
 
     def _keep(self, item: pytest.Item, content: str, found: dict[str, Any]) -> None:
         self._forget(item.nodeid)
@@ -185,24 +229,6 @@ class TestMap:
             self.database.execute("insert into source values (?, ?)", (file, path.read_bytes()))
         self.database.commit()
 
-    def _touching_changed_lines(self) -> list[str]:
-        """Tests that touch a line that is no more as it was, the fastest first."""
-        found = set[str]()
-        for file, text in self.database.execute("select file, text from source").fetchall():
-            path = self.root / file
-            now = path.read_bytes() if path.exists() else b""
-            if now == text:
-                continue
-            old = text.splitlines()
-            kept = set[int]()
-            for block in SequenceMatcher(None, old, now.splitlines(), False).get_matching_blocks():
-                kept.update(range(block.a + 1, block.a + block.size + 1))
-            for line, tests in self._tests_by_line(file).items():
-                if line not in kept:
-                    found.update(tests)
-        seconds = self.seconds()
-        return sorted((name for name in found if name in seconds), key=lambda name: seconds[name])
-
     # -- asking ------------------------------------------------------------------------------
 
     def seconds(self) -> dict[str, float]:
@@ -210,12 +236,12 @@ class TestMap:
         return dict(self.database.execute("select name, seconds from test where ok = 1"))
 
     def touching(self, file: str, line: int) -> list[str]:
-        """Tests that touch a line of the file as it is now."""
-        if file not in self._mapped:
-            self._mapped[file] = self._lines_before(file)
+        """Tests that touch a line of the file, or another line of the same statement."""
+        if file not in self._together:
+            self._together[file] = _together((self.root / file).read_bytes())
         by_line = self._tests_by_line(file)
-        lines = self._mapped[file].get(line, [])
-        return list(dict.fromkeys(test for old in lines for test in by_line.get(old, ())))
+        lines = self._together[file].get(line, [line])
+        return list(dict.fromkeys(test for one in lines for test in by_line.get(one, ())))
 
     def _tests_by_line(self, file: str) -> dict[int, list[str]]:
         if file not in self._lines:
@@ -227,40 +253,37 @@ class TestMap:
             self._lines[file] = dict(by_line)
         return self._lines[file]
 
-    def _lines_before(self, file: str) -> dict[int, list[int]]:
-        """For each line of a file now, the lines that it was when the tests were measured.
 
-        A new line is where the nearest lines before and after it were.  Lines of one statement
-        stand for one another: the tracer counts only its first.
-        """
-        now = (self.root / file).read_bytes()
-        row = self.database.execute("select text from source where file = ?", (file,)).fetchone()
-        pairs: list[tuple[int, int]]
-        if row is None or row[0] == now:
-            pairs = [(line, line) for line in range(1, now.count(b"\n") + 2)]
-        else:
-            matcher = SequenceMatcher(None, row[0].splitlines(), now.splitlines(), False)
-            pairs = [
-                (block.b + place + 1, block.a + place + 1)
-                for block in matcher.get_matching_blocks()
-                for place in range(block.size)
-            ]
-        at = dict(pairs)
-        ordered = [new for new, _ in pairs]
-        result: dict[int, list[int]] = {}
-        for first, last in _statements(now):
-            some: list[int] = []
-            for line in range(first, last + 1):
-                if line in at:
-                    some.append(at[line])
-                else:
-                    place = bisect_left(ordered, line)
-                    some += [
-                        pairs[near][1] for near in (place - 1, place) if 0 <= near < len(pairs)
-                    ]
-            for line in range(first, last + 1):
-                result[line] = some
-        return result
+def _lines_now(old: bytes, new: bytes) -> tuple[dict[int, list[int]], set[int]]:
+    """For each line of a file the lines that it is now; and the lines that are gone.
+
+    What was put in the place of a line, or beside it, is reached by the tests that touched it: more
+    than that is known once they are measured again.
+    """
+    before, now = old.splitlines(), new.splitlines()
+    lines = defaultdict[int, list[int]](list)
+    gone = set[int]()
+    for kind, start, end, to_start, to_end in SequenceMatcher(
+        None, before, now, autojunk=False
+    ).get_opcodes():
+        if kind == "equal":
+            for place in range(end - start):
+                lines[start + place + 1].append(to_start + place + 1)
+            continue
+        gone.update(range(start + 1, end + 1))
+        beside = range(start, end + 2) if start == end else range(start + 1, end + 1)
+        for line in beside:
+            lines[line] += range(to_start + 1, to_end + 1)
+    return dict(lines), gone
+
+
+def _together(source: bytes) -> dict[int, list[int]]:
+    """For each line those of its statement: of several the tracer counts only the first."""
+    return {
+        line: list(range(first, last + 1))
+        for first, last in _statements(source)
+        for line in range(first, last + 1)
+    }
 
 
 def _statements(source: bytes) -> list[tuple[int, int]]:

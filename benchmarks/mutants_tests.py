@@ -14,6 +14,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import json
+import math
 import os
 import pathlib
 import resource
@@ -33,8 +34,18 @@ ARGUMENTS = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not corpus")
 MORE_MEMORY = 4 << 30
 """Bytes a child may take beside what its parent has; a mutant that wants more is noticed."""
 
-PATIENCE = float(os.environ.get("MUTANTS_PATIENCE", "10"))
-"""Seconds a test may take, and as many times what it usually takes."""
+PATIENCE = float(os.environ.get("MUTANTS_PATIENCE", "5"))
+"""Seconds of CPU a test may take, and as many times what it usually takes."""
+
+START_SECONDS = 120.0
+"""Seconds of CPU until the first test starts: importing and collecting."""
+
+WAITING = float(os.environ.get("MUTANTS_WAITING", "20"))
+"""How many times its seconds of CPU a test may take by the clock on the wall.
+
+On a busy machine a test waits for its turn, which says nothing of the mutant: what is stopped by
+this clock is not decided.
+"""
 
 TIMED = ("perf_counter(", "monotonic(", "time.time(", "process_time(")
 """Tests of time fail on a busy machine, whatever the mutant."""
@@ -45,14 +56,19 @@ class Outcome:
     """What tests made of a mutant.
 
     Attributes:
-        killed_by: the test that failed, or "" if none did.
-        how: "failed", "timeout", "crash", or "" for a survivor.
+        killed_by: the test that failed or was stopped, or "" if none was.
+        how: "failed"; "timeout" (of CPU); "crash"; "undecided" (neither passed nor failed until
+            the far limit of the clock on the wall); or "" for a survivor.
         ran: how many tests ran, the failing one included.
     """
 
     killed_by: str
     how: str
     ran: int
+
+    @property
+    def is_decided(self) -> bool:
+        return self.how != "undecided"
 
 
 class Collected:
@@ -109,14 +125,19 @@ def is_timed(item: pytest.Item) -> bool:
 # -- children ------------------------------------------------------------------------------------
 
 
+ENDS = ("timeout", "crash", "undecided")
+"""Last words about a child that did not end by itself."""
+
+
 def in_child(
     work: Callable[[Callable[[Any], None]], None], limit: Callable[[Any], float]
 ) -> Iterator[Any]:
-    """What a forked child tells, until it ends; its last word is "timeout" or "crash" if it must.
+    """What a forked child tells, until it ends; its last word is one of ``ENDS`` if it must.
 
     Args:
         work: runs in the child and tells with the function it is given.
-        limit: seconds until the next word, after this one (None before the first).
+        limit: seconds of CPU until the next word, after this one (None before the first).  The
+            child's own clock is asked for them: how busy the machine is does not count.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -125,42 +146,61 @@ def in_child(
         _quiet()
         code = 1
         try:
+            allow_seconds(limit(None))
             with os.fdopen(writing, "w", buffering=1) as pipe:
-                work(lambda word: print(json.dumps(word), file=pipe))
+
+                def tell(word: Any) -> None:
+                    allow_seconds(limit(word))
+                    print(json.dumps(word), file=pipe)
+
+                work(tell)
             code = 0
         finally:
             os._exit(code)
     os.close(writing)
-    ended: str | None = None
+    ended = "undecided"
     try:
         ended = yield from _told(reading, limit)
     finally:
         os.close(reading)
-        try:
-            os.killpg(child, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    if ended == "timeout":
-        yield "timeout"
-    elif ended != "done":
-        yield "crash"
+        _kill_group(child)
+        _, status = os.waitpid(child, 0)
+    if ended == "crash" and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        ended = "timeout"
+    if ended != "done":
+        yield ended
+
+
+def _kill_group(child: int) -> None:
+    """End a child and what it started."""
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        os.kill(child, signal.SIGKILL)
+
+
+def allow_seconds(seconds: float) -> None:
+    """Let this process use so many seconds of CPU from now on, before a signal ends it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
 
 
 def _told(reading: int, limit: Callable[[Any], float]) -> Generator[Any, None, str]:
     rest = b""
-    until = time.monotonic() + limit(None)
+    until = time.monotonic() + WAITING * limit(None)
     while True:
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            return "timeout"
+            return "undecided"
         piece = os.read(reading, 1 << 16)
         if not piece:
             return "crash"
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             word = json.loads(line)
-            until = time.monotonic() + limit(word)
+            until = time.monotonic() + WAITING * limit(word)
             if word == "done":
                 return "done"
             yield word
@@ -198,7 +238,7 @@ def outcome(words: Iterator[Any]) -> Outcome:
     """What the words of a child that ran tests come to."""
     current, ran = "", 0
     for word in words:
-        if word in ("timeout", "crash"):
+        if word in ENDS:
             return Outcome(current, word, ran)
         if "starts" in word:
             current, ran = word["starts"], ran + 1
@@ -399,7 +439,7 @@ class Importer:
 
 
 def limit_of(seconds: dict[str, float], word: Any) -> float:
-    """Seconds a test may take: many times what it usually does."""
+    """Seconds of CPU a test may take: many times what it usually does."""
     if word is not None and "starts" in word:
         return PATIENCE * (1 + seconds.get(word["starts"], 1.0))
-    return 90.0
+    return START_SECONDS

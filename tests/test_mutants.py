@@ -6,15 +6,21 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from benchmarks import mutants_tests
 
 DRIVER = Path(__file__).resolve().parents[1] / "benchmarks" / "mutants.py"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs to fork")
 
 SOURCE = """\
+from time import sleep
 LIMIT = 3.0
 OTHER_LIMIT = 4.0
 def is_big(number):
@@ -29,10 +35,14 @@ def counted_down(number):
     while number > 0:
         number -= 1
     return number
+PAUSE = 0.0
+def rested():
+    sleep(PAUSE)
+    return True
 """
 
 TESTS = """\
-from tiny.sizes import LIMIT, OTHER_LIMIT, counted_down, is_big, is_negative
+from tiny.sizes import LIMIT, OTHER_LIMIT, counted_down, is_big, is_negative, rested
 def test_from_three_on_a_number_is_big():
     assert is_big(3.0)
     assert not is_big(2.9)
@@ -40,6 +50,8 @@ def test_below_zero():
     assert is_negative(-1) and not is_negative(1)
 def test_down_to_zero():
     assert counted_down(3) == 0
+def test_rested():
+    assert rested()
 """
 
 
@@ -72,19 +84,19 @@ def survivors(report: str) -> list[tuple[str, str]]:
 
 def test_what_a_test_notices_is_killed(report: str) -> None:
     lines = {line for line, _ in survivors(report)}
-    assert not lines & {"1", "4"}
+    assert not lines & {"2", "5"}
 
 
 def test_a_limit_that_no_test_looks_at_survives(report: str) -> None:
-    assert ("2", "OTHER_LIMIT = 16.0") in survivors(report)
+    assert ("3", "OTHER_LIMIT = 16.0") in survivors(report)
 
 
 def test_a_boundary_without_a_test_on_it_survives(report: str) -> None:
-    assert ("6", "if number < 1:") in survivors(report)
+    assert ("7", "if number < 1:") in survivors(report)
 
 
 def test_what_no_test_calls_is_said_to_be_untouched(report: str) -> None:
-    assert re.search(r"SURVIVED tiny/sizes.py:10 never_called .*\(0 of 0 tests", report)
+    assert re.search(r"SURVIVED tiny/sizes.py:11 never_called .*\(0 of 0 tests", report)
 
 
 def test_a_loop_without_end_is_killed_by_its_time(report: str) -> None:
@@ -99,3 +111,55 @@ def test_a_loop_without_end_is_killed_by_its_time(report: str) -> None:
     assert survived == len(survivors(report))
     assert untouched == 2
     assert equivalent == 1
+
+
+def test_waiting_is_no_failure(report: str) -> None:
+    # Four seconds by the clock on the wall, of one that the test may compute.
+    assert ("16", "PAUSE = 4.0") in survivors(report)
+
+
+# -- what becomes of a child ---------------------------------------------------------------------
+
+
+def last_word(work: Callable[[Callable[[Any], None]], None]) -> Any:
+    """What is told last of a child that may use a second of CPU."""
+    return list(mutants_tests.in_child(work, lambda _: 1.0))[-1]
+
+
+def test_a_child_that_computes_too_long_is_stopped() -> None:
+    def work(tell: Callable[[Any], None]) -> None:
+        tell("begins")
+        while True:
+            pass
+
+    assert last_word(work) == "timeout"
+
+
+def test_a_child_that_waits_for_ever_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants_tests, "WAITING", 0.5)
+
+    def work(tell: Callable[[Any], None]) -> None:
+        tell("begins")
+        time.sleep(60)
+
+    assert last_word(work) == "undecided"
+
+
+def test_every_test_has_its_own_seconds() -> None:
+    def work(tell: Callable[[Any], None]) -> None:
+        for number in range(3):
+            tell(number)
+            until = time.process_time() + 0.6
+            while time.process_time() < until:
+                pass
+        tell("done")
+
+    assert last_word(work) == 2
+
+
+def test_a_child_that_breaks_has_crashed() -> None:
+    def work(tell: Callable[[Any], None]) -> None:
+        tell("begins")
+        os.abort()
+
+    assert last_word(work) == "crash"
