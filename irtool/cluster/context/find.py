@@ -210,6 +210,10 @@ class _Finder:
                 if begin.searches
                 else "no search left a strategy"
             )
+            if begin.searches and begin.shards_functions:
+                what = "mindspore.shard of a function searches, in semi-auto mode too"
+                if said is not None and said.value == "semi_auto_parallel":
+                    said = None  # as it was set; what it came to is no contradiction
             seen = Entry(mode, Origin("dump", begin.path, what))
         plain = said is not None and said.value not in ("auto_parallel", "semi_auto_parallel")
         if plain or self._is_asked("parallel_mode"):

@@ -23,9 +23,11 @@ Pass: TypeAlias = Literal["begin", "end", "validate"]
 
 DATASETS = ("_VirtualDataset", "GetNext")
 """Operators that stand for the dataset."""
+FUNCTION_SHARD = "AShardIdentity"
+"""What ``mindspore.shard`` puts before a function that it gives layouts."""
 LOSS_MEAN = "_VirtualDiv"
 """What divides the gradient of a loss that is computed several times over."""
-TELLING = frozenset((*COMMUNICATION, *DATASETS, LOSS_MEAN, "Load"))
+TELLING = frozenset((*COMMUNICATION, *DATASETS, FUNCTION_SHARD, LOSS_MEAN, "Load"))
 """Operators whose statements say something of the context; a Load says whose weight it is."""
 
 _LISTED = ("group_rank_ids", "group_ranks")
@@ -370,6 +372,14 @@ class Shown:
             return None
         datasets = self.dump.nodes(where=lambda node: node.op in DATASETS)
         return any(node.strategy is not None for node in datasets)
+
+    @cached_property
+    def shards_functions(self) -> bool:
+        """Of a begin dump: whether ``mindspore.shard`` gave a function layouts.
+
+        Where it does, MindSpore compiles with sharding propagation, in semi-auto mode too.
+        """
+        return any(True for _ in self.dump.nodes(op=FUNCTION_SHARD))
 
     @cached_property
     def weighs_costs(self) -> bool | None:

@@ -360,3 +360,40 @@ def test_a_later_dump_of_another_network_says_nothing(samples: Path, tmp_path: P
     evidence = evidence_beside(str(tmp_path / "step_parallel_begin_0018.ir"))
     assert evidence.validate is None
     assert find_context(NOTHING, evidence).parallel is None
+
+
+# -- layouts of functions ------------------------------------------------------------------------
+
+SHARDED_FUNCTION = """\
+subgraph @main() {
+  %0(CNode_1) = _VirtualDataset(%para1_x) {in_strategy: ((8, 1))}
+      : (<Tensor[Float32], (16, 64)>) -> (<Tuple[Tensor[Float32]], TupleShape((16, 64))>)
+  %1(CNode_2) = TupleGetItem(%0, I64(0))
+      : (<Tuple[Tensor[Float32]], TupleShape((16, 64))>, <Int64, NoShape>) -> (<Tensor[Float32], (16, 64)>)
+MARK  %3(CNode_4) = PrimFunc_ReLU(%1) {in_strategy: ((4, 1))}
+      : (<Tensor[Float32], (16, 64)>) -> (<Tensor[Float32], (16, 64)>)
+  Return(%3)
+      : (<Tensor[Float32], (16, 64)>)
+}
+"""  # noqa: E501  # statements stand in one line
+MARK = """\
+  %2(CNode_3) = PrimFunc_AShardIdentity(%1) {in_strategy: ((4, 1))}
+      : (<Tensor[Float32], (16, 64)>) -> (<Tensor[Float32], (16, 64)>)
+"""
+
+
+def searched(folder: Path, mark: str) -> RunContext:
+    text = "%para1_x: <Tensor[Float32], (16, 64)>\n\n" + SHARDED_FUNCTION.replace("MARK", mark)
+    (folder / "step_parallel_begin_0001.ir").write_text(text)
+    return of_run(folder, lying_there(device_num=8, parallel_mode="semi_auto_parallel"))
+
+
+def test_a_strategy_of_the_dataset_contradicts_semi_auto_mode(tmp_path: Path) -> None:
+    found = searched(tmp_path, "")
+    assert [item.key for item in found.contradictions] == ["parallel_mode"]
+
+
+def test_a_function_with_layouts_is_searched_in_semi_auto_mode_too(tmp_path: Path) -> None:
+    found = searched(tmp_path, MARK)
+    assert found.contradictions == ()
+    assert found.entries["parallel_mode"].value == "auto_parallel"
