@@ -189,8 +189,21 @@ SINGLE: tuple[tuple[str, str], ...] = (
     ("explain", "GAT"),
     ("explain", "nothing-like-this"),
     ("check", "samples/not_there.ir"),
+    ("check", "samples/mlp_loop --strategy samples/mlp_loop/saved.json"),
+    ("check", f"{BEGIN} --strategy samples/strategies/dp8.json"
+              " --strategy-before samples/strategies/dp4tp2_opt.ckpt"),
+    ("ckpt", "samples/strategies/dp4tp2_opt2.json samples/strategies/dp4tp2.ckpt --rank 0"),
+    ("ckpt", "samples/strategies/merged/dp2tp2pp2.ckpt whole"),
+    ("ckpt", "samples/mlp_semi_auto whole --network samples/mlp_semi_auto"),
+    ("ckpt", "samples/strategies/dp8.json samples/strategies/stages/dp2tp2pp2_s1.json"),
 )  # fmt: skip
 """Questions with options, each asked for the whole answer, and mostly in the format for people."""
+
+CHECKPOINTS: tuple[tuple[str, str, str], ...] = (
+    ("grown", "samples/strategies/dp2.json", "samples/strategies/dp2tp2.json"),
+    ("stages", "samples/strategies/stages", "samples/strategies/dp2.json"),
+)
+"""What ckpt is asked of, in every format."""
 
 
 DATA: tuple[tuple[str, str], ...] = (
@@ -411,6 +424,9 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
     for command, line in DATA:
         sample = line.split()[0].removeprefix("samples/").split(".")[0]
         yield Question(f"options/{sample}", command, tuple(line.split()), "json")
+    for name, old, new in CHECKPOINTS:
+        for kind in choices["ckpt"]:
+            yield Question(f"checkpoints/{name}", "ckpt", (old, new), kind)
     for name, left, right in PAIRS:
         for command in ("diff", "gate"):
             if (command, name) != ("gate", "tensors"):

@@ -20,13 +20,15 @@ LAYERS = [
     {"cluster", "compare"},
     {"sharding"},
     {"operators"},
+    {"artefacts"},
     {"syntax"},
     {"ir"},
 ]
 """From the top; a module imports from its own package and from those below its layer."""
 
 PLANNING = [
-    "recovery", "stages", "files", "plans", "limits", "propagation", "recursive", "search", "cost",
+    "checkpoints", "recovery", "stages", "files", "plans", "limits", "propagation", "recursive",
+    "search", "cost",
 ]  # fmt: skip
 """The packages of ``planning``, likewise from the top."""
 

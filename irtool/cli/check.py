@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,6 +37,11 @@ from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
 
+if TYPE_CHECKING:
+    from irtool.planning.files.saved_strategies import FileChanges, SavedCheck
+    from irtool.report.checking.saved import SavedFile
+    from irtool.sharding.network.context import ParallelContext
+
 
 def _check(
     path: Annotated[
@@ -64,6 +69,16 @@ def _check(
         str | None,
         typer.Option(metavar="NODE|QUERY", help="Why is %123 in the validate dump?"),
     ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Is this saved strategy file legal; what does it change?"
+        ),
+    ] = None,
+    strategy_before: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="And what does it change against this one?"),
+    ] = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
@@ -76,7 +91,12 @@ def _check(
     """Is each strategy legal; what will be sliced and communicated?
 
     Reads a dump taken before MindSpore's parallel pass (step_parallel_begin), and says what that
-    pass will say. Exit status: 0 accepted; 1 there are findings, or a part is unknown.
+    pass will say; with --strategy as if it loaded that file.
+
+    Examples: irtool check RUN; irtool check BEGIN --against VALIDATE; irtool check BEGIN --strategy
+    new.json --strategy-before old.json.
+
+    Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
     chosen: Callable[[Node], bool] = (
         read_query("--where", where) if where is not None else lambda node: True
@@ -85,9 +105,14 @@ def _check(
     load_custom_rules(configuration)
     output = Output(output_file)
     asked = _Asked(context, configuration, output, format, limit, allow_unknown, assumptions)
+    if strategy_before is not None and strategy is None:
+        raise Failure("goes with --strategy", "--strategy-before", hint="--strategy NEW.json")
+    if why is not None and strategy is not None:
+        raise Failure("asks of a dump, and goes without --strategy", "--why")
+    files = None if strategy is None else _Files(strategy, strategy_before)
     if why is not None:
         return _tell_why(asked, path, against, why, graph)
-    checked = _checked(asked, find_begin(path, context.rank, graph))
+    checked = _checked(asked, find_begin(path, context.rank, graph), files)
     lists = {
         "operators": operators or (where is not None and not redistributions),
         "redistributions": redistributions,
@@ -113,21 +138,49 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class _Files:
+    """A strategy file to judge, and one that it takes the place of."""
+
+    path: str
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Checked:
-    """A begin dump with the answer of ``check``."""
+    """A begin dump with the answer of ``check``; ``saved``: and of a strategy file."""
 
     dump: Dump
     result: CheckResult
     context: RunContext
+    saved: tuple[SavedCheck, FileChanges | None] | None = None
 
 
-def _checked(asked: _Asked, file: InputFile) -> _Checked:
+def _checked(asked: _Asked, file: InputFile, files: _Files | None = None) -> _Checked:
     dump = read_statements(file)
     context = context_of(file, dump, asked.context, asked.configuration)
-    report = check(dump, parallel_of(context, file.path))
+    parallel = parallel_of(context, file.path)
+    saved = None if files is None else _saved(dump, parallel, files)
+    report = check(dump, parallel) if saved is None else saved[0].report
     context = weighed(context, report)
     report_problems(dump.problems)
-    return _Checked(dump, _with_contradictions(_with_problems(report, dump), context), context)
+    result = _with_contradictions(_with_problems(report, dump), context)
+    return _Checked(dump, result, context, saved)
+
+
+def _saved(
+    dump: Dump, parallel: ParallelContext, files: _Files
+) -> tuple[SavedCheck, FileChanges | None]:
+    """``--strategy``: what a saved file says of the network, and what otherwise than another."""
+    from irtool.cli.strategy_inputs import strategies_at
+    from irtool.planning.files.saved_strategies import check_saved, file_changes
+
+    file = strategies_at(files.path)
+    before = None if files.before is None else strategies_at(files.before)
+    if before is not None and before.keys != file.keys:
+        message = f"is keyed by {before.keys}, {files.path} by {file.keys}: they can't be compared"
+        raise Failure(message, str(files.before))
+    changes = None if before is None else file_changes(before, file)
+    return check_saved(dump, parallel, file), changes
 
 
 def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResult:
@@ -194,12 +247,16 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
     def report(is_page: bool) -> Report:
         limit = 0 if is_page else asked.limit
         blocks = [] if later is None else against_blocks(later[0], view.path, later[1], limit)
+        if checked.saved is not None:
+            from irtool.report.checking.saved import saved_blocks
+
+            blocks = [*saved_blocks(*checked.saved, limit), *blocks]
         return check_report(view, checked.dump if is_page else None, blocks)
 
     write_answer(
         asked.output,
         asked.form,
-        answer=lambda: check_answer(view, checked.context, later),
+        answer=lambda: check_answer(view, checked.context, later, _saved_answer(checked)),
         report=report,
         context=checked.context,
         all_assumptions=asked.assumptions,
@@ -209,6 +266,14 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
     if later is not None and not _agrees(later[0], asked.allow_unknown):
         return 1
     return 1 if view.result.findings and not asked.allow_unknown else 0
+
+
+def _saved_answer(checked: _Checked) -> SavedFile | None:
+    if checked.saved is None:
+        return None
+    from irtool.report.checking.saved import saved_answer
+
+    return saved_answer(*checked.saved)
 
 
 def _compare(checked: _Checked, actual: str) -> Comparison:

@@ -40,6 +40,9 @@ COMMANDS: dict[str, CommandEntry] = {
         "irtool.cli.recover", "Devices or layers came or went: what changes, what has to move?"
     ),
     "lsp": CommandEntry("irtool.cli.lsp", "The language server for editors."),
+    "ckpt": CommandEntry(
+        "irtool.cli.ckpt", "Which slices of old checkpoints does each rank need in another layout?"
+    ),
     "rules": CommandEntry("irtool.cli.rules", "What irtool looks for, and knows of operators."),
     "explain": CommandEntry("irtool.cli.explain", "What a code means; what a failed run says."),
 }

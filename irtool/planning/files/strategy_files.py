@@ -6,7 +6,8 @@ MindSpore counts operators of one scope and primitive as it comes across them, i
 users; so where two of them have different strategies and neither depends on the other, their
 numbers cannot be told, and the file is declined.  ``parameter_file`` is what
 ``strategy_ckpt_config`` reads: keyed by primitive and weight, it says nothing of operators without
-weights.  Formats: files that MindSpore 2.7 saved.
+weights; how each parameter then lies stands beside, for MindSpore's conversion of checkpoints.
+Formats: files that MindSpore 2.7 saved.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.node_names import Naming, Unsure
+from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import network_of
@@ -80,8 +82,8 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
     }
 
 
-def _item(strategy: Strategy) -> dict[str, object]:
-    return {"stage": 0, "parallel_strategy": [list(row) for row in strategy]}
+def _item(strategy: Strategy, stage: int = 0) -> dict[str, object]:
+    return {"stage": stage, "parallel_strategy": [list(row) for row in strategy]}
 
 
 def _dataset(plan: Plan) -> dict[str, dict[str, object]]:
@@ -180,7 +182,7 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
     trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
     for item in plan.operators:
-        weight = _first_weight(item.node, trained)
+        weight = first_weight(item.node, trained)
         if item.after is None:
             continue
         if weight is None:
@@ -192,15 +194,20 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
         key = f"{primitive(item.node)}_{weight}"
         if found.setdefault(key, item.after) != item.after:
             raise NotExpressible(f"two operators share the key {key} and differ")
+    layouts = predicted_layouts(plan.report)
+    left += [f"how {name} lies: {why}" for name, why in layouts.unknown.items()]
+    stage = plan.context.stage
     file: dict[str, object] = {
         "current_stage": 0,
-        "parallel_strategy_item": {key: _item(rows) for key, rows in sorted(found.items())},
-        "parallel_layout_item": {},
+        "parallel_strategy_item": {key: _item(rows, stage) for key, rows in sorted(found.items())},
+        "parallel_layout_item": {
+            name: layout_object(each) for name, each in sorted(layouts.layouts.items())
+        },
     }
     return file, tuple(left)
 
 
-def _first_weight(node: Node, among: Set[str]) -> str | None:
+def first_weight(node: Node, among: Set[str]) -> str | None:
     """The first operand that is one of some weights, behind Load, Cast and Depend."""
     for source in node.inputs:
         while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):

@@ -18,6 +18,7 @@ from irtool.report.checking.counts import (
     step_bytes,
 )
 from irtool.report.checking.report import CheckView
+from irtool.report.checking.saved import SavedFile
 from irtool.report.checking.why import NodeCause
 from irtool.sharding.against import Comparison
 from irtool.sharding.network.communications import StepCommunication
@@ -228,6 +229,7 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
         list[Communication], doc("all of the rank's stage, forward and backward")
     ]
     against: Annotated[AgainstLater | None, doc("with `--against`")]
+    strategy_file: Annotated[SavedFile | None, doc("with `--strategy`")]
 
 
 class WhyAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag="irtool.check/1"):
@@ -238,7 +240,10 @@ class WhyAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 def check_answer(
-    view: CheckView, context: RunContext, against: tuple[Comparison, str] | None = None
+    view: CheckView,
+    context: RunContext,
+    against: tuple[Comparison, str] | None = None,
+    saved: SavedFile | None = None,
 ) -> CheckAnswer:
     """The answer for scripts.
 
@@ -246,6 +251,7 @@ def check_answer(
         view: what ``check`` says, and what was asked of it.
         context: of the run.
         against: what came of comparing with a later dump, and that dump's path.
+        saved: what a strategy file says of the network.
     """
     result = view.result
     most = view.limit or None
@@ -266,6 +272,7 @@ def check_answer(
         collectives=_totals(view),
         communications=[_communication(item) for item in result.communications],
         against=None if against is None else against_answer(*against),
+        strategy_file=saved,
         **context_fields(context),
     )
 

@@ -1,0 +1,1 @@
+"""What a run leaves on disk beside its dumps, each format read into a typed model."""

@@ -1,0 +1,114 @@
+"""``irtool ckpt``: which slices of old checkpoints does each rank need under another layout?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.cli.strategy_inputs import layouts_at, network_at
+from irtool.cluster.context.model import RunContext
+
+if TYPE_CHECKING:
+    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.planning.checkpoints.conversion import KnownParameter
+
+_LAYOUT_HELP = (
+    "A strategy file, a folder of stage files, a run folder, a begin dump, or 'whole' for a "
+    "checkpoint that no devices share."
+)
+
+
+def command(
+    old: Annotated[str, typer.Argument(metavar="OLD", help=_LAYOUT_HELP, show_default=False)],
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="The layout to come, likewise.", show_default=False)
+    ],
+    format: options.AnswerFormat = AnswerForm.table,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BEGIN", help="A begin dump or run folder that says shapes and types."
+        ),
+    ] = None,
+    rank: Annotated[
+        list[int] | None,
+        typer.Option(min=0, metavar="N", help="Only this rank of the new layout; repeat for more."),
+    ] = None,
+    limit: options.Limit = None,
+    output_file: options.OutputFile = None,
+) -> int:
+    """Which slices of old checkpoints does each rank need under another layout?
+
+    For every rank of the new layout: the old ranks that MindSpore's rank_list_for_transform names,
+    the slices that are really needed and who has them, how much comes from other ranks, and the
+    lines that call MindSpore's own conversion.
+
+    Examples: irtool ckpt old.json new.json; irtool ckpt stages/ new.ckpt --network
+    step_parallel_begin_0018.ir; irtool ckpt old.json whole --format json.
+
+    Exit status: 0; 1 a parameter is in no old checkpoint, or MindSpore's conversion would fail or
+    misplace one; 2 a file is no strategy file, or of one later pipeline stage alone.
+    """
+    from irtool.planning.checkpoints.axes import Refused
+    from irtool.planning.checkpoints.conversion import convert
+    from irtool.report.ckpt import CkptView, ckpt_answer, ckpt_report, needs_care
+
+    files = layouts_at(old), layouts_at(new)
+    if files == (None, None):
+        raise Failure("whole checkpoints stay whole", "OLD NEW", hint="give a strategy file")
+    devices = 1 if files[1] is None else files[1].devices
+    beyond = next((each for each in rank or () if each >= devices), None)
+    if beyond is not None:
+        raise Failure(f"the new layout has ranks 0 to {devices - 1}, not {beyond}", "--rank")
+    known = None if network is None else _known(network)
+    try:
+        found = convert(*files, known, sorted(set(rank)) if rank else None)
+    except Refused as error:
+        raise Failure(str(error), f"{old} {new}") from None
+    view = CkptView(found, limit, _notes(files))
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: ckpt_answer(view),
+        report=lambda is_page: ckpt_report(view),
+        context=RunContext(None),
+    )
+    return 1 if needs_care(found) else 0
+
+
+def _known(path: str) -> Mapping[str, KnownParameter]:
+    """Shapes and element sizes of a network's parameters."""
+    from irtool.planning.checkpoints.conversion import KnownParameter
+
+    dump = network_at(path)
+    found: dict[str, KnownParameter] = {}
+    for parameter in dump.parameters:
+        kind = parameter.type
+        shape = kind.dimensions if kind is not None else None
+        if kind is not None and shape is not None and min(shape, default=1) >= 0:
+            found[parameter.name] = KnownParameter(tuple(shape), _item_bytes(kind.dtype))
+    if not found:
+        raise Failure("no parameter of a known shape is declared here", path)
+    note(f"{path} says the shapes of {len(found)} parameters")
+    return found
+
+
+def _item_bytes(dtype: str | None) -> float | None:
+    from irtool.ir.types import BITS
+
+    return BITS[dtype] / 8 if dtype in BITS else None
+
+
+def _notes(files: tuple[StrategyFile | None, StrategyFile | None]) -> tuple[str, ...]:
+    told = (
+        f"{file.path} names no stages: taken for a run without pipeline stages"
+        for file in files
+        if file is not None and not file.is_merged and not file.is_predicted
+    )
+    return tuple(dict.fromkeys(told))

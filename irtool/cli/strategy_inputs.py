@@ -1,0 +1,173 @@
+"""What commands read of strategy files, or of dumps in their place."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.strategies import (
+    SUFFIXES,
+    merged,
+    read_layouts,
+    read_strategies,
+)
+from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.cli.begin import context_of, find_begin
+from irtool.cli.configuration import Configuration
+from irtool.cli.context import NO_DEVICES, ContextArguments, parallel_of
+from irtool.cli.inputs import read_statements
+from irtool.cli.report import Failure, note, report_problems
+from irtool.syntax.run import load_run
+from irtool.syntax.run_names import is_dump
+from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from irtool.ir.dump import Dump
+
+WHOLE = "whole"
+"""Stands for a checkpoint that no devices share."""
+CODE = "ART001"
+"""Of a strategy file that can't be used."""
+
+
+def failure_of(error: ArtefactError) -> Failure:
+    """What a person is told of a file that can't be read."""
+    place = f"{error.path}:{error.line}:{error.column}" if error.line else error.path
+    return Failure(error.message, place, hint=error.hint, code=CODE)
+
+
+def strategies_at(path: str) -> StrategyFile:
+    """A strategy file, or a folder with one for each stage.
+
+    Raises:
+        Failure: it is none.
+    """
+    try:
+        return read_strategies(path)
+    except ArtefactError as error:
+        raise failure_of(error) from None
+
+
+def layouts_at(path: str) -> StrategyFile | None:
+    """How parameters lie, by a strategy file, a folder of stage files, a run or a begin dump.
+
+    Returns:
+        None where ``path`` is ``whole``: checkpoints are not cut.
+
+    Raises:
+        Failure: nothing says it.
+    """
+    if path == WHOLE and not os.path.exists(path):
+        return None
+    try:
+        if is_dump(os.path.basename(path)) and not os.path.isdir(path):
+            return _predicted(path)
+        if not os.path.isdir(path) or _holds_strategies(path):
+            return read_layouts(path)
+        return _of_run(path)
+    except ArtefactError as error:
+        raise failure_of(error) from None
+
+
+def _holds_strategies(folder: str) -> bool:
+    """Whether strategy files lie in a folder itself, and not those of a run."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return True  # reading says why it can't be looked into
+    return any(each.endswith(SUFFIXES) for each in names) and not any(map(is_dump, names))
+
+
+def _of_run(path: str) -> StrategyFile:
+    """What a run folder holds: strategy files that MindSpore saved, else what its dumps predict."""
+    try:
+        files = [each for each in load_run(path).strategy_files if each.endswith(SUFFIXES)]
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    saved: list[StrategyFile] = []
+    for each in files:
+        try:
+            found = read_strategies(each)
+        except ArtefactError:
+            note(f"{each} is no strategy file")
+            continue
+        if found.layouts:
+            saved.append(found)
+    whole = [each for each in saved if each.is_merged]
+    if whole:
+        note(f"reads {whole[0].path}")
+        return read_layouts(whole[0].path)
+    if saved:
+        note(f"reads {', '.join(each.path for each in saved[:4])}")
+        return _checked(merged(path, saved))
+    return _predicted(path)
+
+
+def _checked(file: StrategyFile) -> StrategyFile:
+    stages = {each.stage or 0 for each in file.layouts.values()}
+    missing = [stage for stage in range(file.stages) if stage not in stages]
+    if missing:
+        raise ArtefactError(file.path, f"no strategy file of pipeline stage {missing[0]} is here")
+    return file
+
+
+def _predicted(path: str) -> StrategyFile:
+    """What MindSpore would save for begin dumps.
+
+    Raises:
+        Failure: MindSpore would refuse them, or a part is not known.
+    """
+    from irtool.cli.recover_inputs import begins_of
+    from irtool.planning.files.parameter_layouts import predicted_layouts
+    from irtool.sharding.check import check
+
+    file = find_begin(path, None, None)
+    dump = _read(file.path)
+    try:
+        context = parallel_of(
+            context_of(file, dump, ContextArguments(), Configuration()), file.path
+        )
+    except Failure as failure:
+        if failure.code != NO_DEVICES:
+            raise
+        hint = "give a run folder, or a strategy file that MindSpore saved"
+        raise Failure(failure.message, path, hint=hint, code=failure.code) from None
+    dumps = {context.stage: dump}
+    if context.stages > 1:
+        dumps = dict(begins_of(path, context, None))
+        lacking = [stage for stage in range(context.stages) if stage not in dumps]
+        if lacking:
+            message = f"no begin dump of pipeline stage {lacking[0]} is here"
+            raise Failure(message, path, hint="give the run folder with dumps of all stages")
+    layouts: dict[str, SavedLayout] = {}
+    for stage, each in sorted(dumps.items()):
+        report = check(each, replace(context, rank=stage * context.stage_size))
+        if report.accepted is False:
+            raise Failure("MindSpore would refuse these strategies: irtool check", each.path)
+        found = predicted_layouts(report, stage if context.stages > 1 else None)
+        if found.unknown:
+            name, reason = next(iter(found.unknown.items()))
+            raise Failure(f"how {name} lies is not known: {reason}", each.path)
+        layouts |= found.layouts
+    if not layouts:
+        raise Failure("no parameter here has a layout", path)
+    return StrategyFile(path, "predicted", "parameters", {}, {}, frozenset(), layouts)
+
+
+def network_at(path: str) -> Dump:
+    """The begin dump that says a network's parameters.
+
+    Raises:
+        Failure: there is none.
+    """
+    return _read(find_begin(path, None, None).path)
+
+
+def _read(path: str) -> Dump:
+    from irtool.ir.run import InputFile
+
+    dump = read_statements(InputFile(path))
+    report_problems(dump.problems)
+    return dump

@@ -1,0 +1,226 @@
+"""A checkpoint under another layout: who needs what from whom, and what MindSpore asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from irtool.artefacts.strategy_file import StrategyFile
+from irtool.ir.display import Shown
+from irtool.planning.checkpoints.axes import Refused, cuts_in_conversion, cuts_of
+from irtool.planning.checkpoints.rank_lists import all_mindspore_ranks
+from irtool.planning.checkpoints.sources import (
+    HeldSlices,
+    Need,
+    Region,
+    Source,
+    by_hand,
+    chosen_sources,
+    needs_of,
+    slices_of,
+    target_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownParameter:
+    """What a network says of a parameter: its whole shape, and the bytes of an element."""
+
+    shape: tuple[int, ...]
+    item_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSources:
+    """Where a target rank gets a parameter from; ``unknown``: why nobody can say."""
+
+    name: str
+    sources: tuple[Source, ...]
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankSources:
+    """What one rank of the new layout needs.
+
+    Attributes:
+        rank: of the new layout.
+        mindspore: the old ranks that ``rank_list_for_transform`` names, ascending; None where
+            MindSpore raises an error.
+        refused: that error.
+        parameters: where each parameter comes from.
+    """
+
+    rank: int
+    mindspore: tuple[int, ...] | None
+    refused: str
+    parameters: tuple[ParameterSources, ...]
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """The old ranks whose slices are really needed, ascending."""
+        return tuple(sorted({each.rank for one in self.parameters for each in one.sources}))
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How much comes from other ranks' checkpoints; None where shapes or types are not known."""
+
+    elements: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion(Shown):
+    """Checkpoints of one layout as those of another.
+
+    Attributes:
+        old: how the checkpoints lie; None: whole, in one file.
+        new: how they are to lie; None: whole, in one file.
+        ranks: of the new layout, as asked for.
+        parameters: shape and element size of those of which they are known.
+        added: parameters of the new layout that no old checkpoint has.
+        dropped: parameters of the old layout that nobody needs any more.
+        misplaced: parameters that MindSpore's conversion cuts otherwise than training does.
+    """
+
+    old: StrategyFile | None
+    new: StrategyFile | None
+    ranks: tuple[RankSources, ...]
+    parameters: Mapping[str, KnownParameter]
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    misplaced: tuple[str, ...] = field(default=())
+
+    @property
+    def old_devices(self) -> int:
+        """Checkpoints that there are."""
+        return 1 if self.old is None else self.old.devices
+
+    @property
+    def new_devices(self) -> int:
+        """Checkpoints that there will be."""
+        return 1 if self.new is None else self.new.devices
+
+    def moved(self, ranks: Sequence[RankSources] | None = None) -> Moved:
+        """How much comes from other ranks; of all ranks, or of some."""
+        elements = 0
+        held = 0.0
+        known = sized = True
+        for one in self.ranks if ranks is None else ranks:
+            for each in one.parameters:
+                part = sum(source.part for source in each.sources if source.rank != one.rank)
+                parameter = self.parameters.get(each.name)
+                if each.unknown or (part and parameter is None):
+                    known = False
+                elif part and parameter is not None:
+                    count = int(part * prod(parameter.shape))
+                    elements += count
+                    sized = sized and parameter.item_bytes is not None
+                    held += count * (parameter.item_bytes or 0)
+        return Moved(elements if known else None, int(held) if known and sized else None)
+
+
+def convert(
+    old: StrategyFile | None,
+    new: StrategyFile | None,
+    known: Mapping[str, KnownParameter] | None = None,
+    ranks: Sequence[int] | None = None,
+) -> Conversion:
+    """Who needs what.
+
+    Args:
+        old: how checkpoints lie; None: whole.
+        new: how they are to lie; None: whole.
+        known: shapes and types that a network says; shapes of strategy files stand behind them.
+        ranks: of the new layout; None: all.
+
+    Raises:
+        Refused: a layout makes no sense.
+    """
+    sources, targets = slices_of(old), slices_of(new)
+    known_parameters = {**_shapes(new), **_shapes(old), **(known or {})}
+    old_names = dict.fromkeys((targets if sources is None else sources) or ())
+    new_names = dict.fromkeys((sources if targets is None else targets) or ())
+    unknown = dict.fromkeys(by_hand(old) | by_hand(new), "a manual split cuts it unevenly")
+    pairs = [
+        _Pair(
+            name,
+            None if sources is None else sources[name],
+            None if targets is None else targets[name],
+        )
+        for name in new_names
+        if name in old_names and name not in unknown
+    ]
+    wanted = range(1 if new is None else new.devices) if ranks is None else ranks
+    demanded = all_mindspore_ranks(old, new, wanted)
+    return Conversion(
+        old,
+        new,
+        tuple(_of_rank(rank, pairs, unknown, demanded[rank]) for rank in wanted),
+        known_parameters,
+        tuple(name for name in new_names if name not in old_names),
+        tuple(name for name in old_names if name not in new_names),
+        tuple(dict.fromkeys([*_misplaced(old), *_misplaced(new)])),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A parameter under both layouts; None: whole."""
+
+    name: str
+    old: HeldSlices | None
+    new: HeldSlices | None
+
+    @property
+    def dimensions(self) -> int:
+        """Of the parameter, as the layout that is there has it."""
+        held = self.old or self.new
+        return 0 if held is None else held.dimensions
+
+
+def _of_rank(
+    rank: int, pairs: Sequence[_Pair], uneven: Mapping[str, str], demand: list[int] | str
+) -> RankSources:
+    """What one rank needs, and what MindSpore names for it: ``demand``."""
+    needs: dict[str, list[Need]] = {}
+    unknown = dict(uneven)
+    known: dict[tuple[HeldSlices | None, Region], list[Need]] = {}
+    for pair in pairs:
+        region = target_of(pair.new, rank, pair.dimensions)
+        if region is None:
+            continue
+        try:
+            if (pair.old, region) not in known:
+                known[pair.old, region] = (
+                    [Need([0], region)] if pair.old is None else needs_of(pair.old, region)
+                )
+            needs[pair.name] = known[pair.old, region]
+        except Refused as error:
+            unknown[pair.name] = str(error)
+    named = () if isinstance(demand, str) else demand
+    chosen = chosen_sources(needs, rank, named)
+    parameters = [ParameterSources(name, each) for name, each in chosen]
+    parameters += [ParameterSources(name, (), why) for name, why in unknown.items()]
+    if isinstance(demand, str):
+        return RankSources(rank, None, demand, tuple(parameters))
+    return RankSources(rank, tuple(demand), "", tuple(parameters))
+
+
+def _shapes(file: StrategyFile | None) -> dict[str, KnownParameter]:
+    if file is None:
+        return {}
+    layouts = file.layouts.values()
+    return {each.name: KnownParameter(each.shape, None) for each in layouts if each.shape}
+
+
+def _misplaced(file: StrategyFile | None) -> Iterator[str]:
+    """Parameters of which MindSpore's conversion thinks that they lie otherwise than they do."""
+    for layout in file.layouts.values() if file is not None else ():
+        try:
+            if cuts_in_conversion(layout) != cuts_of(layout):
+                yield layout.name
+        except Refused:
+            continue

@@ -1,0 +1,150 @@
+"""Which checkpoints MindSpore asks for: ``rank_list_for_transform`` in closed form.
+
+MindSpore infers a redistribution for every parameter and takes all ranks whose slices its
+AllConcats join.  That is: write both layouts as cuts, cut these at every stride of either, and
+gather each piece of the source that the target does not have in the same place.  Equal to
+``rank_list_for_transform`` of MindSpore 2.7.0 on every answer that it was held to (docs/ckpt.md).
+It is always enough, and often more than is needed (:mod:`irtool.planning.checkpoints.sources`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from math import prod
+
+from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
+from irtool.planning.checkpoints.axes import Cut, Cuts, Refused, cuts_in_conversion
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A parameter as MindSpore's conversion sees it: one layout, and all stages that hold it."""
+
+    layout: SavedLayout
+    stages: tuple[int, ...]
+
+
+def mindspore_ranks(old: StrategyFile | None, new: StrategyFile | None, rank: int) -> list[int]:
+    """The source ranks that ``rank_list_for_transform`` names, ascending.
+
+    Args:
+        old: how the checkpoints lie; None: whole, in one file.
+        new: how they are to lie; None: whole.
+        rank: of the new layout.
+
+    Raises:
+        Refused: MindSpore raises an error; the message says which.
+    """
+    if old is None:
+        return [0]
+    sources = _placed(old, None)
+    targets = None if new is None else _placed(new, rank)
+    devices = 1 if new is None else new.stage_devices
+    if targets is not None:
+        stage = rank // devices
+        for name in [name for name, each in targets.items() if stage not in each.stages]:
+            del targets[name]
+            sources.pop(name, None)
+    if not sources:
+        raise Refused("the source holds none of the parameters of this stage")
+    size = next(iter(sources.values())).layout.devices
+    local = rank % devices if devices > 1 else rank
+    needed: set[int] = set()
+    for name, each in sources.items():
+        if targets is not None and name not in targets:
+            continue
+        target = None if targets is None else _plain(targets[name].layout)
+        needed.update(_needed(_plain(each.layout), target, local))
+    stages = {stage for each in sources.values() for stage in each.stages}
+    return sorted(stage * size + each for stage in stages for each in needed)
+
+
+def _placed(file: StrategyFile, rank: int | None) -> dict[str, _Placed]:
+    """Parameters by name; of one that several stages hold the layout that MindSpore keeps.
+
+    Source: ``_convert_to_list`` of ``mindspore/parallel/_parallel_serialization.py``.
+    """
+    found: dict[str, _Placed] = {}
+    for layout in file.layouts.values():
+        stage = layout.stage or 0
+        known = found.get(layout.name)
+        if known is None:
+            found[layout.name] = _Placed(layout, (stage,))
+            continue
+        stages = (*known.stages, stage)
+        if rank is None:
+            is_kept = all(stage <= each for each in stages)
+        else:
+            is_kept = (rank // layout.devices == 0) == (stage == 0)
+        found[layout.name] = _Placed(layout if is_kept else known.layout, stages)
+    return found
+
+
+def _plain(layout: SavedLayout) -> SavedLayout:
+    """A layout without what tells parameters apart that lie alike."""
+    return replace(layout, key=layout.name, stage=None, shape=None, name="")
+
+
+@cache
+def _needed(source: SavedLayout, target: SavedLayout | None, local: int) -> frozenset[int]:
+    """Ranks of the source's stage that a rank of the target's stage gathers from."""
+    theirs = cuts_in_conversion(source)
+    ours: Cuts = tuple(() for _ in theirs) if target is None else cuts_in_conversion(target)
+    if len(ours) != len(theirs):
+        raise Refused(
+            f"{source.key}: its tensor maps have {len(theirs)} and {len(ours)} dimensions"
+        )
+    devices = 1 if target is None else target.devices
+    larger, smaller = max(source.devices, devices), min(source.devices, devices)
+    if larger % smaller:
+        raise Refused(f"cannot transform device_num from {source.devices} to {devices}")
+    strides = _strides(source)
+    if target is not None:
+        strides |= _strides(target)
+    gathered: list[Cut] = []
+    for their_cuts, our_cuts in zip(theirs, ours, strict=True):
+        kept = set(_pieces(our_cuts, strides))
+        gathered += [cut for left, cut in _pieces(their_cuts, strides) if (left, cut) not in kept]
+    base = local - sum(cut.part_of(local) * cut.stride for cut in gathered)
+    offsets = product(*(range(0, cut.stride * cut.size, cut.stride) for cut in gathered))
+    return frozenset((base + sum(each)) % source.devices for each in offsets)
+
+
+def _strides(layout: SavedLayout) -> set[int]:
+    """Strides of all axes of its device matrix, and of the parts that optimizer parallel cuts."""
+    matrix = layout.device_matrix
+    found = {prod(matrix[axis + 1 :]) for axis in range(len(matrix))}
+    found |= {cut.stride for cuts in cuts_in_conversion(layout) for cut in cuts}
+    found |= {cut.stride * cut.size for cuts in cuts_in_conversion(layout) for cut in cuts}
+    return found
+
+
+def _pieces(cuts: Sequence[Cut], strides: Iterable[int]) -> list[tuple[int, Cut]]:
+    """The cuts of a dimension, cut at all strides: each with the number of parts before it."""
+    found: list[tuple[int, Cut]] = []
+    left = 1
+    for cut in cuts:
+        end = cut.stride * cut.size
+        for stride in sorted((each for each in strides if cut.stride <= each < end), reverse=True):
+            if end % stride or stride % cut.stride:
+                raise Refused("strides that do not divide each other: nobody tried")
+            found.append((left, Cut(stride, end // stride)))
+            left *= end // stride
+            end = stride
+    return found
+
+
+def all_mindspore_ranks(
+    old: StrategyFile | None, new: StrategyFile | None, ranks: Sequence[int]
+) -> Mapping[int, list[int] | str]:
+    """The same for some ranks; where MindSpore raises an error its reason."""
+    found: dict[int, list[int] | str] = {}
+    for rank in ranks:
+        try:
+            found[rank] = mindspore_ranks(old, new, rank)
+        except Refused as error:
+            found[rank] = str(error)
+    return found

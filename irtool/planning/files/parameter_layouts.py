@@ -1,0 +1,83 @@
+"""How parameters lie, as MindSpore writes it into ``parallel_layout_item``.
+
+Of weights that an operator with a strategy uses, and of what an optimizer keeps for them; learning
+rates and counters have none.  Device matrices are those of the standard form.  In JSON a dimension
+that lies along several axes becomes a dimension of each.  Held to files that MindSpore 2.7.0 saved
+for the same networks (docs/ckpt.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irtool.artefacts.strategy_file import SavedLayout
+from irtool.operators.layout import TensorLayout
+from irtool.sharding.network.report import ParameterReport, Report
+
+_SAVED = ("weight", "state", "accumulated gradient")
+"""Roles of parameters that have a layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedLayouts:
+    """Layouts by parameter, and those that are not known, with the reason."""
+
+    layouts: Mapping[str, SavedLayout]
+    unknown: Mapping[str, str]
+
+
+def predicted_layouts(report: Report, stage: int | None = None) -> PredictedLayouts:
+    """The layouts that MindSpore saves when it compiles a network.
+
+    Args:
+        report: what ``check`` says of it, seen from a rank of the stage.
+        stage: the stage that keys name, as after merging; None: keys are names alone.
+    """
+    by_name = {item.name: item for item in report.parameters}
+    found: dict[str, SavedLayout] = {}
+    unknown: dict[str, str] = {}
+    for item in report.parameters:
+        if item.role not in _SAVED:
+            continue
+        owner = by_name.get(item.weight, item)
+        layout = owner.layout if item.layout is None else item.layout
+        if owner.slice is None or (layout is None and item.why):
+            unknown[item.name] = owner.why or item.why or "its layout is not known"
+        elif layout is not None and len(layout.tensor_map) == len(item.shape):
+            key = item.name if stage is None else f"{stage}-{item.name}"
+            found[key] = _saved(key, item.name, stage, layout, owner, report)
+    return PredictedLayouts(found, unknown)
+
+
+def _saved(
+    key: str,
+    name: str,
+    stage: int | None,
+    layout: TensorLayout,
+    owner: ParameterReport,
+    report: Report,
+) -> SavedLayout:
+    plain = layout.standard().expanded()
+    size = step = 0
+    ranks = owner.gather_ranks
+    if ranks is not None and len(ranks) > 1:
+        size, step = report.context.weight_shard_size, ranks[1] - ranks[0]
+    entries = tuple(entry for entry in plain.tensor_map if not isinstance(entry, tuple))
+    return SavedLayout(
+        key, name, stage, plain.device_matrix, entries, plain.tensor_shape, size, step
+    )
+
+
+def layout_object(layout: SavedLayout) -> dict[str, object]:
+    """A layout as its JSON object."""
+    return {
+        "dev_matrix": list(layout.device_matrix),
+        "tensor_map": [
+            entry if isinstance(entry, int) else list(entry) for entry in layout.tensor_map
+        ],
+        "tensor_shape": list(layout.shape or ()),
+        "field": layout.field,
+        "opt_weight_shard_size": layout.shard_size,
+        "opt_weight_shard_step": layout.shard_step,
+    }

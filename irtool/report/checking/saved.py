@@ -1,0 +1,235 @@
+"""What ``irtool check --strategy`` tells: which keys of a file take effect, and what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from irtool.artefacts.strategy_file import SavedLayout
+from irtool.operators.call import Strategy
+from irtool.planning.files.saved_strategies import (
+    Effect,
+    Entry,
+    FileChanges,
+    LayoutChange,
+    SavedCheck,
+)
+from irtool.report.answer import AnswerObject, doc
+from irtool.report.model import Block, Cell, Facts, Note, Table, rows_shown, text_column
+
+
+class SavedEntry(AnswerObject, frozen=True, kw_only=True):
+    """A key of a strategy file."""
+
+    key: str
+    strategy: Strategy
+    effect: Annotated[
+        Effect,
+        doc(
+            "`used`; `same`: nothing changes; `own strategy goes first`: the network gives the "
+            "operator one; `names nothing`: no operator is called so; `unknown`"
+        ),
+    ]
+    nodes: Annotated[list[str], doc("operators that it names")]
+    before: Annotated[Strategy | None, doc("their strategy without the file")]
+    why: Annotated[str | None, doc("of an unknown effect")]
+
+
+class SavedParameterLayout(AnswerObject, frozen=True, kw_only=True):
+    """How a parameter lies, as strategy files say it."""
+
+    dev_matrix: list[int]
+    tensor_map: list[int | list[int]]
+    tensor_shape: Annotated[list[int] | None, doc("null: protobuf says none")]
+    opt_weight_shard_size: int
+    opt_weight_shard_step: int
+
+
+class ChangedLayout(AnswerObject, frozen=True, kw_only=True):
+    """A parameter that lies otherwise."""
+
+    name: str
+    file: Annotated[SavedParameterLayout | None, doc("as the file says; null: it doesn't")]
+    network: Annotated[
+        SavedParameterLayout | None,
+        doc("as the network makes it; with `before`: as that file says"),
+    ]
+
+
+class ChangedStrategy(AnswerObject, frozen=True, kw_only=True):
+    """A key that two files give different strategies."""
+
+    key: str
+    before: Strategy | None
+    after: Strategy | None
+
+
+class ChangedFile(AnswerObject, frozen=True, kw_only=True):
+    """What a strategy file says otherwise than another one."""
+
+    path: Annotated[str, doc("the other one")]
+    strategies: list[ChangedStrategy]
+    layouts: list[ChangedLayout]
+
+
+class SavedFile(AnswerObject, frozen=True, kw_only=True):
+    """A strategy file, held to the network."""
+
+    path: str
+    form: Annotated[str, doc("`json` or `protobuf`")]
+    keys: Annotated[str, doc("`parameters` or `operators`: what its strategies are keyed by")]
+    entries: list[SavedEntry]
+    missing: Annotated[list[str], doc("operators without an entry, where each needs one")]
+    layouts: Annotated[
+        list[ChangedLayout], doc("parameters that it says lie otherwise than this network's")
+    ]
+    before: Annotated[ChangedFile | None, doc("with `--strategy-before`")]
+
+
+def saved_answer(found: SavedCheck, before: FileChanges | None) -> SavedFile:
+    """The answer for scripts."""
+    return SavedFile(
+        path=found.file.path,
+        form=found.file.form,
+        keys=found.file.keys,
+        entries=[_entry(each) for each in found.entries],
+        missing=[node.id for node in found.missing],
+        layouts=[_changed(each) for each in found.layouts],
+        before=None
+        if before is None
+        else ChangedFile(
+            path=before.before.path,
+            strategies=[
+                ChangedStrategy(key=each.key, before=each.before, after=each.after)
+                for each in before.strategies
+            ],
+            layouts=[_changed(each) for each in before.layouts],
+        ),
+    )
+
+
+def _entry(entry: Entry) -> SavedEntry:
+    return SavedEntry(
+        key=entry.key,
+        strategy=entry.strategy,
+        effect=entry.effect,
+        nodes=[node.id for node in entry.nodes],
+        before=entry.before,
+        why=entry.why or None,
+    )
+
+
+def _changed(change: LayoutChange) -> ChangedLayout:
+    return ChangedLayout(
+        name=change.name, file=_layout(change.saved), network=_layout(change.other)
+    )
+
+
+def _layout(layout: SavedLayout | None) -> SavedParameterLayout | None:
+    if layout is None:
+        return None
+    return SavedParameterLayout(
+        dev_matrix=list(layout.device_matrix),
+        tensor_map=[
+            entry if isinstance(entry, int) else list(entry) for entry in layout.tensor_map
+        ],
+        tensor_shape=None if layout.shape is None else list(layout.shape),
+        opt_weight_shard_size=layout.shard_size,
+        opt_weight_shard_step=layout.shard_step,
+    )
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+def saved_blocks(
+    found: SavedCheck, before: FileChanges | None, limit: int | None
+) -> Iterator[Block]:
+    """What the file says and changes, and what it says otherwise than another one."""
+    file = found.file
+    used, same = found.of("used"), found.of("same")
+    counts = [
+        f"{len(file.strategies)} strategies keyed by {file.keys}",
+        f"{len(used)} change an operator",
+        f"{len(same)} say what the network says",
+    ]
+    counts += [
+        f"{len(entries)} {text}"
+        for text, entries in (
+            ("have no effect", found.of("own strategy goes first", "names nothing")),
+            ("not known", found.of("unknown")),
+        )
+        if entries
+    ]
+    yield Facts([("file", f"{file.path} ({file.form})"), ("says", ", ".join(counts))])
+    rows: list[list[Cell]] = [
+        [each.key, _operators_text(each), _rows_text(each.before), _rows_text(each.strategy)]
+        for each in used
+    ]
+    yield from _table(
+        "what the file changes", ["key", "operator", "without it", "with it"], rows, limit
+    )
+    if found.layouts:
+        yield from _table(
+            "parameters that the file says lie otherwise than this network makes them lie",
+            ["parameter", "file", "network"],
+            _layout_rows(found.layouts),
+            limit,
+        )
+        yield Note(
+            "note: checkpoints saved with this file do not fit this network: irtool ckpt says what "
+            "moves"
+        )
+    if before is not None:
+        yield from _before_blocks(found, before, limit)
+
+
+def _before_blocks(found: SavedCheck, before: FileChanges, limit: int | None) -> Iterator[Block]:
+    other = before.before.path
+    if not before.strategies and not before.layouts:
+        yield Note(f"{found.file.path} says what {other} says")
+        return
+    rows: list[list[Cell]] = [
+        [each.key, _rows_text(each.before), _rows_text(each.after)] for each in before.strategies
+    ]
+    yield from _table(
+        f"strategies that differ from {other}", ["key", "before", "after"], rows, limit
+    )
+    yield from _table(
+        f"layouts that differ from {other}",
+        ["parameter", "after", "before"],
+        _layout_rows(before.layouts),
+        limit,
+    )
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], limit: int | None
+) -> Iterator[Table]:
+    if rows:
+        yield Table(title, [text_column(each) for each in columns], rows, most=rows_shown(limit))
+
+
+def _layout_rows(changes: Sequence[LayoutChange]) -> list[list[Cell]]:
+    return [[each.name, layout_text(each.saved), layout_text(each.other)] for each in changes]
+
+
+def layout_text(layout: SavedLayout | None) -> str:
+    """``(4, 2) [0, -1]``, and what optimizer parallel cuts."""
+    if layout is None:
+        return "-"
+    entries = [entry if isinstance(entry, int) else list(entry) for entry in layout.tensor_map]
+    text = f"{tuple(layout.device_matrix)} {entries}"
+    if layout.shard_size:
+        text += f", optimizer parallel {layout.shard_size} by {layout.shard_step}"
+    return text
+
+
+def _operators_text(entry: Entry) -> str:
+    first = entry.nodes[0]
+    more = f" and {len(entry.nodes) - 1} more" if len(entry.nodes) > 1 else ""
+    return f"{first.op} in line {first.line}{more}"
+
+
+def _rows_text(rows: Strategy | None) -> str:
+    return "-" if rows is None else str(tuple(map(tuple, rows)))
