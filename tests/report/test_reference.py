@@ -21,6 +21,7 @@ ASKED = {
     "comm-reuse": ["comm", "reuse", "samples/pipeline_2_stages"],
     "check": ["check", "samples/mlp_rejected/step_parallel_begin_0018.ir"],
     "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
+    "ckpt": ["ckpt", "samples/strategies/stages", "samples/strategies/dp2.json"],
     "cost": ["cost", "samples/pipeline_run"],
     "memory": ["memory", "samples/pipeline_run"],
     "pipeline": ["pipeline", "samples/pipeline_2_stages"],
