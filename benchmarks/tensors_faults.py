@@ -27,7 +27,7 @@ from irtool.compare.run_tensors import Settings, read_unit
 from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.model import NoTensors
-from irtool.compare.tensors.report import why_text
+from irtool.report.diff.runs.sentences import why_text
 from irtool.syntax.run import load_run
 
 STEPPED = frozenset(

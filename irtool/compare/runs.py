@@ -25,6 +25,7 @@ from irtool.ir.display import Shown
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.suspects import Suspect
+    from irtool.compare.tensors.case import Case
 
 
 @dataclass(slots=True)
@@ -57,6 +58,11 @@ class RunComparison(Shown):
         return faulty or (self.units[0] if self.units else None)
 
     @property
+    def tensors(self) -> TensorComparison | None:
+        """The tensors of the unit that is shown; None without any."""
+        return self.shown.comparison if self.shown is not None else None
+
+    @property
     def first(self) -> Judged | None:
         """The first operator of the first step that introduces error."""
         shown = self.shown
@@ -70,6 +76,11 @@ class RunComparison(Shown):
             return (0,)
         place = losses.change_step - losses.steps[0]
         return (place - 1, place) if place > 0 else (0,)
+
+    @property
+    def wants_tensors(self) -> bool:
+        """Whether there is something to look for, and no tensors that decide."""
+        return not self.units and (bool(self.suspects) or self.is_suspicious)
 
     @property
     def told_differently(self) -> list[Row]:
@@ -117,6 +128,14 @@ def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunCompar
         _add_suspects(found)
     _add_missing(found)
     return found
+
+
+def first_case(comparison: RunComparison) -> Case | None:
+    """The first operator that introduces error, looked at closely; None where none does."""
+    from irtool.compare.tensors.case import case_of
+
+    tensors, first = comparison.tensors, comparison.first
+    return case_of(tensors, first) if tensors is not None and first is not None else None
 
 
 def _add_suspects(found: RunComparison) -> None:
@@ -177,8 +196,10 @@ def _add_missing(found: RunComparison) -> None:
         ("losses", [side.losses is not None for side in sides]),
     ):
         lacking = [name for name, has in zip(names, have, strict=True) if not has]
-        if lacking:
-            found.missing.append(f"{what}: none in {' and '.join(lacking)}")
+        if len(lacking) == len(sides):
+            found.missing.append(f"{what}: neither run has any")
+        elif lacking:
+            found.missing.append(f"{what}: {lacking[0]} has none")
     if all(side.units for side in sides) and not found.units:
         texts = [", ".join(unit_name(key) for key in list(side.units)[:4]) for side in sides]
         found.missing.append(f"tensors: no step of a rank is in both ({texts[0]}; {texts[1]})")

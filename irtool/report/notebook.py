@@ -52,7 +52,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.cluster.pipeline.Pipeline": "irtool.report.notebook_reports:pipeline",
     "irtool.cluster.reuse.ReuseReport": "irtool.report.notebook_reports:reuse",
     "irtool.compare.graph_diff.GraphDiff": "irtool.report.notebook_reports:diff",
-    "irtool.compare.losses.comparison.LossComparison": "irtool.report.losses:losses_document",
+    "irtool.compare.losses.comparison.LossComparison": "irtool.report.diff.losses:losses_report",
     "irtool.compare.runs.RunComparison": "irtool.report.notebook_reports:runs",
     "irtool.ir.finding.Findings": "irtool.report.notebook_reports:findings",
     "irtool.planning.plans.cost_report.StepCost": "irtool.report.notebook_reports:cost",

@@ -79,11 +79,11 @@ def pipeline(result: Pipeline) -> Report:
     return pipeline_report(PipelineView("pipeline", result))
 
 
-def diff(result: GraphDiff) -> Document:
+def diff(result: GraphDiff) -> Report:
     """The difference of two dumps."""
-    from irtool.report.diff import DiffView, diff_document
+    from irtool.report.diff.graphs import DiffView, diff_report
 
-    return diff_document(DiffView(result, result.patterns))
+    return diff_report(DiffView(result))
 
 
 def findings(result: Findings) -> Document:
@@ -102,16 +102,13 @@ def findings(result: Findings) -> Document:
     return document
 
 
-def runs(result: RunComparison) -> Document:
+def runs(result: RunComparison) -> Report:
     """What came of comparing two runs."""
-    from irtool.compare.tensors.report import case_of
-    from irtool.report.runs import runs_document
+    from irtool.compare.runs import first_case
+    from irtool.report.diff.runs.answer import RunsView
+    from irtool.report.diff.runs.report import runs_report
 
-    comparison = result.shown.comparison if result.shown is not None else None
-    case = None
-    if comparison is not None and result.first is not None:
-        case = case_of(comparison, result.first)
-    return runs_document(result, case, None)
+    return runs_report(RunsView(result, first_case(result)))
 
 
 def plan(result: Plan) -> Document:

@@ -20,12 +20,27 @@ ANSWERS: dict[str, str] = {
     "check-why": "irtool.report.checking.answer:WhyAnswer",
     "ckpt": "irtool.report.ckpt:CkptAnswer",
     "cost": "irtool.report.cost:CostAnswer",
+    "diff": "irtool.report.diff.graphs:DiffAnswer",
+    "diff-loss": "irtool.report.diff.losses:LossAnswer",
+    "diff-passes": "irtool.report.diff.series:PassesAnswer",
+    "diff-ranks": "irtool.report.diff.series:RanksAnswer",
+    "diff-runs": "irtool.report.diff.runs.answer:RunsAnswer",
     "memory": "irtool.report.memory:MemoryAnswer",
     "pipeline": "irtool.report.pipeline:PipelineAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",
 }
 """By the name of its page, ``docs/json-NAME.md``: module and class of each answer."""
+
+_COMMANDS = {
+    "check-why": "check --why NODE",
+    "diff": "diff LEFT RIGHT",
+    "diff-loss": "diff --loss",
+    "diff-passes": "diff --passes",
+    "diff-ranks": "diff --ranks",
+    "diff-runs": "diff RUN RUN",
+}
+"""By the name of its page, what asks for an answer, where that is not the page's name."""
 
 _HEAD = """# `irtool {command} --format json`
 
@@ -62,7 +77,7 @@ def page_of(name: str) -> str:
     kinds = cast("dict[str, Schema]", schema_of(name)["$defs"])
     tops = [each.__name__ for each in answer_classes(name)]
     about = [str(kinds[top].get("description", "")) for top in tops]
-    command = name.replace("-", " ")
+    command = _COMMANDS.get(name, name.replace("-", " "))
     parts = [
         _HEAD.format(command=command, about=about[0], name=f"json-{name}", place=ANSWERS[name])
     ]

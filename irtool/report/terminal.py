@@ -19,7 +19,7 @@ from irtool.report.plain import cell_text, cells_of, colours_wanted, hidden_text
 from irtool.report.text import escape
 
 _LEAST_WIDTH = 16
-"""Columns that folded text keeps, so that no word is cut into single letters."""
+"""Columns that folded text keeps, however short its words are."""
 _GAP = 2
 """Columns between two cells, and before the first."""
 
@@ -69,6 +69,8 @@ def _print_table(console: Console, table: Table) -> None:
         console.print(Text(escape(table.title), style="bold"))
     rows = cells_of(table)
     inside = columns_inside(table, rows, console.width)
+    fits = _least_width(table, rows, inside) <= console.width
+    least = _least if fits else _fewest
     grid = Grid(
         box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="cyan", expand=False
     )
@@ -78,7 +80,7 @@ def _print_table(console: Console, table: Table) -> None:
             Text(column.title),
             justify="right" if column.is_numeric else "left",
             no_wrap=not column.wraps,
-            min_width=min(_LEAST_WIDTH, _width(table, rows, place)) if column.wraps else None,
+            min_width=least(table, rows, place) if column.wraps else None,
             overflow="fold",
         )
     outside = [place for place in range(len(table.columns)) if place not in inside]
@@ -109,13 +111,22 @@ def columns_inside(table: Table, rows: Sequence[Sequence[str]], width: int) -> l
 
 
 def _least_width(table: Table, rows: Sequence[Sequence[str]], inside: Iterable[int]) -> int:
-    widths = [
-        min(_LEAST_WIDTH, _width(table, rows, place))
-        if table.columns[place].wraps
-        else _width(table, rows, place)
-        for place in inside
-    ]
+    widths = [_least(table, rows, place) for place in inside]
     return sum(widths) + _GAP * len(widths)
+
+
+def _least(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
+    """The least width of a column in which no word of it is cut."""
+    full = _width(table, rows, place)
+    if not table.columns[place].wraps or full <= _LEAST_WIDTH:
+        return full
+    words = (word for row in rows for word in row[place].split())
+    return max(_LEAST_WIDTH, max(map(len, words), default=0))
+
+
+def _fewest(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
+    """The width that a column keeps where not even its words fit."""
+    return min(_LEAST_WIDTH, _width(table, rows, place))
 
 
 def _width(table: Table, rows: Sequence[Sequence[str]], place: int) -> int:
@@ -137,10 +148,11 @@ def _print_folded(
     for row in rows:
         console.print(_line(table, [row[place] for place in inside], inside, widths))
         rest = [f"{table.columns[place].title}: {row[place]}" for place in outside if row[place]]
-        if rest:
-            console.print(
-                Padding(Text("; ".join(rest), style="dim", overflow="fold"), (0, 0, 0, 3 * _GAP))
-            )
+        fits = len("; ".join(rest)) <= console.width - 3 * _GAP
+        for text in ["; ".join(rest)] if fits else rest:
+            if text:
+                below = Text(text, style="dim", overflow="fold")
+                console.print(Padding(below, (0, 0, 0, 3 * _GAP)))
 
 
 def _shared(
@@ -149,13 +161,14 @@ def _shared(
     """Widths of the columns: what they need, those that wrap share out what is left."""
     needed = [_width(table, rows, place) for place in inside]
     wrapping = [index for index, place in enumerate(inside) if table.columns[place].wraps]
-    over = sum(needed) - room
-    for index in sorted(wrapping, key=lambda index: -needed[index]):
-        if over <= 0:
-            break
-        cut = min(over, needed[index] - min(_LEAST_WIDTH, needed[index]))
-        needed[index] -= cut
-        over -= cut
+    for least in (_least, _fewest):
+        over = sum(needed) - room
+        for index in sorted(wrapping, key=lambda index: -needed[index]):
+            if over <= 0:
+                break
+            cut = min(over, needed[index] - least(table, rows, inside[index]))
+            needed[index] -= cut
+            over -= cut
     return needed
 
 

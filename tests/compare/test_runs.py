@@ -73,7 +73,7 @@ def test_text_begins_with_the_answer_and_html_holds_it(
     capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
 ) -> None:
     _, text, _ = run(capsys, "diff", runs[0], runs[1])
-    assert text.startswith("error begins at Functional.layer_norm.0.forward at model.py:0")
+    assert text.startswith("error begins at Functional.layer_norm.0.forward (model.py:0")
     _, page, _ = run(capsys, "diff", runs[0], runs[1], "--format", "html")
     assert "error begins at Functional.layer_norm.0.forward" in page
 

@@ -17,6 +17,7 @@ from irtool.compare.run_sides import side_of_run
 from irtool.compare.run_tensors import Settings, compare_units
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.attributes import changed_attributes
+from irtool.compare.tensors.case import histogram
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.dtypes import dtype_name
 from irtool.compare.tensors.join import replayed, sanitised
@@ -24,7 +25,6 @@ from irtool.compare.tensors.mindspore import FILE_NAME, read_mindspore
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.payload import BadPayload, read_array, stored_type
 from irtool.compare.tensors.plain import read_plain
-from irtool.compare.tensors.report import histogram
 from irtool.compare.tensors.sketch import distance, sketch
 from irtool.compare.tensors.values import measure_arrays
 from irtool.ir.run import TensorDump

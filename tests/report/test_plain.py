@@ -98,12 +98,13 @@ def test_a_report_shows_its_answer_first_and_leaves_out_what_text_cannot_show() 
 
 def test_columns_leave_a_narrow_table_by_their_rank() -> None:
     table = Table("Parts", COLUMNS, ROWS)
-    rows = [["%1", "2 ms", "1.5 KiB", "x" * 18, "y" * 32]]
+    rows = [["%1", "2 ms", "1.5 KiB", "x x " * 5, "y" * 20 + " y"]]
     assert columns_inside(table, rows, 80) == [0, 1, 2, 3, 4]
-    # 4 + 4 + 7 + 16 + 16 columns, and two before each.
-    assert columns_inside(table, rows, 57) == [0, 1, 2, 3, 4]
-    assert columns_inside(table, rows, 56) == [0, 1, 2, 3]
-    assert columns_inside(table, rows, 30) == [0, 1, 2]
+    # 4 + 4 + 7 + 16 + 20 columns (no word is cut), and two before each.
+    assert columns_inside(table, rows, 61) == [0, 1, 2, 3, 4]
+    assert columns_inside(table, rows, 60) == [0, 1, 2, 3]
+    assert columns_inside(table, rows, 39) == [0, 1, 2, 3]
+    assert columns_inside(table, rows, 38) == [0, 1, 2]
     assert columns_inside(table, rows, 1) == [0, 1, 2]
 
 

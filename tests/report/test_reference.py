@@ -23,11 +23,18 @@ ASKED = {
     "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
     "ckpt": ["ckpt", "samples/strategies/stages", "samples/strategies/dp2.json"],
     "cost": ["cost", "samples/pipeline_run"],
+    "diff": ["diff", "samples/mlp_semi_auto/step_parallel_begin_0018.ir",
+             "samples/mlp_semi_auto/20_validate_0080.ir"],
+    "diff-loss": ["diff", "--loss", "samples/loss/reference.csv",
+                  "samples/loss/halved_gradient.csv"],
+    "diff-passes": ["diff", "--passes", "samples/mlp_semi_auto"],
+    "diff-ranks": ["diff", "--ranks", "samples/pipeline_2_stages"],
+    "diff-runs": ["diff", "samples/precision/reference", "samples/precision/tanh_gelu"],
     "memory": ["memory", "samples/pipeline_run"],
     "pipeline": ["pipeline", "samples/pipeline_2_stages"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
-}
+}  # fmt: skip
 """A command whose answer is held against the schema, by the name of the page."""
 
 

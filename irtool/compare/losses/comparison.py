@@ -8,7 +8,7 @@ against its standard error, which counts that neighbouring steps go together (Ne
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
@@ -106,6 +106,23 @@ class LossComparison(Shown):
         """Whether there is something to look for."""
         return self.verdict not in ("identical", "noise") or bool(self.broken)
 
+    @property
+    def values(self) -> tuple[list[float], list[float]]:
+        """The left and the right loss at each of the common steps."""
+        left, right = self.left.loss.values, self.right.loss.values
+        return (
+            [left[step] for step in self.steps],
+            [right[step - self.offset] for step in self.steps],
+        )
+
+    @property
+    def deltas(self) -> list[float]:
+        """Right minus left at each of the common steps; 0 where one is not finite."""
+        return [
+            right - left if math.isfinite(left) and math.isfinite(right) else 0.0
+            for left, right in zip(*self.values, strict=True)
+        ]
+
 
 class NothingInCommon(ValueError):
     """Two curves without a common step."""
@@ -129,7 +146,7 @@ def compare_losses(
     common = sorted(left.loss.values.keys() & moved.keys())
     if not common:
         raise NothingInCommon(
-            f"no step is in both: {_range(left.loss)} here, {_range(right.loss)} there"
+            f"the runs have no step in common: {_range(left.loss)} left, {_range(right.loss)} right"
         )
     ours = [left.loss.values[step] for step in common]
     theirs = [moved[step] for step in common]
@@ -338,9 +355,3 @@ def _grade(mre: float) -> str:
         if mre < limit:
             return name
     return "2 % or more"
-
-
-def side_values(run: LossRun, steps: Sequence[int], offset: int = 0) -> list[float]:
-    """Values of a run at some steps, for pictures."""
-    values: Mapping[int, float] = run.loss.values
-    return [values[step - offset] for step in steps]

@@ -13,12 +13,13 @@ from irtool.compare.run_sides import RunSide
 from irtool.compare.run_tensors import Settings
 from irtool.compare.runs import RunComparison, compare_runs
 from irtool.compare.suspects import suspects
-from irtool.compare.tensors.report import case_of
+from irtool.compare.tensors.case import case_of
+from irtool.report.diff.runs.answer import RunsView
+from irtool.report.diff.runs.report import runs_report
 from irtool.report.model import Explorer, Link, Report, Table
 from irtool.report.page.write import render_page
-from irtool.report.runs_page import runs_page
 
-SAMPLE = Path(__file__).resolve().parents[2] / "samples/gpt/20_validate_0080.ir"
+SAMPLE = Path(__file__).resolve().parents[3] / "samples/gpt/20_validate_0080.ir"
 
 
 def graph(page: Report) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def test_without_tensors_the_graphs_show_the_suspects(tmp_path: Path) -> None:
     left.dump, right.dump = irtool.load(SAMPLE), irtool.load(changed)
     graphs = diff_graphs(left.dump, right.dump)
     found = RunComparison(left, right, graphs, suspects=suspects(graphs))
-    page = runs_page(found, None)
+    page = runs_report(RunsView(found), is_page=True)
     marks = marked(page, "diff")
     assert {key.split(":")[0] for key in marks} == {"left", "right"}
     assert {severity for severity, _ in marks.values()} == {"warning"}
@@ -53,7 +54,7 @@ def test_without_tensors_the_graphs_show_the_suspects(tmp_path: Path) -> None:
 
 def test_runs_without_dumps_have_a_page_without_a_graph() -> None:
     found = RunComparison(RunSide("a"), RunSide("b"))
-    page = runs_page(found, None)
+    page = runs_report(RunsView(found), is_page=True)
     assert not any(isinstance(section, Explorer) for section in page.elements)
 
 
@@ -70,7 +71,7 @@ def test_the_graph_is_marked_where_error_begins(corpus: Path) -> None:
     comparison = found.shown.comparison if found.shown is not None else None
     assert comparison is not None
     judged = next(item for item in comparison.judged if item.pair.left.type == "MatMul")
-    page = runs_page(found, case_of(comparison, judged))
+    page = runs_report(RunsView(found, case_of(comparison, judged)), is_page=True)
     marks = marked(page, "findings")
     accused = [key for key, mark in marks.items() if mark == ("error", "error begins here")]
     assert [key.split(":")[0] for key in accused] == ["left", "right"]

@@ -1,14 +1,13 @@
-"""What is told of the first fault beyond its verdict: histograms, neighbours, what to try next."""
+"""A closer look at the first fault: histograms, neighbours, edits around it, what to try next."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from irtool.compare.tensors.comparison import TensorComparison
-from irtool.compare.tensors.crossing import Crossing
 from irtool.compare.tensors.dtypes import is_float
 from irtool.compare.tensors.measure import Measure
 from irtool.compare.tensors.model import Op
@@ -82,7 +81,12 @@ class Case:
 
 
 def case_of(comparison: TensorComparison, judged: Judged) -> Case:
-    """Look closer at one accused operator."""
+    """Look closer at one accused operator.
+
+    Args:
+        comparison: that it is part of.
+        judged: the operator pair.
+    """
     return Case(
         judged,
         _histogram(comparison, judged),
@@ -104,59 +108,53 @@ def _without_gradient(comparison: TensorComparison, judged: Judged) -> Iterator[
     yield from (op.name for op in crossing.unseen_gradients if op.call in calls)
 
 
-def checksum_text(comparison: TensorComparison) -> str:
-    """What checksums alone tell; empty where there is more than checksums."""
-    levels = comparison.left.level, comparison.right.level
-    if "md5" not in levels:
-        return ""
+@dataclass(frozen=True, slots=True)
+class ChecksumAgreement:
+    """What dumps of checksums alone tell.
+
+    Attributes:
+        equal: pairs of tensors with the same checksum.
+        pairs: all of them.
+        first: the first operator pair with a result that differs; None if none does.
+        inputs: of that one, ``differ`` already, are ``equal``, or ``unknown``.
+        is_across_frameworks: rounding alone makes results differ.
+    """
+
+    equal: int
+    pairs: int
+    first: Judged | None
+    inputs: Literal["differ", "equal", "unknown"]
+    is_across_frameworks: bool
+
+
+def checksum_agreement(comparison: TensorComparison) -> ChecksumAgreement | None:
+    """How far two dumps agree by their checksums; None where there is more than checksums."""
+    left, right = comparison.left, comparison.right
+    if "md5" not in (left.level, right.level):
+        return None
     measures = comparison.measures
-    equal = sum(measure.equal for measure in measures.values())
-    text = f"checksums alone: {equal:,} of {len(measures):,} pairs of tensors are equal"
+    first: Judged | None = None
+    inputs: Literal["differ", "equal", "unknown"] = "unknown"
     for item in comparison.judged:
-        results = [measures[p] for p in item.slots.outputs if p in measures]
-        if not any(_is_other(measure) for measure in results):
-            continue
-        text += f"; the first result that differs is that of {item.pair.left.name}"
-        given = [measures[p] for p in item.slots.inputs if p in measures]
-        if any(_is_other(measure) for measure in given):
-            text += ", which reads what differs already"
-        elif given:
-            text += ", from inputs that are equal"
-        break
-    if comparison.crossing is not None or comparison.left.framework != comparison.right.framework:
-        return f"{text}; of two frameworks rounding alone makes them differ"
-    return text if equal == len(measures) else f"{text}; how much, they do not tell"
+        results = [measures[places] for places in item.slots.outputs if places in measures]
+        if any(map(_is_other, results)):
+            given = [measures[places] for places in item.slots.inputs if places in measures]
+            first = item
+            if given:
+                inputs = "differ" if any(map(_is_other, given)) else "equal"
+            break
+    return ChecksumAgreement(
+        sum(measure.equal for measure in measures.values()),
+        len(measures),
+        first,
+        inputs,
+        comparison.crossing is not None or left.framework != right.framework,
+    )
 
 
 def _is_other(measure: Measure) -> bool:
     """Whether two checksums were compared, and are not the same."""
     return not measure.equal and measure.note == "only checksums"
-
-
-def stretch_text(op: Op) -> str:
-    """From which call to which several go that stand as one operator; empty for one call."""
-    if len(op.members) < 2:
-        return ""
-    return f"{len(op.members)} calls, from {op.members[0].name} to {op.members[-1].name}"
-
-
-def pairing_text(crossing: Crossing) -> str:
-    """How much of two frameworks' runs pairs."""
-    texts = [f"{crossing.forward[0]:,} of {crossing.forward[1]:,} forward calls"]
-    if crossing.backward[1]:
-        texts.append(f"{crossing.backward[0]:,} of {crossing.backward[1]:,} gradients")
-    return f"{', '.join(texts)} pair"
-
-
-def unseen_text(crossing: Crossing) -> str:
-    """What of them could not be seen, empty for nothing."""
-    texts: list[str] = []
-    for what, ops in (("", crossing.unseen), ("gradients of ", crossing.unseen_gradients)):
-        if len(ops) > 1:
-            texts.append(f"{what}{len(ops)} calls from {ops[0].name} to {ops[-1].name}")
-        elif ops:
-            texts.append(f"{what}{ops[0].name}")
-    return "; ".join(texts)
 
 
 def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
@@ -178,39 +176,6 @@ def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
             yield text
             if len(told) == _MOST_EDITS:
                 return
-
-
-def why_text(judged: Judged) -> str:
-    """Why an operator is accused, in one sentence."""
-    parts: list[str] = []
-    if judged.entered:
-        parts.append(judged.entered)
-        if judged.is_permuted:
-            parts.append("both sides have the same numbers there, in another order")
-        if judged.since is not None:
-            parts.append(
-                f"{judged.since.name} still makes it alike: what lies between is not in the dump"
-            )
-        for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
-            if maker is not None:
-                parts.append(f"the {side} one is made by {maker.name}, which has no partner")
-    elif judged.why and judged.verdict == "introduces error":
-        parts.append(judged.why)
-    if judged.attributes:
-        parts.append("; ".join(str(change) for change in judged.attributes[:4]))
-    if not judged.entered and math.isfinite(judged.z):
-        parts.append(
-            f"error {_error_in(judged)} in, {judged.error_out:.2g} out, "
-            f"{judged.budget:.2g} explained ({judged.z:.3g} times that)"
-        )
-    elif judged.entered and math.isfinite(judged.error_out):
-        parts.append(f"{judged.error_out:.2g} apart, {_error_in(judged)} before")
-    return "; ".join(parts)
-
-
-def _error_in(judged: Judged) -> str:
-    """The error that goes in; a dump of results alone does not tell it."""
-    return f"{judged.error_in:.2g}" if math.isfinite(judged.error_in) else "unknown"
 
 
 def advice(judged: Judged) -> tuple[str, ...]:

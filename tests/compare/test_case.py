@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from irtool.compare.tensors.comparison import compare_tensors
-from irtool.compare.tensors.report import why_text
+from irtool.report.diff.runs.sentences import why_text
 from tests.compare.dumps import npy
 from tests.compare.test_judging import numbers, unit
 

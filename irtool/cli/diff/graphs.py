@@ -3,53 +3,57 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from irtool.cli.answering import write_answer
+from irtool.cli.diff.options import DiffOptions
 from irtool.cli.inputs import inputs_for, read_statements
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
-from irtool.compare.timeline import Snapshot, timeline
+from irtool.compare.series import RankClass, Snapshot, timeline
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.report.diff import DiffView, diff_document, timeline_document
-from irtool.report.diff_json import diff_object, ranks_object, timeline_object
-from irtool.report.diff_ranks import RankDifference, ranks_document
+from irtool.report.diff.graphs import DiffView, diff_answer, diff_report
+from irtool.report.diff.series import passes_answer, passes_report, ranks_answer, ranks_report
 from irtool.report.json import json_text
-from irtool.report.model import Document
 from irtool.syntax.load import loads
-from irtool.syntax.query import Predicate
 from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line asks for; ``file`` is that of -o, if there is one."""
-
-    format: str
-    output: Output
-    wanted: Predicate | None = None
-    limit: int | None = None
-    rank: int | None = None
-    graph: int | None = None
-    file: str | None = None
-
-
 # -- two dumps -----------------------------------------------------------------------------------
 
 
-def tell_dumps(paths: list[str], asked: Asked) -> int:
-    """Compare two dumps and write; the exit status."""
-    left, right = (_dump(asked, path) for path in _same_pass(paths, asked))
-    status = _tell(asked, diff_graphs(left, right))
-    asked.output.close()
-    return 1 if left.problems or right.problems else status
+def tell_dumps(paths: list[str], asked: DiffOptions) -> int:
+    """Compare two dumps and write the answer.
+
+    Args:
+        paths: of both; of run folders the last pass that both have is compared.
+        asked: what the command line asks for.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: a side can't be read.
+    """
+    left, right = map(_dump, _same_pass(paths, asked))
+    diff = diff_graphs(left, right)
+    if asked.form is None:
+        _write_explorer(asked, diff)
+    else:
+        view = DiffView(diff, asked.limit, asked.wanted)
+        write_answer(
+            asked.output,
+            asked.form,
+            answer=lambda: diff_answer(view),
+            report=lambda is_page: diff_report(view, is_page),
+        )
+    return 0 if diff.is_identical and not (left.problems or right.problems) else 1
 
 
-def _same_pass(paths: list[str], asked: Asked) -> list[InputFile]:
+def _same_pass(paths: list[str], asked: DiffOptions) -> list[InputFile]:
     """The two files; of run folders the dumps of the last pass that both have."""
     if not all(os.path.isdir(path) for path in paths):
         return [_file(path, asked) for path in paths]
@@ -63,7 +67,7 @@ def _same_pass(paths: list[str], asked: Asked) -> list[InputFile]:
     return [InputFile(file.path, file.rank, None, file.name) for file in files]
 
 
-def _file(path: str, asked: Asked) -> InputFile:
+def _file(path: str, asked: DiffOptions) -> InputFile:
     if os.path.isdir(path):
         main = _compilation(path, asked).main
         note(f"compares {main.path}")
@@ -73,11 +77,11 @@ def _file(path: str, asked: Asked) -> InputFile:
         problem = problems[0]
         raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
     if len(files) > 1:
-        raise Failure(f"{len(files)} files match, and one is compared", path)
+        raise Failure(f"{len(files)} files match, and a side of a comparison is one dump", path)
     return files[0]
 
 
-def _compilation(path: str, asked: Asked) -> Compilation:
+def _compilation(path: str, asked: DiffOptions) -> Compilation:
     try:
         picked = _run(path).compilation(asked.graph, asked.rank)
     except LookupError as error:
@@ -94,42 +98,19 @@ def _run(path: str) -> Run:
         raise Failure(error.message, path, hint=error.hint) from None
 
 
-def _dump(asked: Asked, file: InputFile) -> Dump:
+def _dump(file: InputFile) -> Dump:
     dump = read_statements(file)
     report_problems(dump.problems)
     return dump
 
 
-def _tell(asked: Asked, diff: GraphDiff) -> int:
-    wanted = asked.wanted
-    patterns = diff.patterns
-    if wanted is not None:
-        patterns = tuple(
-            pattern
-            for pattern in patterns
-            if any(wanted(node) for edit in pattern.edits for node in (*edit.left, *edit.right))
-        )
-    view = DiffView(diff, patterns, asked.limit)
-    if asked.format == "json":
-        asked.output.write(json_text(diff_object(diff, patterns, wanted)) + "\n")
-    elif asked.format == "html":
-        from irtool.report.diff_page import diff_page
-        from irtool.report.page.write import render_page
-
-        asked.output.write(render_page(diff_page(view)))
-    elif asked.format == "model-explorer":
-        _write_explorer(asked, diff)
-    else:
-        asked.output.show(diff_document(view))
-    return 0 if diff.is_identical else 1
-
-
-def _write_explorer(asked: Asked, diff: GraphDiff) -> None:
+def _write_explorer(asked: DiffOptions, diff: GraphDiff) -> None:
     """Both graphs, and beside them the mapping between their nodes."""
-    from irtool.report.diff_explorer import diff_explorer
+    from irtool.report.diff.explorer import diff_explorer
 
     graphs, mapping = diff_explorer(diff)
     asked.output.write(json_text(graphs) + "\n")
+    asked.output.close()
     if asked.file is None or asked.file == "-":
         note("the mapping between the two graphs is written beside the file of -o FILE")
         return
@@ -143,12 +124,28 @@ def _write_explorer(asked: Asked, diff: GraphDiff) -> None:
 # -- one run -------------------------------------------------------------------------------------
 
 
-def tell_passes(path: str, asked: Asked) -> int:
-    """What each pass of a compilation changed."""
+def tell_passes(path: str, asked: DiffOptions) -> int:
+    """Write what each pass of a compilation changed.
+
+    Args:
+        path: the run folder.
+        asked: what the command line asks for.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: there are not two dumps to compare.
+    """
     steps = list(timeline(_snapshots(_compilation(path, asked))))
     if not steps:
-        raise Failure("a timeline takes two dumps of one compilation at least", path)
-    _write_series(asked, timeline_object(steps), lambda: timeline_document(steps, asked.limit))
+        raise Failure("--passes needs two dumps of one compilation at least", path)
+    write_answer(
+        asked.output,
+        asked.answer_form,
+        answer=lambda: passes_answer(steps),
+        report=lambda is_page: passes_report(path, steps, asked.limit),
+    )
     return 0 if all(step.is_identical for step in steps) else 1
 
 
@@ -167,8 +164,19 @@ def _snapshots(compilation: Compilation) -> Iterator[Snapshot]:
         yield Snapshot(name, fingerprints.of(text, 0), loads(text, file.path))
 
 
-def tell_ranks(path: str, asked: Asked) -> int:
-    """How the graphs of a run's ranks differ."""
+def tell_ranks(path: str, asked: DiffOptions) -> int:
+    """Write how the graphs of a run's ranks differ.
+
+    Args:
+        path: the run folder.
+        asked: what the command line asks for.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: no rank has a dump that can be read.
+    """
     run = _run(path)
     try:
         compilations = run.across_ranks(asked.graph)
@@ -182,26 +190,18 @@ def tell_ranks(path: str, asked: Asked) -> int:
         for item in classes
     ]
     first = next(dump for dump in dumps if dump is not None)
-    found = [
-        RankDifference(
+    differing = [
+        RankClass(
             item.ranks,
             dump is not None,
             None if dump is None or dump is first else diff_graphs(first, dump),
         )
         for item, dump in zip(classes, dumps, strict=True)
     ]
-    _write_series(asked, ranks_object(found), lambda: ranks_document(found, asked.limit))
+    write_answer(
+        asked.output,
+        asked.answer_form,
+        answer=lambda: ranks_answer(differing),
+        report=lambda is_page: ranks_report(path, differing, asked.limit, is_page),
+    )
     return 0 if len(classes) == 1 else 1
-
-
-def _write_series(asked: Asked, made: dict[str, object], document: Callable[[], Document]) -> None:
-    if asked.format == "json":
-        asked.output.write(json_text(made) + "\n")
-    elif asked.format == "html":
-        from irtool.report.diff_page import series_page
-        from irtool.report.page.write import render_page
-
-        asked.output.write(render_page(series_page(document())))
-    else:
-        asked.output.show(document())
-    asked.output.close()

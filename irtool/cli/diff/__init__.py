@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import options
-from irtool.cli.diff_options import RunOptions
+from irtool.cli.answering import DrawnForm
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
@@ -80,36 +80,47 @@ def command(
     1 different, 2 could not compare.  Of runs with tensors: 1 if an operator introduces error,
     settings or losses differ; tensors that only carry error are none of these.
     """
-    output = Output(output_file)
-    for_runs = RunOptions(format.value, output, limit, rank, graph, step, map_file, jobs, scheduler)
+    from irtool.cli.diff.options import DiffOptions
+    from irtool.cli.where import read_query
+
+    asked = DiffOptions(
+        None if format is Format.model_explorer else DrawnForm(format.value),
+        Output(output_file),
+        output_file,
+        read_query("--where", where) if where is not None else None,
+        limit,
+        rank,
+        graph,
+        step,
+        map_file,
+        jobs,
+        scheduler,
+    )
     # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:
         if len(paths) != 1 or passes or ranks or loss:
             raise Failure("--digest takes one run", hint="irtool diff --digest RUN -o FILE")
-        from irtool.cli.diff_runs import write_digest
+        from irtool.cli.diff.digest import write_digest
 
-        return write_digest(paths[0], for_runs, output_file)
+        return write_digest(paths[0], asked)
     _check_paths(paths, passes, ranks, loss)
     if format is Format.model_explorer and (passes or ranks or loss):
         raise Failure("model-explorer shows two graphs", hint="irtool diff left.ir right.ir")
     if loss:
-        from irtool.cli.diff_losses import tell_losses
+        from irtool.cli.diff.losses import tell_losses
 
-        return tell_losses(paths[0], paths[1], repeat or (), format.value, output)
+        return tell_losses(paths[0], paths[1], repeat or (), asked)
     if repeat:
         raise Failure("--repeat goes with --loss")
     if format is Format.svg:
         raise Failure("svg goes with --loss", hint="irtool viz draws graphs")
     if not (passes or ranks or where or format is Format.model_explorer):
-        from irtool.cli.diff_runs import is_for_runs, tell_runs
+        from irtool.cli.diff.runs import is_for_runs, tell_runs
 
         if is_for_runs(paths):
-            return tell_runs(paths, for_runs)
-    from irtool.cli.diff_graphs import Asked, tell_dumps, tell_passes, tell_ranks
-    from irtool.cli.where import read_query
+            return tell_runs(paths, asked)
+    from irtool.cli.diff.graphs import tell_dumps, tell_passes, tell_ranks
 
-    wanted = read_query("--where", where) if where is not None else None
-    asked = Asked(format.value, output, wanted, limit, rank, graph, output_file)
     if passes:
         return tell_passes(paths[0], asked)
     if ranks:
@@ -128,6 +139,9 @@ def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> Non
         return
     if len(paths) != 2:
         hint = "irtool diff left.ir right.ir"
-        raise Failure(f"expected two paths to compare, got {len(paths)}", hint=hint)
+        raise Failure(
+            f"two paths are compared, and {len(paths)} {'is' if len(paths) == 1 else 'are'} given",
+            hint=hint,
+        )
     if paths[0] == paths[1] == "-":
         raise Failure("standard input can be one side only")

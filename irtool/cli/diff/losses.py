@@ -5,34 +5,41 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from irtool.cli.output import Output
+from irtool.cli.answering import write_answer
+from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
-from irtool.report.json import json_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 
-def tell_losses(left: str, right: str, repeats: Sequence[str], format: str, output: Output) -> int:
-    """Compare and write; the exit status."""
-    from irtool.report.losses import losses_document, losses_object
-    from irtool.report.losses_page import losses_chart, losses_page
+def tell_losses(left: str, right: str, repeats: Sequence[str], asked: DiffOptions) -> int:
+    """Compare two loss curves and write the answer.
 
-    found = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
-    if format == "json":
-        output.write(json_text(losses_object(found)) + "\n")
-    elif format == "svg":
-        output.write(losses_chart(found) + "\n")
-    elif format == "html":
-        from irtool.report.page.write import render_page
+    Args:
+        left: a log, a table or a run folder.
+        right: another.
+        repeats: more runs of the left side, whose differences are the noise floor.
+        asked: what the command line asks for.
 
-        output.write(render_page(losses_page(found)))
-    else:
-        output.show(losses_document(found))
-    output.close()
-    return 1 if found.is_suspicious else 0
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: a side has no loss curve, or they have no step in common.
+    """
+    from irtool.report.diff.losses import losses_answer, losses_report
+
+    comparison = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
+    write_answer(
+        asked.output,
+        asked.answer_form,
+        answer=lambda: losses_answer(comparison),
+        report=lambda is_page: losses_report(comparison, is_page),
+    )
+    return 1 if comparison.is_suspicious else 0
 
 
 def compared_losses(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from irtool.cli.diff_options import RunOptions
+from irtool.cli.answering import write_answer
+from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
-from irtool.report.json import json_text
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.reading import parse_json, read_text
 from irtool.syntax.run import Run, load_run
@@ -19,9 +18,9 @@ from irtool.syntax.source import DumpError
 if TYPE_CHECKING:
     from irtool.compare.run_sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
-    from irtool.compare.tensors.model import TensorRun
 
-_MANY = 1 << 20
+MANY_OBJECTS = 1 << 20
+"""Objects up to which the collector need not look for garbage."""
 
 
 def is_for_runs(paths: list[str]) -> bool:
@@ -49,61 +48,69 @@ def holds_tensors(path: str) -> bool:
     return not run.compilations and holds_plain(path)
 
 
-def tell_runs(paths: list[str], options: RunOptions) -> int:
-    """Compare and write; the exit status."""
-    _calm_numpy()
-    with CollectorPause.over(_MANY):  # an object or more a tensor, and hardly any garbage
-        return _tell_runs(paths, options)
+def tell_runs(paths: list[str], asked: DiffOptions) -> int:
+    """Compare two runs and write the answer.
+
+    Args:
+        paths: run folders, tensor dumps or digests.
+        asked: what the command line asks for.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: a side can't be read, or the sides have nothing in common.
+    """
+    calm_numpy()
+    with CollectorPause.over(MANY_OBJECTS):  # an object or more a tensor, and hardly any garbage
+        return _tell_runs(paths, asked)
 
 
-def _tell_runs(paths: list[str], options: RunOptions) -> int:
+def _tell_runs(paths: list[str], asked: DiffOptions) -> int:
     from irtool.compare.run_tensors import Settings
-    from irtool.compare.runs import compare_runs
-    from irtool.compare.tensors.report import case_of
+    from irtool.compare.runs import compare_runs, first_case
+    from irtool.report.diff.runs.answer import RunsView, runs_answer
+    from irtool.report.diff.runs.report import runs_report
 
-    sides = [_side(path, options) for path in paths]
-    schedule, close = _schedule(options)
+    sides = [side_of(path, asked) for path in paths]
+    schedule, close = schedule_of(asked)
     try:
-        settings = Settings(_names(options.map_file), schedule, options.rank, options.step, note)
-        found = compare_runs(sides[0], sides[1], settings)
+        settings = Settings(_names(asked.map_file), schedule, asked.rank, asked.step, note)
+        comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()
-    if not found.units and found.graphs is None and found.losses is None:
-        reasons = [*found.missing, *found.left.complaints, *found.right.complaints]
+    if not comparison.units and comparison.graphs is None and comparison.losses is None:
+        reasons = [*comparison.missing, *comparison.left.complaints, *comparison.right.complaints]
         hint = "tensor dumps, dumps (*.ir) or losses are needed on both sides"
         raise Failure(f"nothing to compare: {'; '.join(reasons)}", paths[1], hint=hint)
-    if not any(unit.pairs for unit in found.units) and not (found.graphs or found.losses):
+    if not any(unit.pairs for unit in comparison.units) and not (
+        comparison.graphs or comparison.losses
+    ):
         hint = "are these runs of one network? --map FILE pairs operators by name"
         raise Failure("no operator of one run has a partner in the other", paths[1], hint=hint)
     for side in sides:
         for complaint in side.complaints[:5]:
             note(complaint)
-    shown = found.shown
-    case = None
-    if found.first is not None and shown is not None and shown.comparison is not None:
-        case = case_of(shown.comparison, found.first)
-    if options.format == "json":
-        from irtool.report.runs_json import runs_object
-
-        options.output.write(json_text(runs_object(found, case)) + "\n")
-    elif options.format == "html":
-        from irtool.report.page.write import render_page
-        from irtool.report.runs_page import runs_page
-
-        options.output.write(render_page(runs_page(found, case)))
-    else:
-        from irtool.report.runs import runs_document
-
-        options.output.show(runs_document(found, case, options.limit))
-    options.output.close()
+    view = RunsView(comparison, first_case(comparison), asked.limit)
+    write_answer(
+        asked.output,
+        asked.answer_form,
+        answer=lambda: runs_answer(view),
+        report=lambda is_page: runs_report(view, is_page),
+    )
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
-    return 1 if found.is_suspicious or unread else 0
+    return 1 if comparison.is_suspicious or unread else 0
 
 
-def _side(path: str, options: RunOptions) -> RunSide:
-    from irtool.cli.diff_losses import run_loss
+def side_of(path: str, asked: DiffOptions) -> RunSide:
+    """What one path has to be compared: graphs, tensors, losses, settings.
+
+    Raises:
+        Failure: it can't be read, or holds nothing of these.
+    """
+    from irtool.cli.diff.losses import run_loss
     from irtool.compare.run_sides import side_of_file, side_of_run
     from irtool.compare.tensors.model import NoTensors
 
@@ -114,14 +121,14 @@ def _side(path: str, options: RunOptions) -> RunSide:
             raise Failure(str(error), path) from None
     run = _run(path)
     side = side_of_run(run, run_loss(run))
-    side.dump = _dump(run, options)
+    side.dump = _dump(run, asked)
     return side
 
 
-def _dump(run: Run, options: RunOptions) -> Dump | None:
+def _dump(run: Run, asked: DiffOptions) -> Dump | None:
     """The dump that tells most of the network; None where the run has none."""
     try:
-        compilation = run.compilation(options.graph, options.rank)
+        compilation = run.compilation(asked.graph, asked.rank)
     except LookupError:
         return None
     if compilation.chosen:
@@ -140,7 +147,8 @@ def _run(path: str) -> Run:
         raise Failure(error.message, path, hint=error.hint) from None
 
 
-def _calm_numpy() -> None:
+def calm_numpy() -> None:
+    """Keep numpy to one thread, unless the environment says otherwise."""
     # Sums over tensors wait for memory, and there are --jobs for more: threads only spin.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -186,71 +194,23 @@ def _json_names(text: str, path: str) -> Mapping[str, str]:
     return document  # pyright: ignore[reportUnknownVariableType]  # checked just above
 
 
-def _schedule(options: RunOptions) -> tuple[Scheduler | None, Any]:
-    if options.scheduler is not None:
+def schedule_of(asked: DiffOptions) -> tuple[Scheduler | None, Callable[[], None]]:
+    """Where tensors are measured, and what ends that; None measures here.
+
+    Raises:
+        Failure: there is no Dask.
+    """
+    if asked.scheduler is not None:
         from irtool.compare.tensors.cluster import Cluster, NoDask
 
         try:
-            cluster = Cluster(options.scheduler, note)
+            cluster = Cluster(asked.scheduler, note)
         except NoDask as error:
             raise Failure(str(error), hint=error.hint) from None
         return cluster, cluster.close
-    if options.jobs is not None and options.jobs > 1:
+    if asked.jobs is not None and asked.jobs > 1:
         from irtool.compare.tensors.schedule import Processes
 
-        processes = Processes(options.jobs, note)
+        processes = Processes(asked.jobs, note)
         return processes, processes.close
     return None, lambda: None
-
-
-# -- digest --------------------------------------------------------------------------------------
-
-
-def write_digest(path: str, options: RunOptions, output_file: str | None) -> int:
-    """``--digest``: a run's statistics, to be compared later."""
-    _calm_numpy()
-    from irtool.compare.tensors import digest
-
-    side = _side(path, options)
-    losses: Mapping[int, float] = side.losses.loss.values if side.losses is not None else {}
-    facts: dict[str, object] = {
-        "losses": {str(step): value for step, value in losses.items() if value == value},
-        "context": {key: str(value) for key, value in side.context.items()},
-    }
-    packed = bool(output_file) and str(output_file).endswith(".gz")
-    schedule, close = _schedule(options)
-    try:
-        with CollectorPause.over(_MANY):
-            runs = _filled(side, options, schedule)
-            first = next(runs, None)
-            if first is None:
-                raise Failure("no tensors to make a digest of", path)
-            stream = options.output.binary()
-            digest.write_digest(stream, path, chain([first], runs), facts, packed)
-    finally:
-        close()
-    options.output.close()
-    return 0
-
-
-def _filled(side: RunSide, options: RunOptions, schedule: Scheduler | None) -> Iterator[TensorRun]:
-    """The units that are asked for, with the figures of all their tensors."""
-    from irtool.compare.run_graphs import join_graph
-    from irtool.compare.run_tensors import read_unit
-    from irtool.compare.tensors import digest
-    from irtool.compare.tensors.model import NoTensors
-
-    for (rank, step, *_), unit in side.units.items():
-        if options.rank not in (None, rank) or options.step not in (None, step):
-            continue
-        try:
-            tensors = read_unit(unit)
-        except NoTensors as error:
-            note(f"{unit.path}: {error}")
-            continue
-        digest.fill(tensors, schedule)
-        join_graph(side, tensors)
-        for problem in tensors.problems:
-            note(f"{tensors.path}: {problem}")
-        note(f"{len(tensors.ops):,} operators of rank {tensors.rank}, step {tensors.step}")
-        yield tensors

@@ -1,0 +1,43 @@
+"""What the command line asks of a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.cli.answering import DrawnForm
+from irtool.cli.output import Output
+from irtool.syntax.query import Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOptions:
+    """What the command line asks for.
+
+    Attributes:
+        form: of the answer; model-explorer's files are None.
+        output: where the answer goes.
+        file: that of -o.
+        wanted: chooses nodes.
+        limit: rows of each table that text shows; None is the usual number, 0 is all.
+        rank, graph, step: what of a run is compared.
+        map_file: names of left tensors and what they are called on the right.
+        jobs: processes that measure tensors.
+        scheduler: address of the Dask cluster that does.
+    """
+
+    form: DrawnForm | None
+    output: Output
+    file: str | None = None
+    wanted: Predicate | None = None
+    limit: int | None = None
+    rank: int | None = None
+    graph: int | None = None
+    step: int | None = None
+    map_file: str | None = None
+    jobs: int | None = None
+    scheduler: str | None = None
+
+    @property
+    def answer_form(self) -> DrawnForm:
+        """The form of an answer that Model Explorer cannot show."""
+        return self.form or DrawnForm.table

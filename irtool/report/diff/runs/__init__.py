@@ -1,0 +1,1 @@
+"""``irtool diff RUN RUN``: graphs, tensors, losses and hyperparameters of two runs."""

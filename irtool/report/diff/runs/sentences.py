@@ -1,0 +1,188 @@
+"""What is told of two runs in sentences: the answer, and why an operator is accused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from irtool.compare.runs import RunComparison
+from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreement
+from irtool.compare.tensors.crossing import Crossing
+from irtool.compare.tensors.model import Op
+from irtool.compare.tensors.verdict import Judged
+from irtool.ir.units import error_text, plural, quantity_text
+from irtool.report.diff.losses import answer_text as losses_text
+
+_SETTINGS = 4
+"""Settings that the first sentence lists."""
+
+
+def sentences(comparison: RunComparison, case: Case | None) -> list[str]:
+    """The answer, the most important sentence first.
+
+    Args:
+        comparison: of the runs.
+        case: the first operator that introduces error; None where none does.
+    """
+    return list(_sentences(comparison, case)) or ["nothing could be compared"]
+
+
+def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
+    rows = comparison.told_differently[:_SETTINGS]
+    if rows:
+        texts = "; ".join(f"{row.name}: {row.left} | {row.right}" for row in rows)
+        yield f"the runs have different settings: {texts}"
+    if case is not None:
+        yield _case_text(comparison, case)
+    elif comparison.units:
+        yield _healthy_text(comparison)
+    tensors = comparison.tensors
+    agreement = checksum_agreement(tensors) if tensors is not None else None
+    if agreement is not None:
+        yield checksum_text(agreement)
+    if tensors is not None and tensors.crossing is not None:
+        unseen = unseen_text(tensors.crossing)
+        yield pairing_text(tensors.crossing) + (f"; not seen: {unseen}" if unseen else "")
+    if comparison.losses is not None:
+        yield f"losses: {losses_text(comparison.losses)}"
+    if not comparison.units and comparison.graphs is not None:
+        yield _graphs_text(comparison)
+    elif comparison.suspects:
+        side = "left" if comparison.left.dump is not None else "right"
+        yield _suspects_text(comparison, f"the graph of the {side} run")
+
+
+def _case_text(comparison: RunComparison, case: Case) -> str:
+    judged = case.judged
+    name = case.left.name
+    if judged.maker_left is None and judged.maker_right is not None:
+        name = f"{case.right.name} (only in the right run)"
+    if judged.since is not None:
+        place = f"between {judged.since.name} and {name}"
+    elif len(case.left.members) > 1:
+        place = f"between {case.left.members[0].name} and {name}"
+    else:
+        place = f"at {name}"
+    if stretch := stretch_text(case.right):
+        place += f" (right: {stretch})"
+    unit = comparison.shown.name if comparison.shown is not None else ""
+    where = ", ".join(text for text in (case.left.source, unit) if text)
+    return f"error begins {place}" + (f" ({where})" if where else "")
+
+
+def _graphs_text(comparison: RunComparison) -> str:
+    """What graphs say where no tensors decide."""
+    if comparison.graphs is not None and comparison.graphs.is_identical:
+        return "the graphs are identical"
+    if comparison.suspects:
+        return _suspects_text(comparison, "the graphs")
+    return "the graphs differ in nothing that could change numbers"
+
+
+def _suspects_text(comparison: RunComparison, where: str) -> str:
+    count = plural(len(comparison.suspects), "suspect")
+    return f"{count} in {where}, and no tensors to decide: {comparison.suspects[0].why}"
+
+
+def _healthy_text(comparison: RunComparison) -> str:
+    units, tensors = comparison.units, comparison.tensors
+    if all(unit.equal for unit in units):
+        return "all tensors are equal"
+    if tensors is not None and checksum_agreement(tensors) is not None:
+        return "checksums do not tell whether an operator introduces error of its own"
+    hidden = next((item for item in tensors.judged if item.untold), None) if tensors else None
+    if hidden is not None:
+        return (
+            f"cannot be told: half precision or a fault before or within {hidden.pair.left.name}, "
+            "which level L0 does not show (dump level mix)"
+        )
+    changed = sum(unit.counts.get("attribute differs", 0) for unit in units)
+    if changed:
+        verb = "has" if changed == 1 else "have"
+        operators = plural(changed, "operator")
+        return f"no operator introduces error, but {operators} {verb} different arguments"
+    lower = sum(unit.counts.get("lower precision, explained", 0) for unit in units)
+    if lower:
+        return (
+            f"no operator introduces error: {plural(lower, 'operator')} in lower precision "
+            "explain what differs"
+        )
+    judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in units)
+    return "no operator introduces error of its own" if judged else "no tensor could be judged"
+
+
+def checksum_text(agreement: ChecksumAgreement) -> str:
+    """What checksums alone tell."""
+    text = f"checksums alone: {agreement.equal:,} of {agreement.pairs:,} pairs of tensors are equal"
+    if agreement.first is not None:
+        text += f"; the first result that differs is that of {agreement.first.pair.left.name}"
+        text += {
+            "differ": ", whose inputs differ already",
+            "equal": ", whose inputs are equal",
+            "unknown": "",
+        }[agreement.inputs]
+    if agreement.is_across_frameworks:
+        return f"{text}; of two frameworks rounding alone makes them differ"
+    if agreement.equal == agreement.pairs:
+        return text
+    return f"{text}; checksums do not tell by how much"
+
+
+def stretch_text(op: Op) -> str:
+    """From which call to which several go that stand as one operator; empty for one call."""
+    if len(op.members) < 2:
+        return ""
+    return f"{len(op.members)} calls, from {op.members[0].name} to {op.members[-1].name}"
+
+
+def pairing_text(crossing: Crossing) -> str:
+    """How many calls of two frameworks' runs are paired."""
+    texts = [f"{crossing.forward[0]:,} of {crossing.forward[1]:,} forward calls"]
+    if crossing.backward[1]:
+        texts.append(f"{crossing.backward[0]:,} of {crossing.backward[1]:,} gradients")
+    return f"{', '.join(texts)} are paired"
+
+
+def unseen_text(crossing: Crossing) -> str:
+    """Which calls of two frameworks' runs could not be seen; empty for none."""
+    texts: list[str] = []
+    for what, ops in (("", crossing.unseen), ("gradients of ", crossing.unseen_gradients)):
+        if len(ops) > 1:
+            texts.append(f"{what}{len(ops)} calls from {ops[0].name} to {ops[-1].name}")
+        elif ops:
+            texts.append(f"{what}{ops[0].name}")
+    return "; ".join(texts)
+
+
+def why_text(judged: Judged) -> str:
+    """Why an operator is accused, in one sentence."""
+    parts: list[str] = []
+    if judged.entered:
+        parts.append(judged.entered)
+        if judged.is_permuted:
+            parts.append("both sides have the same numbers there, in another order")
+        if judged.since is not None:
+            parts.append(
+                f"{judged.since.name} still makes it alike: what lies between is not in the dump"
+            )
+        for side, maker in (("left", judged.maker_left), ("right", judged.maker_right)):
+            if maker is not None:
+                parts.append(f"the {side} one is made by {maker.name}, which has no partner")
+    elif judged.why and judged.verdict == "introduces error":
+        parts.append(judged.why)
+    if judged.attributes:
+        parts.append("; ".join(str(change) for change in judged.attributes[:4]))
+    if not judged.entered and math.isfinite(judged.z):
+        ratio = quantity_text(judged.z, "factor")
+        parts.append(
+            f"error {_error_in(judged)} in, {error_text(judged.error_out)} out, "
+            f"{error_text(judged.budget)} explained ({ratio} times that)"
+        )
+    elif judged.entered and math.isfinite(judged.error_out):
+        parts.append(f"{error_text(judged.error_out)} apart, {_error_in(judged)} before")
+    return "; ".join(parts)
+
+
+def _error_in(judged: Judged) -> str:
+    """The error that goes in; a dump of results alone does not tell it."""
+    return error_text(judged.error_in) if math.isfinite(judged.error_in) else "unknown"
