@@ -255,7 +255,7 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
     input_slices = _slices(inputs, sharding.input_slices)
     output_slices = _slices(outputs, sharding.output_slices)
     collectives = _collectives(sharding, repeated, output_slices, context)
-    mirrors = _mirrors(sharding, inputs, context)
+    mirrors = _mirrors(case, sharding, inputs)
     for index, ranks in enumerate(mirrors):
         checks.check_group(ranks, f"mirror group of input {index}", context)
     return Judgement(
@@ -379,11 +379,17 @@ def _collective(
 
 
 def _mirrors(
-    sharding: Sharding, inputs: Sequence[TensorLayout], context: Context
+    case: Case, sharding: Sharding, inputs: Sequence[TensorLayout]
 ) -> tuple[tuple[int, ...], ...]:
-    """Per input the ranks that hold the same slice; one rank where gradients are not summed."""
+    """Per input the ranks that hold the same slice; one rank where gradients are not summed.
+
+    With layouts every input's gradient is summed, also where the operator's own rule sums none.
+    """
+    context = case.context
     alone = (context.own_rank,)
-    flags = sharding.mirrored or (True,) * len(inputs)
+    flags = (True,) * len(inputs)
+    if case.layouts is None and sharding.mirrored is not None:
+        flags = sharding.mirrored
     return tuple(
         replicas(layout, context.devices, context.own_rank) if flag else alone
         for layout, flag in zip(inputs, flags, strict=True)

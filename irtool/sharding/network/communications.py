@@ -9,7 +9,8 @@ a step before the backend fuses any.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
@@ -22,6 +23,7 @@ from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
+from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.recomputation import Recomputed, recomputed
@@ -120,13 +122,18 @@ class Inserted:
 
 @dataclass(slots=True)
 class _Counter:
-    """The state of one count: which nodes have a gradient, and how often graphs run."""
+    """The state of one count: which nodes have a gradient, and how often graphs run.
+
+    ``summed``: what is communicated of which gradients so far: of equal ones once.
+    """
 
     analysis: Analysis
     gradients: Differentiated
     instances: dict[str, int]
     again: Recomputed
+    values: GradientValues
     own: dict[Node, bool] = field(default_factory=dict[Node, bool])
+    summed: set[Hashable] = field(default_factory=set[Hashable])
     used: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
 
     def is_own(self, node: Node) -> bool:
@@ -153,6 +160,12 @@ class _Counter:
         places = self.used.get(node, ())
         tensors = {judged.call.slots.tensor(place, 0) for place in places}
         return item.input in tensors and node in found.nodes, False
+
+    def is_first(self, item: Hashable) -> bool:
+        """Whether a communication of a gradient was not met before; then it is from now on."""
+        known = item in self.summed
+        self.summed.add(item)
+        return not known
 
     def runs(self, node: Node) -> int:
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
@@ -201,6 +214,7 @@ def communications(
         gradients,
         instances(analysis.network),
         again,
+        GradientValues(analysis, gradients, chains_of(inserted.redistributions)),
     )
     return merged(
         item
@@ -259,6 +273,9 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
             dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
             size = None if item.shape is None else tensor_bytes(dtype, item.shape)
             gradient, constant = counter.gradient_of(judged, item)
+            if gradient and item.output is not None:
+                value = counter.values.of(node), item.output
+                gradient = counter.is_first((item.op, item.ranks, item.reduce, value))
             yield from counter.both(
                 item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
                 count=judged.judgement.parts, gradient=gradient, constant=constant,
@@ -278,10 +295,12 @@ def _of_redistributions(
     merged_before: set[object] = set()
     merged_after: set[object] = set()
     merged_again: set[object] = set()
-    for item in redistributions:
+    own = [item for item in redistributions if counter.is_own(item.edge.consumer)]
+    alike = Counter(
+        (id(operand_of(item.edge)), item.operators[:1]) for item in own if item.operators
+    )
+    for item in own:
         edge = item.edge
-        if not counter.is_own(edge.consumer):
-            continue
         value = id(operand_of(edge))
         has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
@@ -295,6 +314,9 @@ def _of_redistributions(
                 backward = has_gradient and chain not in merged_before
                 merged_before.add(chain)
             merged_after.add(chain)
+            if backward and step.is_collective and (index or alike[chain] == 1):
+                gradient = counter.values.at(use_of(edge))
+                backward = counter.is_first((steps[index:], gradient))
             again = runs_again and chain not in merged_again
             if again:
                 merged_again.add(chain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Node
@@ -28,6 +28,8 @@ class Differentiated:
     of their operands the gradient goes on. ``trained``: identities of the parameters whose gradient
     is computed. ``constant``: identities of those nodes and parameters
     whose gradient is known when the network is compiled: MindSpore folds what sums it up.
+    ``behind``: by identity of a port what of it leads to the loss: from where a gradient comes
+    back, and through which use.
     """
 
     nodes: frozenset[Node] = frozenset()
@@ -35,6 +37,9 @@ class Differentiated:
     trained: frozenset[int] = frozenset()
     constant: frozenset[int] = frozenset()
     constant_uses: frozenset[Use] = frozenset()
+    behind: Mapping[int, list[tuple[Port, Use]]] = field(
+        default_factory=dict[int, list[tuple[Port, Use]]]
+    )
 
 
 @dataclass(slots=True)
@@ -139,7 +144,7 @@ def _leading_to_loss(walk: _Walk, chained: frozenset[Use]) -> Differentiated:
     if not walk.analysis.accumulates:
         constant, constant_uses = _constant(walk, behind, chained)
     return Differentiated(
-        frozenset(walk.marked & live), tuple(uses), walk.trained, constant, constant_uses
+        frozenset(walk.marked & live), tuple(uses), walk.trained, constant, constant_uses, behind
     )
 
 
@@ -166,7 +171,7 @@ def _constant(
             vary(port)
     for links in behind.values():
         for _, use in links:
-            if use in chained or _reads_values(walk.analysis, use):
+            if use in chained or reads_values(walk.analysis, use):
                 for earlier, other in walk.before.get(id(use.node), ()):
                     if other == use:
                         vary(earlier)
@@ -179,7 +184,7 @@ def _constant(
         use
         for links in behind.values()
         for port, use in links
-        if id(port) not in varying and not _reads_values(walk.analysis, use)
+        if id(port) not in varying and not reads_values(walk.analysis, use)
     )
     return constant, uses
 
@@ -195,18 +200,18 @@ def _begins_constant(analysis: Analysis, graph: Graph) -> bool:
         maker = network.callee.get(applied) if isinstance(applied, Node) else None
         if not isinstance(maker, Node) or network.first(maker) is not graph:
             continue
-        if any(not _is_constant(source) for source in network.inputs[node]):
+        if any(not is_constant(source) for source in network.inputs[node]):
             return False
         begun = True
     return begun
 
 
-def _is_constant(source: object) -> bool:
+def is_constant(source: object) -> bool:
     """Whether a value is known when the network is compiled."""
     return not isinstance(source, Node | GraphParameter)
 
 
-def _reads_values(analysis: Analysis, use: Use) -> bool:
+def reads_values(analysis: Analysis, use: Use) -> bool:
     """Whether the gradient of an operand is computed from values of the forward pass."""
     network = analysis.network
     if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
@@ -222,7 +227,7 @@ def _reads_values(analysis: Analysis, use: Use) -> bool:
         if one.of != use.position:
             continue
         values = (inputs[place] for place in one.operands if place < len(inputs))
-        return bool(one.results) or any(not _is_constant(value) for value in values)
+        return bool(one.results) or any(not is_constant(value) for value in values)
     return True
 
 
