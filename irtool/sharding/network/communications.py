@@ -162,7 +162,12 @@ class _Counter:
         return item.input in tensors and node in found.nodes, False
 
     def is_first(self, item: Hashable) -> bool:
-        """Whether a communication of a gradient was not met before; then it is from now on."""
+        """Whether a communication of a gradient was not met before; then it is from now on.
+
+        In a pipeline equal ones stay: what orders the micro-batches of a stage parts them.
+        """
+        if self.analysis.context.stages > 1:
+            return True
         known = item in self.summed
         self.summed.add(item)
         return not known
