@@ -124,9 +124,7 @@ class GradientValues:
         if judged is not None:
             found = judged.judgement
             how = found.input_slices, found.output_slices, found.collectives
-        constants = tuple(
-            _constant(source) for source in self.analysis.network.inputs[node]
-        )
+        constants = tuple(_constant(source) for source in self.analysis.network.inputs[node])
         return self._number(("through", name, use.position, how, constants, number))
 
     def _passes_on(self, use: Use) -> bool:

@@ -134,7 +134,10 @@ def weights(analysis: Analysis) -> list[Weight]:
         if untrained or not analysis.differentiates:
             weight = replace(weight, mirror_ranks=None, scatter_ranks=None)
         ranks = mirrors.get(id(parameter))
-        if ranks is not None and weight.gather_ranks is None:
+        if ranks is None:
+            # What sums no gradients sums none between the shares of an optimizer's shards, too.
+            weight = replace(weight, mirror_ranks=None)
+        elif weight.gather_ranks is None:
             # Optimizer parallel over all replicas makes the mirror needless.
             why = weight.why or (ASSUMED if trained is None else "")
             weight = replace(weight, mirror_ranks=ranks, why=why)
