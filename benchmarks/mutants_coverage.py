@@ -81,7 +81,7 @@ class TestMap:
         self.root = root
         self.package = package
         self.forget = forget
-        self.database = sqlite3.connect(path)
+        self.database = sqlite3.connect(path, timeout=600)  # another measurement may write
         self.database.executescript(SCHEMA)
         self.coverage = started_before(root, [package])
         self._lines: dict[str, dict[int, list[str]]] = {}
@@ -182,7 +182,7 @@ class TestMap:
                     say(f"not measured again: {len(rest) - done} tests")
                     self.database.commit()
                     return
-                if time.monotonic() - told > 30:
+                if time.monotonic() - told > 5:
                     told = time.monotonic()
                     self.database.commit()
                     say(f"measured {len(items) - len(rest) + done} of {len(items)}")

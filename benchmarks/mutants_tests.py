@@ -40,7 +40,7 @@ PATIENCE = float(os.environ.get("MUTANTS_PATIENCE", "5"))
 START_SECONDS = 120.0
 """Seconds of CPU until the first test starts: importing and collecting."""
 
-WAITING = float(os.environ.get("MUTANTS_WAITING", "20"))
+WAITING = float(os.environ.get("MUTANTS_WAITING", "100"))
 """How many times its seconds of CPU a test may take by the clock on the wall.
 
 On a busy machine a test waits for its turn, which says nothing of the mutant: what is stopped by

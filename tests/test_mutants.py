@@ -71,7 +71,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         path.write_text(text)
     options = ("--package", "tiny", "--equivalents", str(root / "equivalent.toml"))
     command = [sys.executable, str(DRIVER), "--whole", "--root", str(root), *options]
-    environment = {**os.environ, "MUTANTS_PATIENCE": "1"}
+    environment = {**os.environ, "MUTANTS_PATIENCE": "1", "MUTANTS_WAITING": "1000"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
