@@ -34,8 +34,10 @@ from irtool.lsp.spans import (
     statement_spans,
 )
 from irtool.lsp.text import Text
+from irtool.operators.table import rule_of
 from irtool.syntax.load import loads
 from irtool.syntax.printer import item_lines, print_statement
+from irtool.syntax.query_fields import phase
 
 Thing: TypeAlias = Node | GraphParameter | Graph
 """What a name in a dump stands for."""
@@ -84,6 +86,14 @@ class Document:
     version: int | None = None
     answers: Answers = field(default=NO_ANSWERS)
 
+    def prepare(self) -> None:
+        """Make what the first question would have to wait for."""
+        self.owner(1)
+        first = next(iter(self.dump.nodes()), None)
+        if first is not None:
+            phase(first)
+            rule_of(first.op)
+
     # -- what stands in a line -----------------------------------------------------------------
 
     @cached_property
@@ -110,9 +120,18 @@ class Document:
         index = bisect_right(self._lines, line) - 1
         return self.owners[index] if index >= 0 else None
 
+    def after(self, line: int) -> Owner | None:
+        """The item after the one that a line (from 1) belongs to."""
+        index = bisect_right(self._lines, line)
+        return self.owners[index] if index < len(self.owners) else None
+
     def between(self, first: int, last: int) -> tuple[Owner, ...]:
         """The items that begin in lines ``first`` to ``last``."""
         return self.owners[bisect_right(self._lines, first - 1) : bisect_right(self._lines, last)]
+
+    def owner_of_row(self, row: int) -> Owner | None:
+        """The item that a line of the protocol (from 0) belongs to."""
+        return self.owner(self.text.line_at(self.text.offset(Position(row, 0))))
 
     def node_at(self, position: Position) -> Node | None:
         """The statement whose lines hold a position."""
@@ -170,6 +189,10 @@ class Document:
             return None
         touching = [m for m in self.mentions(owner) if m.start <= offset <= m.end]
         return next((m for m in touching if offset < m.end), touching[-1] if touching else None)
+
+    def meant(self, owner: Owner, span: Span) -> Thing | None:
+        """What a part of an item's line most likely stands for; None for what names nothing."""
+        return next((things[0] for things in self._meant(owner, span)), None)
 
     def _meant(self, owner: Owner, span: Span) -> Iterator[list[Thing]]:
         """What a span stands for: no or one list, the likeliest first."""

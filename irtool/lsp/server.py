@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TypeVar, cast
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -12,8 +12,18 @@ from pygls.uris import to_fs_path
 
 from irtool import __version__
 from irtool.lsp.document import Document
+from irtool.lsp.features.actions import actions
 from irtool.lsp.features.definition import definition, source_line
+from irtool.lsp.features.diagnostics import diagnostics
+from irtool.lsp.features.folding import folding
 from irtool.lsp.features.hover import hover
+from irtool.lsp.features.inlays import inlays
+from irtool.lsp.features.lenses import PLACES, WHY, lenses, places, why
+from irtool.lsp.features.outline import outline
+from irtool.lsp.features.partners import earlier, later
+from irtool.lsp.features.references import highlights, references
+from irtool.lsp.features.search import query_error, search
+from irtool.lsp.features.tokens import LEGEND, tokens
 from irtool.lsp.project import Project
 from irtool.lsp.protocol import Protocol
 from irtool.lsp.store import Store
@@ -21,6 +31,13 @@ from irtool.lsp.text import UTF16
 
 ProjectOf = Callable[[str, Mapping[str, object]], Project]
 """What reads the settings of a folder; the second is the context that the client gives."""
+
+
+SEARCH = "irtool.search"
+"""The command that searches: arguments are the URI and the query."""
+_WATCHED = ("**/irtool.toml", "**/pyproject.toml", "**/*.py", "**/case.json")
+"""Files whose changes may change answers."""
+Place = TypeVar("Place")
 
 
 class Server(LanguageServer):
@@ -55,13 +72,24 @@ class Server(LanguageServer):
 
     def _tell(self, document: Document) -> None:
         """More is known of a document."""
+        params = types.PublishDiagnosticsParams(
+            document.uri, diagnostics(document), document.version
+        )
+        self.text_document_publish_diagnostics(params)
+        workspace = self.client_capabilities.workspace
+        if workspace is None or not document.answers.is_complete:
+            return
+        if workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support:
+            self.workspace_inlay_hint_refresh(None)
+        if workspace.code_lens is not None and workspace.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)
 
 
 def make_server(project_of: ProjectOf) -> Server:
     """A server with all features, which waits to be started."""
     server = Server(project_of)
-    _documents(server)
-    _positions(server)
+    for register in (_documents, _places, _things, _wholes, _parts, _commands, _files):
+        register(server)
     return server
 
 
@@ -91,27 +119,156 @@ def _documents(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def _(params: types.DidCloseTextDocumentParams) -> None:
-        server.store.close(params.text_document.uri)
+        uri = params.text_document.uri
+        server.store.close(uri)
+        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     @server.feature(types.SHUTDOWN)
     def _(*_: object) -> None:
         server.store.stop()
 
 
-def _positions(server: Server) -> None:
-    """What is asked of a place in a document."""
+def _places(server: Server) -> None:
+    """Jumps: from a position to places."""
+
+    async def asked(
+        identified: types.TextDocumentIdentifier,
+        position: types.Position,
+        feature: Callable[[Document, types.Position], list[Place]],
+    ) -> list[Place]:
+        document = await server.store.document(identified.uri)
+        return feature(document, position) if document is not None else []
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    async def _(params: types.DefinitionParams) -> list[types.Location]:
+        return await asked(params.text_document, params.position, definition)
+
+    @server.feature(types.TEXT_DOCUMENT_TYPE_DEFINITION)
+    async def _(params: types.TypeDefinitionParams) -> list[types.Location]:
+        return await asked(params.text_document, params.position, source_line)
+
+    @server.feature(types.TEXT_DOCUMENT_IMPLEMENTATION)
+    async def _(params: types.ImplementationParams) -> list[types.Location]:
+        return await asked(params.text_document, params.position, later)
+
+    @server.feature(types.TEXT_DOCUMENT_DECLARATION)
+    async def _(params: types.DeclarationParams) -> list[types.Location]:
+        return await asked(params.text_document, params.position, earlier)
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    async def _(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
+        return await asked(params.text_document, params.position, highlights)
+
+
+def _things(server: Server) -> None:
+    """What is known of the thing at a position."""
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def _(params: types.HoverParams) -> types.Hover | None:
         document = await server.store.document(params.text_document.uri)
         return hover(document, params.position) if document is not None else None
 
-    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
-    async def _(params: types.DefinitionParams) -> list[types.Location]:
-        document = await server.store.document(params.text_document.uri)
-        return definition(document, params.position) if document is not None else []
+    @server.feature(types.TEXT_DOCUMENT_REFERENCES)
+    async def _(params: types.ReferenceParams) -> list[types.Location] | None:
+        declared = params.context.include_declaration
+        uri = params.text_document.uri
+        return await server.store.ask(uri, lambda d: references(d, params.position, declared))
 
-    @server.feature(types.TEXT_DOCUMENT_TYPE_DEFINITION)
-    async def _(params: types.TypeDefinitionParams) -> list[types.Location]:
-        document = await server.store.document(params.text_document.uri)
-        return source_line(document, params.position) if document is not None else []
+
+def _wholes(server: Server) -> None:
+    """What is asked of a whole document."""
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
+        return await server.store.ask(params.text_document.uri, outline)
+
+    @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
+    async def _(params: types.FoldingRangeParams) -> list[types.FoldingRange] | None:
+        asked = server.client_capabilities.text_document
+        said = asked.folding_range if asked is not None else None
+        most = said.range_limit if said is not None else None
+        return await server.store.ask(params.text_document.uri, lambda d: folding(d, most))
+
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
+    async def _(params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+        return await server.store.ask(params.text_document.uri, tokens)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def _(params: types.CodeLensParams) -> list[types.CodeLens] | None:
+        return await server.store.ask(params.text_document.uri, lenses)
+
+    @server.feature(types.WORKSPACE_SYMBOL)
+    async def _(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
+        found: list[types.SymbolInformation] = []
+        for uri in server.store.uris:
+            found += await server.store.ask(uri, lambda d: search(d, params.query)) or []
+        return found
+
+
+def _parts(server: Server) -> None:
+    """What is asked of a part of a document."""
+
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, LEGEND)
+    async def _(params: types.SemanticTokensRangeParams) -> types.SemanticTokens | None:
+        return await server.store.ask(params.text_document.uri, lambda d: tokens(d, params.range))
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def _(params: types.InlayHintParams) -> list[types.InlayHint] | None:
+        return await server.store.ask(params.text_document.uri, lambda d: inlays(d, params.range))
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions([types.CodeActionKind.QuickFix]),
+    )
+    async def _(params: types.CodeActionParams) -> list[types.CodeAction] | None:
+        given = params.context.diagnostics
+        uri = params.text_document.uri
+        return await server.store.ask(uri, lambda d: actions(d, params.range, given))
+
+
+def _commands(server: Server) -> None:
+    """What code lenses, and menus of clients, do."""
+
+    @server.command(WHY)
+    async def _(uri: str, line: int) -> str:
+        document = await server.store.document(uri)
+        text = why(document, line) if document is not None else ""
+        if text and not server.options.get("shows"):
+            server.window_show_message(types.ShowMessageParams(types.MessageType.Info, text))
+        return text
+
+    @server.command(PLACES)
+    async def _(uri: str, line: int) -> list[types.Location]:
+        found = await server.store.ask(uri, lambda d: places(d, line)) or []
+        if not server.options.get("shows"):
+            text = ", ".join(str(place.range.start.line + 1) for place in found) or "none"
+            message = types.ShowMessageParams(types.MessageType.Info, f"lines: {text}")
+            server.window_show_message(message)
+        return found
+
+    @server.command(SEARCH)
+    async def _(uri: str, query: str) -> dict[str, object]:
+        found = await server.store.ask(uri, lambda d: search(d, query)) or []
+        return {"found": found, "why_no_query": query_error(query)}
+
+
+def _files(server: Server) -> None:
+    """Files beside the dumps, whose changes may change answers."""
+
+    @server.feature(types.INITIALIZED)
+    async def _(params: types.InitializedParams) -> None:
+        workspace = server.client_capabilities.workspace
+        watched = workspace.did_change_watched_files if workspace is not None else None
+        if watched is None or not watched.dynamic_registration:
+            return
+        options = types.DidChangeWatchedFilesRegistrationOptions(
+            [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+        )
+        method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        registration = types.Registration("files", method, options)
+        server.client_register_capability(types.RegistrationParams([registration]))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def _(params: types.DidChangeWatchedFilesParams) -> None:
+        server.read_settings()
+        server.store.reread()

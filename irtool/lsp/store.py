@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import TypeVar
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
@@ -18,6 +19,7 @@ from irtool.lsp.document import Document, open_document
 from irtool.lsp.project import Project
 from irtool.lsp.text import UTF16, Text
 
+Answer = TypeVar("Answer")
 logger = logging.getLogger(__name__)
 
 PAUSE = 0.3
@@ -52,6 +54,7 @@ class Store:
         # One thread reads, so that an opened dump need not wait for another one's analyses.
         self._readers = ThreadPoolExecutor(1, "read")
         self._analysts = ThreadPoolExecutor(1, "analyse")
+        self._helpers = ThreadPoolExecutor(1, "help")
 
     # -- what clients say ----------------------------------------------------------------------
 
@@ -89,8 +92,8 @@ class Store:
         """No more answers are wanted."""
         for opened in self._opened.values():
             _drop(opened)
-        self._readers.shutdown(wait=False, cancel_futures=True)
-        self._analysts.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._readers, self._analysts, self._helpers):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     # -- what features ask ---------------------------------------------------------------------
 
@@ -104,10 +107,18 @@ class Store:
                     raise  # the request was, not the reading
         return None
 
-    async def documents(self) -> list[Document]:
-        """All open documents."""
-        found = [await self.document(uri) for uri in list(self._opened)]
-        return [document for document in found if document is not None]
+    async def ask(self, uri: str, question: Callable[[Document], Answer]) -> Answer | None:
+        """What a question about a whole document is answered with, off the loop."""
+        document = await self.document(uri)
+        if document is None:
+            return None
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._helpers, question, document)
+
+    @property
+    def uris(self) -> list[str]:
+        """Of all open documents."""
+        return list(self._opened)
 
     # -- work ----------------------------------------------------------------------------------
 
@@ -144,7 +155,9 @@ class Store:
 
     def _read(self, opened: _Opened) -> Document:
         path = to_fs_path(opened.uri) or ""
-        return open_document(opened.uri, path, opened.text, self.project, opened.version)
+        document = open_document(opened.uri, path, opened.text, self.project, opened.version)
+        document.prepare()
+        return document
 
 
 def _careful(document: Document) -> Iterator[Answers]:

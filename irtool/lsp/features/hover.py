@@ -10,11 +10,12 @@ from pygls.uris import from_fs_path
 
 from irtool.cluster.flops import flops
 from irtool.ir.graph import Graph, GraphParameter, Node
-from irtool.ir.units import count_text, operations_text, plural
+from irtool.ir.units import bytes_text, count_text, operations_text, plural
 from irtool.lsp.document import Document, Thing, key_of
 from irtool.operators.table import rule_of
 from irtool.report.page.graph_facts import Fact, node_facts, parameter_facts
 from irtool.report.text import escape
+from irtool.sharding.why import Cause
 from irtool.syntax.query_fields import phase
 
 _MOST_SHOWN = 8
@@ -90,11 +91,19 @@ def _ties(document: Document, node: Node | GraphParameter) -> Iterator[Fact]:
 
 def _why(document: Document, node: Node) -> Iterator[Fact]:
     cause = document.answers.causes.get(node)
-    if cause is None:
-        return
+    if cause is not None:
+        yield from cause_facts(cause)
+
+
+def cause_facts(cause: Cause) -> Iterator[Fact]:
+    """Why a node is there, and what would make it go away."""
     yield "why it is here", cause.message
+    if cause.bytes is not None:
+        yield "bytes each time", bytes_text(cause.bytes)
     if cause.remedy:
         yield "instead", cause.remedy
+    for text in cause.missing:
+        yield "missing", text
 
 
 def _python(document: Document, node: Node) -> str:
