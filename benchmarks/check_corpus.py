@@ -33,7 +33,7 @@ import irtool
 from irtool.ir.dump import Dump
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 ABOUT_STRATEGIES = (
     "init failed",
@@ -94,7 +94,7 @@ def logged(case: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def compare_verdict(score: Score, name: str, case: dict[str, Any], report: Report) -> None:
+def compare_verdict(score: Score, name: str, case: dict[str, Any], report: CheckResult) -> None:
     if not depends_on_strategies(case):
         score.add("(other refusals said to be accepted)", report.accepted is not False, name)
         return

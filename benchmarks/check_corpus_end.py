@@ -20,7 +20,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.group_names import decode
 from irtool.ir.statement import GraphTarget
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
 CHAIN = (*COLLECTIVES, "Split", "Concat", "StridedSlice", "Reshape", "TupleGetItem", "MakeTuple")
@@ -32,7 +32,7 @@ UNTOLD = "gradients of inputs only"
 def compare_end(
     score: Scores,
     case: str,
-    report: Report,
+    report: CheckResult,
     begin: Dump,
     end: Dump,
     validate: Dump | None,
@@ -63,7 +63,7 @@ class Apart:
         self.score.add(f"({name}: {self.reason})", right, case, what)
 
 
-def ranks_of(node: Node, report: Report) -> tuple[int, ...] | None:
+def ranks_of(node: Node, report: CheckResult) -> tuple[int, ...] | None:
     """The ranks of a collective, from what MindSpore prints of its group."""
     text = node.attribute("group_ranks")
     if not isinstance(text, str):
@@ -81,7 +81,7 @@ def ranks_of(node: Node, report: Report) -> tuple[int, ...] | None:
 # -- parameters, mirrors, dataset ---------------------------------------------------------------
 
 
-def compare_parameters(score: Scores, case: str, report: Report, end: Dump) -> None:
+def compare_parameters(score: Scores, case: str, report: CheckResult, end: Dump) -> None:
     actual = {item.name: item.type.dimensions if item.type else None for item in end.parameters}
     for item in report.parameters:
         if item.name in actual:
@@ -96,7 +96,9 @@ def compare_parameters(score: Scores, case: str, report: Report, end: Dump) -> N
             score.add("dataset slices", data.slice == actual[data.input], case, what)
 
 
-def compare_mirrors(score: Scores, gathering: Scores, case: str, report: Report, end: Dump) -> None:
+def compare_mirrors(
+    score: Scores, gathering: Scores, case: str, report: CheckResult, end: Dump
+) -> None:
     mirrors: dict[str, Any] = {}
     gathers: dict[str, Any] = {}
     for node in all_nodes(end):
@@ -117,7 +119,7 @@ def compare_mirrors(score: Scores, gathering: Scores, case: str, report: Report,
             gathering.add("optimizer parallel gathers", same, case, what)
 
 
-def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
+def compare_loss(score: Scores, case: str, report: CheckResult, end: Dump) -> None:
     actual = {n.attribute("divisor") for n in all_nodes(end) if n.op == "_VirtualDiv"}
     predicted = {o.loss_divisor for o in report.operators if o.is_loss and o.loss_divisor > 1}
     if actual or predicted:
@@ -128,7 +130,7 @@ def compare_loss(score: Scores, case: str, report: Report, end: Dump) -> None:
 
 
 def compare_collectives(
-    score: Scores, case: str, report: Report, begin: Dump, end: Dump, unrecorded: bool
+    score: Scores, case: str, report: CheckResult, begin: Dump, end: Dump, unrecorded: bool
 ) -> None:
     """Forward collectives of the whole network, each with its ranks."""
     own = {
@@ -246,7 +248,7 @@ def constant(node: Node, index: int) -> object:
     return python_value(node.operands[index])
 
 
-def shown(node: Node, report: Report) -> tuple[object, ...]:
+def shown(node: Node, report: CheckResult) -> tuple[object, ...]:
     """What is compared of one inserted operator."""
     if node.op == "AllGather":
         return ("AllGather", ranks_of(node, report))
@@ -285,7 +287,7 @@ def expected(item: RedistributionReport) -> list[tuple[object, ...]]:
 
 
 def compare_redistributions(
-    score: Scores, case: str, report: Report, begin: Dump, end: Dump
+    score: Scores, case: str, report: CheckResult, begin: Dump, end: Dump
 ) -> None:
     pairs = matched(begin, end)
     calls = only_calls(end)

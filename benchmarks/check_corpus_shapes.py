@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 
 class Scores(Protocol):
@@ -23,7 +23,7 @@ def all_nodes(dump: Dump) -> Iterator[Node]:
         yield from graph.nodes
 
 
-def compare_shapes(score: Scores, case: str, report: Report, validate: Dump) -> None:
+def compare_shapes(score: Scores, case: str, report: CheckResult, validate: Dump) -> None:
     """Local shapes of operators that are still there when shapes were inferred again."""
     by_op: dict[str, list[Node]] = {}
     for node in all_nodes(validate):

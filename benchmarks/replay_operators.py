@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 RECORDS = Path(__file__).resolve().parent / "record_operators" / "records"
 NOTED = RECORDS.parent / "disagreements.tsv"
@@ -146,7 +146,7 @@ def disagreements(record: Record) -> list[Disagreement]:
     return list(_compared(record, report))
 
 
-def _compared(record: Record, report: Report) -> Iterator[Disagreement]:
+def _compared(record: Record, report: CheckResult) -> Iterator[Disagreement]:
     wanted = record["verdict"] == "accepted"
     reasons = "; ".join(finding.message for finding in report.findings)[:400]
     if report.accepted is None:
@@ -176,7 +176,7 @@ def _verdict(record: Record) -> str:
     return " ".join(f"{record['verdict']} {reason}".split())
 
 
-def _of_operator(record: Record, report: Report) -> OperatorReport | None:
+def _of_operator(record: Record, report: CheckResult) -> OperatorReport | None:
     name = record["case"]["operator"]
     return next((operator for operator in report.operators if operator.op == name), None)
 
@@ -238,7 +238,7 @@ def _sizes(text: str) -> list[int]:
 Counted = Counter[tuple[str, tuple[int, ...]]]
 
 
-def _communications(record: Record, report: Report) -> Iterator[Disagreement]:
+def _communications(record: Record, report: CheckResult) -> Iterator[Disagreement]:
     forward = Counted()
     for op, ranks, count, phase, _ in record["communications"]:
         if phase == "forward":
@@ -269,7 +269,7 @@ def _counted(found: Counted) -> str:
     )
 
 
-def _parameters(record: Record, report: Report) -> Iterator[Disagreement]:
+def _parameters(record: Record, report: CheckResult) -> Iterator[Disagreement]:
     measured = cast("dict[str, list[int]]", record["parameters"])
     for parameter in report.parameters:
         actual = measured.get(parameter.name)

@@ -29,7 +29,7 @@ from irtool.ir.dump import Dump
 from irtool.sharding.against import compare
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why import Cause, explain_all
 
 
@@ -64,7 +64,7 @@ def is_unnamed(cause: Cause) -> bool:
 
 
 def count_causes(
-    figures: Figures, name: str, validate: Dump, report: Report | None, begin: Dump | None
+    figures: Figures, name: str, validate: Dump, report: CheckResult | None, begin: Dump | None
 ) -> None:
     start = time.perf_counter()
     for cause in explain_all(validate, report, begin):
@@ -83,7 +83,7 @@ def count_causes(
 
 
 def count_differences(
-    figures: Figures, name: str, report: Report, begin: Dump, actual: Dump, which: str
+    figures: Figures, name: str, report: CheckResult, begin: Dump, actual: Dump, which: str
 ) -> None:
     start = time.perf_counter()
     result = compare(report, begin, actual)

@@ -10,8 +10,8 @@ from irtool.ir.display import add_source
 if TYPE_CHECKING:
     from irtool.cluster.context.library import find_context
     from irtool.ir.dump import Dump
+    from irtool.ir.finding import Finding
     from irtool.ir.graph import Graph, Node
-    from irtool.ir.problem import Problem
     from irtool.syntax.load import dumps, load, loads
     from irtool.syntax.query import query
     from irtool.syntax.run import Run, load_run
@@ -26,7 +26,7 @@ _HOMES = {
     "DumpError": "irtool.syntax.source",
     "Graph": "irtool.ir.graph",
     "Node": "irtool.ir.graph",
-    "Problem": "irtool.ir.problem",
+    "Finding": "irtool.ir.finding",
     "Run": "irtool.syntax.run",
     "dumps": "irtool.syntax.load",
     "find_context": "irtool.cluster.context.library",
@@ -39,9 +39,9 @@ _HOMES = {
 __all__ = [
     "Dump",
     "DumpError",
+    "Finding",
     "Graph",
     "Node",
-    "Problem",
     "Run",
     "dumps",
     "find_context",

@@ -47,7 +47,7 @@ def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
     if not files:
         report_problems(problems[1:])
         problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+        raise Failure(problem.message, problem.file, hint=problem.hint, code=problem.code)
     if len(files) > 1:
         raise Failure(f"{len(files)} files match, and one is read at a time", path)
     _check_pass(files[0].path)

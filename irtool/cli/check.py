@@ -22,6 +22,7 @@ from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.run import InputFile
 from irtool.report.checking.against import against_blocks
@@ -31,8 +32,8 @@ from irtool.report.checking.why import node_cause, why_report
 from irtool.report.model import Report
 from irtool.sharding.against import Comparison, compare
 from irtool.sharding.check import check
-from irtool.sharding.network.report import CheckFinding
-from irtool.sharding.network.report import Report as CheckResult
+from irtool.sharding.network.analysis import UNKNOWN
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain, explain_in
 from irtool.sharding.why_walk import surroundings
@@ -186,8 +187,7 @@ def _saved(
 def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResult:
     """What two sources say differently of the context is worth a look."""
     found = [
-        CheckFinding("context", "warning", each.message, "", "", None, each.path)
-        for each in context.contradictions
+        Finding("context", "warning", each.message, each.path) for each in context.contradictions
     ]
     return replace(result, findings=(*result.findings, *found))
 
@@ -198,7 +198,7 @@ def _with_problems(result: CheckResult, dump: Dump) -> CheckResult:
     if not unread:
         return result
     message = f"statements could not be read, the first in line {unread[0].line}"
-    finding = CheckFinding("unknown", "warning", message, "", "", None, dump.path)
+    finding = Finding(UNKNOWN, "warning", message, dump.path)
     accepted = None if result.accepted else result.accepted
     return replace(result, accepted=accepted, findings=(*result.findings, finding))
 

@@ -20,9 +20,9 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster, cluster_of, cluster_of_classes
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.group_names import WORLD_GROUPS
 from irtool.ir.operators import VIRTUAL
-from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile, PassFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.run import Compilation, load_run
@@ -61,7 +61,7 @@ class Read:
 
     cluster: Cluster
     path: str
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
     context: RunContext = field(default_factory=lambda: RunContext(None))
 
 
@@ -107,13 +107,13 @@ def _of_run(asked: Asked, path: str) -> Read:
     else:
         alike = (item.ranks for item in run.classes(asked.graph))
         classes = [kept for ranks in alike if (kept := tuple(r for r in ranks if r in files))]
-    unread: list[Problem] = []
+    unread: list[Finding] = []
     readable: list[tuple[tuple[int, ...], Dump]] = []
     for ranks in classes:
         try:
             readable.append((ranks, load(ranks[0])))
         except DumpError as error:
-            unread.append(Problem("SYN000", error.message, error.path, 1, 1, hint=error.hint))
+            unread.append(Finding("SYN000", "error", error.message, error.path, 1, hint=error.hint))
     if not readable:
         report_problems(unread)
         raise Failure("no dump here can be read", path, code="SYN000")
@@ -157,7 +157,7 @@ def _of_files(asked: Asked) -> Read:
     if not files:
         report_problems(problems[1:])
         first = problems[0]
-        raise Failure(first.message, first.path, hint=first.hint, code=first.code)
+        raise Failure(first.message, first.file, hint=first.hint, code=first.code)
     anonymous = len(files) == 1 and asked.rank is None and files[0].rank is None
     if len(files) == 1 and (asked.rank is not None or files[0].rank is None):
         files = [InputFile(files[0].path, asked.rank or 0, None, files[0].name)]

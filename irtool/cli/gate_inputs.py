@@ -100,7 +100,7 @@ def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
     files, problems = inputs_for([path], rank, graph)
     if not files:
         problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+        raise Failure(problem.message, problem.file, hint=problem.hint, code=problem.code)
     if len(files) > 1:
         raise Failure(f"{len(files)} files match, and one is compared", path)
     return files[0]

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from irtool.cli.report import Failure, report_problems
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.group_names import MOST_RANKS
 from irtool.ir.groups import is_rank
-from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
 from irtool.syntax.load import load
@@ -24,7 +24,7 @@ STDIN_NAME = "<stdin>"
 
 def inputs_for(
     paths: Sequence[str], rank: int | None = None, compilation: int | None = None
-) -> tuple[list[InputFile], tuple[Problem, ...]]:
+) -> tuple[list[InputFile], tuple[Finding, ...]]:
     """The files that some paths stand for, and what could not be opened.
 
     Args:

@@ -22,7 +22,6 @@ from irtool.cli.lint_work import (
 from irtool.cli.report import note
 from irtool.cli.work import Outcome, WorkerDied, processes_for, run_all
 from irtool.ir.finding import Finding, Silenced
-from irtool.ir.problem import Problem
 from irtool.ir.units import plural
 from irtool.lint.cache import Cache
 from irtool.lint.rule import RunRule
@@ -36,7 +35,7 @@ class Linting:
         self.plan = plan
         self.cache = cache
         self.units: list[Unit] = []
-        self.problems: list[Problem] = []
+        self.problems: list[Finding] = []
         self.findings: list[Finding] = []
         self.read_files = 0
         self._silenced: list[Silenced] = []

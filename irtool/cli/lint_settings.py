@@ -10,7 +10,7 @@ from irtool.cli.configuration import Configuration
 from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
-from irtool.ir.problem import Severity
+from irtool.ir.finding import Severity
 from irtool.lint.registry import RegistryError, RuleEntry, all_rules
 from irtool.lint.rule import Rule
 from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed

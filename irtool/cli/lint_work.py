@@ -13,8 +13,7 @@ from irtool.cli.inputs import read_input
 from irtool.cli.lint_units import LintFile, RunUnit, Unit
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Finding, Silenced
-from irtool.ir.problem import Severity
+from irtool.ir.finding import Finding, Severity, Silenced
 from irtool.ir.run import InputFile
 from irtool.lint.cache import digest, program_digest
 from irtool.lint.engine import Linted, lint_compilation, lint_run

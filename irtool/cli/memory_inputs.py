@@ -125,7 +125,7 @@ def _of_files(path: str, rank: int | None, graph: int | None) -> list[RankDump]:
     if not files:
         report_problems(problems[1:])
         first = problems[0]
-        raise Failure(first.message, first.path, hint=first.hint, code=first.code)
+        raise Failure(first.message, first.file, hint=first.hint, code=first.code)
     if len(files) > 1 and rank is not None:
         files = [file for file in files if file.rank == rank]
         if not files:

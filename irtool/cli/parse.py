@@ -18,7 +18,7 @@ from irtool.cli.report import Failure, report_problems
 from irtool.cli.where import of_query
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
 from irtool.syntax.query import QueryError, field, query
 from irtool.syntax.run_classes import Fingerprints
@@ -98,7 +98,7 @@ class _Taken:
     """What came of one file."""
 
     content: Any
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
 
 def _take(file: InputFile, request: Request, whole: bool) -> _Taken:
@@ -116,7 +116,7 @@ def _take(file: InputFile, request: Request, whole: bool) -> _Taken:
 class _Reading:
     """Reads every file and hands what was taken to the writer; collects problems on the way."""
 
-    def __init__(self, request: Request, writer: Writer, problems: list[Problem]) -> None:
+    def __init__(self, request: Request, writer: Writer, problems: list[Finding]) -> None:
         self.request = request
         self.writer = writer
         self.problems = problems
@@ -160,12 +160,12 @@ class _Reading:
         return 1 if self.problems else 0
 
 
-def _unreadable(file: InputFile, error: Exception) -> Problem:
+def _unreadable(file: InputFile, error: Exception) -> Finding:
     if isinstance(error, DumpError):
-        return Problem("SYN000", error.message, error.path, 1, 1, hint=error.hint)
+        return Finding("SYN000", "error", error.message, error.path, 1, hint=error.hint)
     message = "not enough memory to read it" if isinstance(error, MemoryError) else str(error)
     hint = "try --jobs 1, or fewer files at a time"
-    return Problem("SYN000", message, file.path, 1, 1, hint=hint)
+    return Finding("SYN000", "error", message, file.path, 1, hint=hint)
 
 
 # -- equal ranks -------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from irtool.cli.output import Output
 from irtool.cli.report import Failure
 from irtool.cluster.summary import GroupCount, Summary, group_nodes, merge_groups, summarize
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
-from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.report import rows
 from irtool.report.dump_json import SCHEMA, dump_pieces, unread_text
@@ -124,7 +124,7 @@ class Writer(Protocol):
     def add(self, taken: Any) -> None:
         """Take in what was taken from the next dump."""
 
-    def unread(self, problem: Problem) -> None:
+    def unread(self, problem: Finding) -> None:
         """Note that the next file could not be read."""
 
     def end(self) -> None:
@@ -142,7 +142,7 @@ class _Collecting:
     def add(self, taken: Any) -> None:
         self.taken.append(taken)
 
-    def unread(self, problem: Problem) -> None:
+    def unread(self, problem: Finding) -> None:
         pass
 
     def end(self) -> None:
@@ -193,7 +193,7 @@ class _JsonWriter(_Collecting):
         self._held = []
         self._entry(taken)
 
-    def unread(self, problem: Problem) -> None:
+    def unread(self, problem: Finding) -> None:
         # Held back: where nothing at all can be read, nothing is written.
         self._held.append(unread_text(problem))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TextIO
 
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.report.plain import colours_wanted
 from irtool.report.text import escape
 
@@ -117,12 +117,12 @@ def note(message: str) -> None:
     say(f"irtool: {escape(message)}")
 
 
-def report_problems(problems: Iterable[Problem]) -> None:
+def report_problems(problems: Iterable[Finding]) -> None:
     """Print problems found while reading, at most :data:`MAX_REPORTED` of them."""
     found = list(problems)
     for problem in found[:MAX_REPORTED]:
-        place = f"{problem.path}:{problem.line}:{problem.column}"
-        text = problem.text.split("\n", 1)[0]
+        place = f"{problem.file}:{problem.line}:{problem.column}"
+        text = problem.statement.split("\n", 1)[0]
         report(
             place,
             problem.severity,

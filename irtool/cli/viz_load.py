@@ -13,7 +13,8 @@ from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.weigh import weighed
 from irtool.ir.dump import Dump, dumps_of
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
+from irtool.ir.graph import node_of
 from irtool.ir.run import InputFile
 from irtool.ir.units import plural
 from irtool.ir.whole import Whole
@@ -22,7 +23,7 @@ from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.picture.overlay_json import OverlayError, read_overlays
 from irtool.report.text import shortened
 from irtool.sharding.check import check
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.syntax.reading import read_json
 from irtool.syntax.run import load_run
 from irtool.syntax.run_expand import STDIN
@@ -40,8 +41,8 @@ class Drawn:
     title: str
     dumps: tuple[Dump, ...]
     whole: Whole
-    report: Report | None = None
-    problems: tuple[Problem, ...] = ()
+    report: CheckResult | None = None
+    problems: tuple[Finding, ...] = ()
 
 
 def load_drawn(
@@ -78,7 +79,7 @@ def _file(path: str, rank: int | None, graph: int | None) -> InputFile:
     files, problems = inputs_for([path], None, graph)
     if not files:
         problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+        raise Failure(problem.message, problem.file, hint=problem.hint, code=problem.code)
     report_problems(problems)
     if len(files) > 1:
         raise Failure(f"{len(files)} files match, and one is drawn at a time", path)
@@ -121,7 +122,7 @@ def _whole_run(path: str, graph: int | None) -> Drawn:
 
 def _judged(
     file: InputFile, dump: Dump, context: ContextArguments, configuration: Configuration
-) -> Report | None:
+) -> CheckResult | None:
     """What ``check`` says of a dump taken before the parallel pass."""
     if file.path == STDIN or is_later(file.path):
         return None
@@ -162,12 +163,12 @@ def overlays_of(drawn: Drawn, paths: Sequence[str]) -> list[Overlay]:
     return found
 
 
-def findings_overlay(report: Report) -> Overlay:
+def findings_overlay(report: CheckResult) -> Overlay:
     """The findings of ``check`` as marks of nodes."""
     marks = {
-        finding.node: Mark(None, finding.severity, shortened(finding.message, 60))
+        node: Mark(None, finding.severity, shortened(finding.message, 60))
         for finding in reversed(report.findings)
-        if finding.node is not None
+        if (node := node_of(finding)) is not None
     }
     return Overlay("findings", "findings of check", marks=marks)
 

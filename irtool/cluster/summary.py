@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from irtool.ir.collectives import Collective, collective
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.groups import Devices, devices
 from irtool.ir.operators import PLUMBING
 from irtool.ir.parameter_roles import ROLES, Role, parameter_roles
-from irtool.ir.problem import Problem
 from irtool.ir.ties import ties
 from irtool.syntax import query_fields as fields
 
@@ -78,7 +78,7 @@ class Summary:
     with_strategy: int
     phases: dict[str, int]
     backward_tied: tuple[int, int] | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
     devices: Devices
     equal_ranks: tuple[int, ...] = ()
 

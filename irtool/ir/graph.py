@@ -9,6 +9,7 @@ from typing import TypeAlias, Union
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.display import Shown
+from irtool.ir.finding import Finding
 from irtool.ir.items import (
     CommentBlock,
     Head,
@@ -19,7 +20,6 @@ from irtool.ir.items import (
     Property,
     Text,
 )
-from irtool.ir.problem import Problem
 from irtool.ir.statement import (
     STANDARD_STYLE,
     ClosureTarget,
@@ -335,6 +335,11 @@ class Unresolved:
     reference: Value
 
 
+def node_of(finding: Finding) -> Node | None:
+    """The node that a finding is about, None where it is about none or the model is not at hand."""
+    return finding.subject if isinstance(finding.subject, Node) else None
+
+
 Source: TypeAlias = Union[Node, GraphParameter, "Graph", AmbiguousReference, Unresolved, Value]
 
 
@@ -636,7 +641,7 @@ class DumpModel:
 
     items: tuple[Item | Graph, ...]
     path: str = "<text>"
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
     dialect: str = "unknown"
     line_ends: LineEnds = LineEnds()
     bom: bool = False

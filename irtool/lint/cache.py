@@ -6,20 +6,24 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, cast
 
+import msgspec
+
 import irtool
-from irtool.ir.finding import Finding, RelatedPlace, Silenced, SourceLine
+from irtool.ir.finding import Finding, Silenced
 from irtool.lint.engine import Linted
 
 FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
 _FILE = "lint.sqlite"
-_FORM = 1
+_FORM = 2
 """Of what is stored; a new one where that changes."""
+_NUMBER = "\0"
+"""Before the number of a file, in the place of its name."""
 _KEEP_SECONDS = 30 * 24 * 3600
 _FRESH_SECONDS = 24 * 3600
 
@@ -83,7 +87,7 @@ class Cache:
             if row[1] < time.time() - _FRESH_SECONDS:
                 self._old.append(key)
             return decoded(json.loads(row[0]), files)
-        except (sqlite3.Error, ValueError, TypeError, LookupError):
+        except (sqlite3.Error, msgspec.ValidationError, ValueError, TypeError, LookupError):
             return None
 
     def put(self, key: bytes, linted: Linted, files: Sequence[str]) -> None:
@@ -132,59 +136,35 @@ def _prepared(path: str) -> sqlite3.Connection:
 
 # -- as JSON -----------------------------------------------------------------------------------
 
-_NAMES = tuple(each.name for each in fields(Finding))
-
 
 def encoded(linted: Linted, files: Sequence[str]) -> dict[str, object]:
     """Plain data; files are numbers, since the same dumps may stand elsewhere next time."""
-    numbers = {path: number for number, path in enumerate(files)}
+    numbers = {path: f"{_NUMBER}{number}" for number, path in enumerate(files)}
+    findings = [_refiled(each, lambda path: numbers.get(path, path)) for each in linted.findings]
     return {
         "form": _FORM,
-        "findings": [_encoded(each, numbers) for each in linted.findings],
+        "findings": cast("object", msgspec.to_builtins(findings)),
         "silenced": [[each.code, each.need, each.reason] for each in linted.silenced],
     }
-
-
-def _encoded(finding: Finding, numbers: Mapping[str, int]) -> list[object]:
-    values: dict[str, object] = {name: getattr(finding, name) for name in _NAMES}
-    values["file"] = numbers.get(finding.file, finding.file)
-    values["source"] = _source_list(finding.source)
-    values["frames"] = [_source_list(each) for each in finding.frames]
-    values["related"] = [
-        [each.message, numbers.get(each.file, each.file), each.line, each.column, each.node]
-        for each in finding.related
-    ]
-    return [values[name] for name in _NAMES]
-
-
-def _source_list(line: SourceLine | None) -> list[object] | None:
-    if line is None:
-        return None
-    return [line.path, line.line, line.end_line, line.column, line.end_column, line.text]
 
 
 def decoded(data: Any, files: Sequence[str]) -> Linted | None:
     """What :func:`encoded` made; None where it is of another form."""
     if data["form"] != _FORM:
         return None
-    findings = [_decoded(item, files) for item in data["findings"]]
+
+    def path_of(text: str) -> str:
+        return files[int(text[len(_NUMBER) :])] if text.startswith(_NUMBER) else text
+
+    findings = msgspec.convert(data["findings"], list[Finding], strict=True)
     silenced = [Silenced(*item) for item in data["silenced"]]
-    return Linted(findings, silenced)
+    return Linted([_refiled(each, path_of) for each in findings], silenced)
 
 
-def _decoded(item: Iterable[object], files: Sequence[str]) -> Finding:
-    values: dict[str, Any] = dict(zip(_NAMES, item, strict=True))
-    values["file"] = _file(values["file"], files)
-    source = values["source"]
-    values["source"] = SourceLine(*source) if source is not None else None
-    values["frames"] = tuple(SourceLine(*each) for each in values["frames"])
-    values["related"] = tuple(
-        RelatedPlace(message, _file(file, files), *rest)
-        for message, file, *rest in values["related"]
+def _refiled(finding: Finding, name_of: Callable[[str], str]) -> Finding:
+    """A finding whose dumps go by other names."""
+    return replace(
+        finding,
+        file=name_of(finding.file),
+        related=tuple(replace(each, file=name_of(each.file)) for each in finding.related),
     )
-    values["ranks"] = tuple(values["ranks"])
-    return Finding(**values)
-
-
-def _file(value: object, files: Sequence[str]) -> str:
-    return files[value] if isinstance(value, int) else cast("str", value)

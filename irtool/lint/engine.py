@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from irtool.ir.finding import Finding, Silenced
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, node_of
 from irtool.lint.facts import CompilationFacts, DumpFacts, RunFacts
-from irtool.lint.places import finding_of
-from irtool.lint.rule import DumpRule, Hit, Lacking, NodeRule, ReportRule, Rule, RunRule
+from irtool.lint.rule import DumpRule, Lacking, NodeRule, ReportRule, Rule, RunRule
 from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
 
 _NEEDED_DUMPS = ("begin", "validate")
@@ -61,9 +60,9 @@ def lint_run(facts: RunFacts, rules: Sequence[Rule], where: Predicate | None = N
             made.silence(rule, Lacking("ranks"))
             continue
         first = next(iter(facts.dumps.values()))
-        for hit in made.hits(rule, partial(rule.check, facts), first):
-            held = facts.dump(hit.rank) if hit.rank in facts.ranks else None
-            made.add(rule, hit, held or first)
+        for finding in made.findings_of(rule, partial(rule.check, facts), first):
+            held = facts.dump(finding.rank) if finding.rank in facts.ranks else None
+            made.add(finding, held or first)
     return made.linted
 
 
@@ -100,17 +99,17 @@ def _lint_dump(facts: DumpFacts, rules: Sequence[Rule], made: _Pass) -> None:
     start = len(made.linted.findings)
     for rule in rules:
         if isinstance(rule, DumpRule):
-            for hit in made.hits(rule, partial(rule.check, facts), facts):
-                made.add(rule, hit, facts)
+            for finding in made.findings_of(rule, partial(rule.check, facts), facts):
+                made.add(finding, facts)
         elif isinstance(rule, ReportRule):
-            for hit in made.hits(rule, partial(_check_report, rule, facts), facts):
-                made.add(rule, hit, facts)
+            for finding in made.findings_of(rule, partial(_check_report, rule, facts), facts):
+                made.add(finding, facts)
     _walk(facts, [rule for rule in rules if isinstance(rule, NodeRule)], made)
     found = made.linted.findings
     found[start:] = sorted(found[start:], key=lambda each: (each.line, each.code, each.column))
 
 
-def _check_report(rule: ReportRule, facts: DumpFacts) -> Iterable[Hit]:
+def _check_report(rule: ReportRule, facts: DumpFacts) -> Iterable[Finding]:
     return rule.check(facts.compilation.report, facts)
 
 
@@ -126,8 +125,8 @@ def _walk(facts: DumpFacts, rules: Sequence[NodeRule], made: _Pass) -> None:
         for rule in asked:
             if made.failed.get(rule.code) is facts:
                 continue
-            for hit in made.hits(rule, partial(rule.check, node, facts), facts):
-                made.add(rule, hit, facts)
+            for finding in made.findings_of(rule, partial(rule.check, node, facts), facts):
+                made.add(finding, facts)
 
 
 def _nodes(facts: DumpFacts) -> Iterator[Node]:
@@ -143,7 +142,9 @@ class _Pass:
         self.linted = Linted()
         self.failed: dict[str, object] = {}
 
-    def hits(self, rule: Rule, check: Callable[[], Iterable[Hit]], facts: DumpFacts) -> list[Hit]:
+    def findings_of(
+        self, rule: Rule, check: Callable[[], Iterable[Finding]], facts: DumpFacts
+    ) -> list[Finding]:
         """What a rule finds; where it fails, that is a finding about the rule."""
         try:
             return list(check())
@@ -156,15 +157,16 @@ class _Pass:
         self.failed[rule.code] = facts
         return []
 
-    def add(self, rule: Rule, hit: Hit, facts: DumpFacts) -> None:
-        """A finding of a hit, unless it is about nodes that nobody asked for."""
-        if self._is_wanted(rule, hit):
-            self.linted.findings.append(finding_of(rule, hit, facts))
+    def add(self, finding: Finding, facts: DumpFacts) -> None:
+        """Keep a finding about a dump, unless it is about nodes that nobody asked for."""
+        if self._is_wanted(finding):
+            self.linted.findings.append(placed(finding, facts))
 
-    def _is_wanted(self, rule: Rule, hit: Hit) -> bool:
-        if self.where is None or isinstance(rule, RuleFailed):
+    def _is_wanted(self, finding: Finding) -> bool:
+        if self.where is None or finding.code == RuleFailed.code:
             return True
-        return hit.node is not None and self.where(hit.node)
+        node = node_of(finding)
+        return node is not None and self.where(node)
 
     def silence(self, rule: Rule, lacking: Lacking) -> None:
         """Remember that a rule could not look."""
@@ -175,5 +177,20 @@ class _Pass:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         message = f"rule {rule.code} failed here: {what} ({place})"
-        hit = Hit(message, key=f"{rule.code} {type(error).__name__} {place}")
-        self.add(RuleFailed(), hit, facts)
+        key = f"{rule.code} {type(error).__name__} {place}"
+        self.add(RuleFailed().finding(message, key=key), facts)
+
+
+def placed(finding: Finding, facts: DumpFacts) -> Finding:
+    """What a rule found while it looked at a dump: with its file and rank, without the model."""
+    rank = facts.rank if finding.rank is None else finding.rank
+    return replace(
+        finding,
+        file=finding.file or facts.path,
+        related=tuple(
+            each if each.file else replace(each, file=facts.path) for each in finding.related
+        ),
+        rank=rank,
+        ranks=() if rank is None else (rank,),
+        subject=None,
+    )

@@ -18,7 +18,7 @@ from irtool.ir.whole_model import Whole
 from irtool.lint.needs import DumpKind, Lacking
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 Answer = TypeVar("Answer")
 
@@ -116,7 +116,7 @@ class CompilationFacts:
         return found
 
     @property
-    def report(self) -> Report:
+    def report(self) -> CheckResult:
         """What ``irtool check`` says of the begin dump.
 
         Raises:
@@ -174,7 +174,7 @@ class DumpFacts:
         return self.compilation.parallel
 
     @property
-    def report(self) -> Report:
+    def report(self) -> CheckResult:
         """What ``irtool check`` says of the begin dump; see :attr:`CompilationFacts.report`."""
         return self.compilation.report
 

@@ -8,7 +8,7 @@ only ``irtool gate`` runs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from irtool.cluster.memory import Memory, memory
@@ -17,9 +17,9 @@ from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.lint.engine import placed
 from irtool.lint.facts import CompilationFacts, DumpFacts, Surroundings
-from irtool.lint.places import finding_of
-from irtool.lint.rule import Hit, Rule
+from irtool.lint.rule import Rule
 
 
 class GateFacts:
@@ -57,11 +57,11 @@ def _facts(dump: Dump) -> DumpFacts:
 
 
 class GateRule(Rule):
-    """Looks at two dumps; a hit's node is one of the new dump."""
+    """Looks at two dumps; a finding's node is one of the new dump."""
 
     is_default = False
 
-    def check(self, facts: GateFacts) -> Iterable[Hit]:
+    def check(self, facts: GateFacts) -> Iterable[Finding]:
         """What became worse."""
         raise NotImplementedError
 
@@ -112,14 +112,9 @@ def run_gate(
     found: list[Finding] = []
     for rule in rules:
         try:
-            hits = list(rule.check(facts))
+            said = list(rule.check(facts))
         except Exception as error:
             found.append(failed(rule, error))
             continue
-        found += [_finding(rule, hit, facts) for hit in hits]
+        found += [placed(finding, facts.new) for finding in said]
     return found
-
-
-def _finding(rule: Rule, hit: Hit, facts: GateFacts) -> Finding:
-    made = finding_of(rule, hit, facts.new)
-    return made if made.file else replace(made, file=facts.new.path)

@@ -3,57 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from irtool.ir.finding import RuleText, ThresholdText
+from irtool.ir.finding import Edit, Finding, Gain, RuleText, Severity, ThresholdText
 from irtool.ir.graph import GraphParameter, Node
-from irtool.ir.problem import Severity
 from irtool.lint.needs import NEEDS, DumpKind, Lacking, Need
+from irtool.lint.places import (
+    MOST_STATEMENT,
+    FindingPlace,
+    node_place,
+    parameter_place,
+    related_place,
+    user_frames,
+)
 from irtool.lint.threshold import GIB, KIB, MIB, Threshold
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 if TYPE_CHECKING:
     from irtool.lint.facts import DumpFacts, RunFacts
 
 EVERY_DUMP: tuple[DumpKind, ...] = ()
 """As :attr:`Rule.dumps`: look at each dump, whatever it was taken after."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """What a rule found.  The engine makes a finding of it.
-
-    Attributes:
-        message: one sentence that names things by what they are, not by ``%4`` (the place says
-            that); equal messages at one line of Python are told once.
-        node: where; its dump may be another than the one that was walked.
-        parameter: a parameter of the entry graph, where no node is meant.
-        line: in the dump, where neither is meant.
-        column: in that line, from 1.
-        text: that line.
-        hint: what to do, if the rule's own hint is too general here.
-        fix: what to write instead, exactly (a strategy, a line of Python).
-        severity: if it differs from the rule's own here.
-        related: other nodes, each with what it has to do with the finding.
-        key: what tells this from other hits of the rule at the same node or parameter; must not
-            hold numbers of nodes, addresses or hashes.
-        rank: of a rule over all ranks: in whose dump the node is.
-    """
-
-    message: str
-    node: Node | None = None
-    parameter: GraphParameter | None = None
-    line: int = 0
-    column: int = 1
-    text: str = ""
-    hint: str = ""
-    fix: str | None = None
-    severity: Severity | None = None
-    related: tuple[tuple[str, Node], ...] = ()
-    key: str = ""
-    rank: int | None = None
 
 
 class Rule:
@@ -91,7 +62,7 @@ class Rule:
     def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
         self.values: Mapping[str, int | float] = values or {}
         self.chosen_severity: Severity | None = None
-        """What the configuration says; goes before the rule's own and a hit's."""
+        """What the configuration says; goes before the rule's own and a finding's."""
 
     @classmethod
     def thresholds(cls) -> dict[str, Threshold[int] | Threshold[float]]:
@@ -127,6 +98,76 @@ class Rule:
             origin=origin,
         )
 
+    def finding(
+        self,
+        message: str,
+        node: Node | None = None,
+        parameter: GraphParameter | None = None,
+        *,
+        line: int = 0,
+        column: int = 1,
+        text: str = "",
+        hint: str = "",
+        fix: str | None = None,
+        edit: Edit | None = None,
+        gain: Gain | None = None,
+        severity: Severity | None = None,
+        related: Iterable[tuple[str, Node]] = (),
+        key: str = "",
+        rank: int | None = None,
+    ) -> Finding:
+        """A finding of this rule, with its place; the engine adds whose dump it is.
+
+        Args:
+            message: one sentence that names things by what they are, not by ``%4`` (the place says
+                that); equal messages at one line of Python are told once.
+            node: where; its dump may be another than the one that was walked.
+            parameter: a parameter of the entry graph, where no node is meant.
+            line: in the dump, where neither is meant.
+            column: in that line, from 1.
+            text: that line.
+            hint: what to do, if the rule's own hint is too general here.
+            fix: what to write instead, exactly (a strategy, a line of Python).
+            edit: the same as a change of a line or a setting, where it is one.
+            gain: what that is worth.
+            severity: if it differs from the rule's own here; the configuration goes before both.
+            related: other nodes, each with what it has to do with the finding.
+            key: what tells this from other findings of the rule at the same node or parameter; must
+                not hold numbers of nodes, addresses or hashes.
+            rank: of a rule over all ranks: in whose dump the node is.
+        """
+        if node is not None:
+            place = node_place(node)
+        elif parameter is not None:
+            place = parameter_place(parameter)
+        else:
+            place = FindingPlace("", line, column, column, text[:MOST_STATEMENT])
+        frames = user_frames(node) if node is not None else ()
+        return Finding(
+            code=self.code,
+            severity=self.chosen_severity or severity or self.severity,
+            message=message,
+            file=place.file,
+            line=place.line,
+            column=place.column,
+            end_column=place.end_column,
+            node=node.id if node is not None else None,
+            op=node.op if node is not None else None,
+            graph=place.graph,
+            scope=node.scope if node is not None else None,
+            statement=place.statement,
+            source=frames[-1] if frames else None,
+            frames=frames,
+            hint=hint or self.hint,
+            fix=fix,
+            edit=edit,
+            gain=gain,
+            related=tuple(related_place(message, other) for message, other in related),
+            rank=rank,
+            key=key or (parameter.name if parameter is not None else ""),
+            subject=node or parameter,
+        )
+
 
 class NodeRule(Rule):
     """Looks at nodes one at a time: those of some operators, or all (``operators`` is None).
@@ -140,7 +181,7 @@ class NodeRule(Rule):
         """Whether the rule has anything to say of nodes of an operator."""
         return self.operators is None or op in self.operators
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterable[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterable[Finding]:
         """What is wrong with one node."""
         raise NotImplementedError
 
@@ -148,7 +189,7 @@ class NodeRule(Rule):
 class DumpRule(Rule):
     """Looks at a whole dump."""
 
-    def check(self, facts: DumpFacts) -> Iterable[Hit]:
+    def check(self, facts: DumpFacts) -> Iterable[Finding]:
         """What is wrong with the dump."""
         raise NotImplementedError
 
@@ -159,7 +200,7 @@ class ReportRule(Rule):
     needs: ClassVar[tuple[Need, ...]] = ("begin", "devices")
     dumps: ClassVar[tuple[DumpKind, ...]] = ("begin",)
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterable[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterable[Finding]:
         """What is wrong with the strategies; ``facts`` are those of the begin dump."""
         raise NotImplementedError
 
@@ -169,8 +210,8 @@ class RunRule(Rule):
 
     needs: ClassVar[tuple[Need, ...]] = ("ranks",)
 
-    def check(self, run: RunFacts) -> Iterable[Hit]:
-        """What is wrong between ranks; each hit names the rank that its node belongs to."""
+    def check(self, run: RunFacts) -> Iterable[Finding]:
+        """What is wrong between ranks; each finding names the rank that its node belongs to."""
         raise NotImplementedError
 
 
@@ -213,7 +254,6 @@ __all__ = [
     "DumpKind",
     "DumpRule",
     "EngineRule",
-    "Hit",
     "Lacking",
     "Need",
     "NodeRule",

@@ -34,8 +34,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TypeVar, cast
 
-from irtool.ir.finding import SEVERITIES
-from irtool.ir.problem import Severity
+from irtool.ir.finding import SEVERITIES, Severity
 from irtool.lint.registry import OFF_FAMILIES, RegistryError, RuleEntry
 from irtool.lint.rule import Rule, family_of
 

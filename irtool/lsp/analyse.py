@@ -21,7 +21,7 @@ from irtool.lint.suppression import Suppressions, apply_ignores
 from irtool.lsp.answers import NO_ANSWERS, Answers
 from irtool.lsp.document import Document
 from irtool.sharding.check import check
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import explain_all
 from irtool.syntax.load import load
@@ -109,7 +109,7 @@ def lint(
     kind: DumpKind,
     begin: Dump | None,
     context: RunContext | None,
-    report: Report | None = None,
+    report: CheckResult | None = None,
 ) -> tuple[Finding, ...]:
     """Findings of the linter about a document, in the company of its compilation's begin dump.
 

@@ -9,7 +9,7 @@ from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.ties import Ties
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.sharding.why import Cause
 
@@ -31,7 +31,7 @@ class Answers:
 
     ties: Ties | None = None
     context: RunContext | None = None
-    report: Report | None = None
+    report: CheckResult | None = None
     proposals: Proposals = NO_PROPOSALS
     causes: Mapping[Node, Cause] = field(default_factory=dict[Node, Cause])
     findings: tuple[Finding, ...] = ()

@@ -1,4 +1,4 @@
-"""What is said of an operator's sharding: findings, collectives, layouts; and what can go wrong."""
+"""What is said of an operator's sharding: reasons, collectives, layouts; and what can go wrong."""
 
 from __future__ import annotations
 
@@ -47,8 +47,12 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A reason: a short code, a sentence, and MindSpore's check (log source ``file:function``)."""
+class Reason:
+    """Why an operator may not be split so, or why nobody can say: a short code and a sentence.
+
+    ``check``: the place in MindSpore that refuses it (log source ``file:function``), "" where
+    there is none.  ``check`` makes a finding of it, which says at which node.
+    """
 
     code: str
     message: str
@@ -142,7 +146,7 @@ class Judgement:
 
     verdict: Verdict
     strategy: Strategy
-    findings: tuple[Finding, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     device_matrix: DeviceMatrix = ()
     input_layouts: tuple[TensorLayout, ...] = ()
     output_layouts: tuple[TensorLayout, ...] = ()
@@ -175,7 +179,7 @@ class Refused(Exception):
 
     def __init__(self, code: str, message: str, check: str) -> None:
         super().__init__(message)
-        self.finding = Finding(code, message, check)
+        self.reason = Reason(code, message, check)
 
 
 class Unsure(Exception):

@@ -40,7 +40,7 @@ from irtool.report.page.graph_data import graph_data
 from irtool.report.page.links import with_node_links
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.places import place_text
-from irtool.sharding.network.report import Report as CheckResult
+from irtool.sharding.network.report import CheckResult
 
 USUAL_ROWS = 10
 _UNKNOWN = 5

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Graph, GraphParameter, Node
-from irtool.ir.problem import Problem
 from irtool.ir.values import Attributes
 from irtool.report.json import json_list, json_text, json_value, problem_object, type_text
 from irtool.syntax import query_fields as fields
@@ -103,8 +103,8 @@ def _graph_pieces(graph: Graph, chosen: set[int] | None) -> Iterator[str]:
     yield "}"
 
 
-def unread_text(problem: Problem) -> str:
+def unread_text(problem: Finding) -> str:
     """The entry of a file that could not be read at all."""
     facts = dict.fromkeys(("pass", "dialect", "rank", "entry"))
     problems = [problem_object(problem)]
-    return json_text({"path": problem.path, **facts, "problems": problems, "graphs": []})
+    return json_text({"path": problem.file, **facts, "problems": problems, "graphs": []})

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.ir.types import Abstract
 
 
@@ -44,7 +44,7 @@ def type_text(type: Abstract | None) -> str | None:
     return None if type is None else type.short()
 
 
-def problem_object(problem: Problem) -> dict[str, object]:
+def problem_object(problem: Finding) -> dict[str, object]:
     """A problem with its place."""
     return {
         "code": problem.code,
@@ -52,7 +52,7 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "message": problem.message,
         "line": problem.line,
         "column": problem.column,
-        "text": problem.text,
+        "text": problem.statement,
         "hint": problem.hint,
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from irtool.ir.problem import Severity
+from irtool.ir.finding import Severity
 from irtool.ir.units import Unit
 
 Tone: TypeAlias = Literal["good", "bad", "unknown", "plain"]

@@ -60,7 +60,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.planning.plans.plan.Plan": "irtool.report.notebook_reports:plan",
     "irtool.planning.recovery.recover.Recovery": "irtool.report.notebook_reports:recovery",
     "irtool.planning.stages.results.StagedPlan": "irtool.report.notebook_reports:staged",
-    "irtool.sharding.network.report.Report": "irtool.report.notebook_reports:check",
+    "irtool.sharding.network.report.CheckResult": "irtool.report.notebook_reports:check",
 }
 """By type, the function that makes its document: imported when the first such result is shown."""
 

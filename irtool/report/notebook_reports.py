@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from irtool.planning.recovery.elastic import ElasticPlan
     from irtool.planning.recovery.recover import Recovery
     from irtool.planning.stages.stages import StagedPlan
-    from irtool.sharding.network.report import Report as CheckResult
+    from irtool.sharding.network.report import CheckResult
 
 
 def check(report: CheckResult) -> Report:

@@ -27,7 +27,7 @@ from irtool.sharding.against_operators import (
     other_strategies,
 )
 from irtool.sharding.against_parameters import compare_mirrors, compare_slices
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why import explain_in
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_walk import Surroundings, hands_on, surroundings
@@ -35,7 +35,7 @@ from irtool.sharding.why_walk import Surroundings, hands_on, surroundings
 __all__ = ["Comparison", "Difference", "DifferenceKind", "Explained", "Unmatched", "compare"]
 
 
-def compare(report: Report, begin: Dump, actual: Dump) -> Comparison:
+def compare(report: CheckResult, begin: Dump, actual: Dump) -> Comparison:
     """Compare what ``check`` predicts for ``begin`` with a later dump of the same compilation.
 
     Args:
@@ -134,7 +134,7 @@ def _unpredicted(
         )
 
 
-def _broadcasts(report: Report, causes: Iterable[Cause]) -> Iterable[Difference]:
+def _broadcasts(report: CheckResult, causes: Iterable[Cause]) -> Iterable[Difference]:
     """Results that the last stage hands to all others, or does not."""
     there = [cause for cause in causes if cause.kind == "result broadcast"]
     node = there[0].node if there else None
@@ -149,7 +149,7 @@ def _broadcasts(report: Report, causes: Iterable[Cause]) -> Iterable[Difference]
         yield Difference("group", message, str(wanted[0]), str(actual[0]), "", None, node)
 
 
-def _loss_division(report: Report, actual: Dump) -> Iterable[Difference]:
+def _loss_division(report: CheckResult, actual: Dump) -> Iterable[Difference]:
     there = {node.attribute("divisor") for node in actual.nodes("_VirtualDiv")}
     losses = [item for item in report.operators if item.is_loss and item.loss_divisor > 1]
     predicted = {item.loss_divisor for item in losses}

@@ -12,7 +12,7 @@ from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
 from irtool.sharding.against_model import Difference, Unmatched
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.redistribution import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
 from irtool.sharding.why_walk import Surroundings, is_near_part, is_part, is_redistribution
 
@@ -38,7 +38,7 @@ class Edges:
 
 
 def compare_edges(
-    report: Report, around: Surroundings, later: dict[Node, list[Node]], reshapes: bool
+    report: CheckResult, around: Surroundings, later: dict[Node, list[Node]], reshapes: bool
 ) -> Edges:
     """Compare every predicted edge whose consumer is still there.
 
@@ -100,7 +100,7 @@ def _difference(
     )
 
 
-def _in_parts(report: Report, node: Node) -> bool:
+def _in_parts(report: CheckResult, node: Node) -> bool:
     """Whether an operator computes in parts, in turn: each part has edges of its own."""
     operator = report.operator(node)
     return operator is not None and operator.judgement.parts > 1
@@ -184,7 +184,7 @@ def _comes_through_form(place: WholeNode, source: object) -> bool:
     return is_part(place.node) and is_near_part(source.node, place.node)
 
 
-def _shown(node: Node, report: Report) -> Step:
+def _shown(node: Node, report: CheckResult) -> Step:
     sent = collective(node, report.devices)
     if node.op == "AllGather" and sent is not None:
         return "AllGather", sent.ranks

@@ -10,7 +10,7 @@ from irtool.ir.collectives import collective
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.layout import Shape
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.why_cause import Cause
 
 Key = tuple[str, str, tuple[int, ...] | None]
@@ -109,7 +109,7 @@ def _shapes_text(inputs: tuple[Shape, ...], outputs: tuple[Shape, ...]) -> str:
 
 
 def compare_collectives(
-    report: Report, later: dict[Node, list[Node]], causes: Iterable[Cause]
+    report: CheckResult, later: dict[Node, list[Node]], causes: Iterable[Cause]
 ) -> Iterator[Difference | Unmatched]:
     """Collectives that operators bring with them, operator by operator.
 
@@ -138,7 +138,7 @@ def compare_collectives(
     yield from _rest(searched, lost)
 
 
-def _key(cause: Cause, report: Report) -> Key:
+def _key(cause: Cause, report: CheckResult) -> Key:
     sent = collective(cause.node, report.devices)
     ranks = None if sent is None or cause.op.startswith("NeighborExchange") else sent.ranks
     return cause.op, (sent.reduction or "") if sent is not None else "", ranks

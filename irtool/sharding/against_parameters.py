@@ -9,7 +9,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.ties import ties
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
-from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.network.report import CheckResult, ParameterReport
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_walk import Surroundings
 
@@ -17,7 +17,7 @@ Found = dict[str, tuple[tuple[int, ...] | None, Node]]
 """By name of a parameter: the ranks that communicate for it, and the node."""
 
 
-def compare_slices(report: Report, actual: Dump) -> Iterator[Difference]:
+def compare_slices(report: CheckResult, actual: Dump) -> Iterator[Difference]:
     """Shapes of parameters and of dataset inputs in the header of the later dump."""
     there = {item.name: item.type.dimensions if item.type else None for item in actual.parameters}
     for weight in report.parameters:
@@ -59,7 +59,7 @@ def _of(
 
 
 def compare_mirrors(
-    report: Report, around: Surroundings, causes: Iterable[Cause], virtual: bool
+    report: CheckResult, around: Surroundings, causes: Iterable[Cause], virtual: bool
 ) -> Iterator[Difference | Unmatched]:
     """Who sums the gradient of each parameter, and who gathers it.
 
@@ -98,7 +98,7 @@ def _is_needless(weight: ParameterReport, node: Node | None) -> bool:
     return node is None and weight.mirror_ranks is not None and len(weight.mirror_ranks) == 1
 
 
-def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Found, Found]:
+def _found(report: CheckResult, causes: Iterable[Cause], virtual: bool) -> tuple[Found, Found]:
     mirrors: Found = {}
     gathers: Found = {}
     for cause in causes:
@@ -112,7 +112,7 @@ def _found(report: Report, causes: Iterable[Cause], virtual: bool) -> tuple[Foun
     return mirrors, gathers
 
 
-def _nameless(report: Report, causes: Iterable[Cause]) -> set[tuple[int, ...]]:
+def _nameless(report: CheckResult, causes: Iterable[Cause]) -> set[tuple[int, ...]]:
     """The ranks of mirrors whose parameter is not told: gradients that a loop carries."""
     found: set[tuple[int, ...]] = set()
     for cause in causes:

@@ -13,7 +13,6 @@ from irtool.operators.judgement import Collective
 from irtool.sharding.network.analysis import (
     Analysis,
     Judged,
-    Problem,
     analysis_of,
     inserted_node,
 )
@@ -35,14 +34,12 @@ from irtool.sharding.network.noted_sizes import check_noted_sizes
 from irtool.sharding.network.positions import check_positions
 from irtool.sharding.network.propagated import propagate_layouts
 from irtool.sharding.network.report import (
-    CheckFinding,
+    CheckResult,
     CollectiveReport,
     DatasetReport,
     OperatorReport,
     ParameterReport,
     RedistributionReport,
-    Report,
-    Severity,
 )
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.strategies import Wanted
@@ -51,7 +48,7 @@ from irtool.sharding.network.weights import Weight, check_users, trained_paramet
 
 def check(
     dump: Dump, context: ParallelContext, instead: Mapping[Node, Wanted] | None = None
-) -> Report:
+) -> CheckResult:
     """Check the strategies of a whole network, and predict what follows from them.
 
     Args:
@@ -66,13 +63,12 @@ def check(
         gives a report that says so, and nothing else.
     """
     if not context.is_parallel:
-        return Report(True, context, ())
+        return CheckResult(True, context, ())
     analysis = analysis_of(network_of(dump), context)
     inserted = inserted_node(analysis.network)
     if inserted is not None:
         analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
-        findings = tuple(_finding(problem, dump.path) for problem in analysis.problems)
-        return Report(None, context, findings)
+        return CheckResult(None, context, tuple(analysis.findings))
     for problem in context.refusals():
         analysis.refuse("context", problem, CONTEXT_CHECK, None)
     judge_operators(analysis, instead or {})
@@ -91,10 +87,10 @@ def check(
         communications_of_step = _communications(
             analysis, redistributions, parameters, broadcasts, norms
         )
-    return Report(
+    return CheckResult(
         accepted=_accepted(analysis),
         context=context,
-        findings=tuple(_finding(problem, dump.path) for problem in analysis.problems),
+        findings=tuple(analysis.findings),
         operators=operators,
         redistributions=tuple(
             _redistribution(item)
@@ -116,27 +112,13 @@ def check(
 
 
 CONTEXT_CHECK = "step_parallel_utils.cc:ParallelInit"
-_SEVERITIES: dict[str, Severity] = {"error": "error", "unknown": "warning", "info": "info"}
 
 
 def _accepted(analysis: Analysis) -> bool | None:
     """MindSpore's answer; a refusal holds whatever else is unknown."""
-    severities = {problem.severity for problem in analysis.problems}
-    if "error" in severities:
+    if analysis.is_refused:
         return False
-    return None if "unknown" in severities else True
-
-
-def _finding(problem: Problem, path: str) -> CheckFinding:
-    return CheckFinding(
-        code=problem.code,
-        severity=_SEVERITIES[problem.severity],
-        message=problem.message,
-        check=problem.check,
-        op=problem.op,
-        node=problem.node,
-        file=path,
-    )
+    return None if analysis.is_unknown else True
 
 
 def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:

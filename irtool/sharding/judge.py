@@ -22,8 +22,8 @@ from irtool.operators.guard import could_not_judge
 from irtool.operators.judgement import (
     Collective,
     Context,
-    Finding,
     Judgement,
+    Reason,
     Reduction,
     Refused,
     Sharding,
@@ -92,7 +92,7 @@ def judge(
         found = replace(_complete(case, sharding), generated=made, parts=parts)
         return _as_written(found, in_layout, out_layout)
     except Refused as refused:
-        return Judgement("illegal", used, (refused.finding,), devices=context.devices)
+        return Judgement("illegal", used, (refused.reason,), devices=context.devices)
     except Unsure as unsure:
         return unknown(unsure.reason, used, context)
     except Exception as error:
@@ -101,8 +101,7 @@ def judge(
 
 def unknown(reason: str, strategy: Strategy, context: Context) -> Judgement:
     """The judgement where a rule does not know, or nobody could ask it."""
-    finding = Finding("unknown", reason, "")
-    return Judgement("unknown", strategy, (finding,), devices=context.devices)
+    return Judgement("unknown", strategy, (Reason("unknown", reason, ""),), devices=context.devices)
 
 
 def _check_measured(

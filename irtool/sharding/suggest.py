@@ -9,12 +9,13 @@ from math import log2, prod
 from typing import TypeAlias, TypeVar, cast
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Node
+from irtool.ir.finding import Finding
+from irtool.ir.graph import Node, node_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import WHOLE, Shape, UserLayout
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
-from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import StrategyFormatError, Wanted, wanted
 
 Layouts: TypeAlias = tuple[UserLayout, ...]
@@ -38,15 +39,15 @@ class Proposals:
             proposed. The first ones are such that it is, wherever a bounded search found any.
     """
 
-    strategies: Mapping[CheckFinding, tuple[Strategy, ...]]
-    layouts: Mapping[CheckFinding, tuple[Layouts, ...]]
+    strategies: Mapping[Finding, tuple[Strategy, ...]]
+    layouts: Mapping[Finding, tuple[Layouts, ...]]
     together: bool | None = None
 
 
 NO_PROPOSALS = Proposals({}, {})
 
 
-def proposals(dump: Dump, report: Report) -> Proposals:
+def proposals(dump: Dump, report: CheckResult) -> Proposals:
     """The nearest legal strategies and layouts, those first that the whole network accepts.
 
     Args:
@@ -56,28 +57,27 @@ def proposals(dump: Dump, report: Report) -> Proposals:
     strategies, layouts = legal_instead(report), layouts_instead(report)
     options: dict[Node, list[Wanted]] = {}
     for finding, rows in strategies.items():
-        if finding.node is not None and rows:
-            options[finding.node] = [Wanted(row) for row in rows]
+        node = node_of(finding)
+        if node is not None and rows:
+            options[node] = [Wanted(row) for row in rows]
     for finding, given in layouts.items():
-        if finding.node is not None and given:
-            options[finding.node] = [Wanted(in_layout=one) for one in given]
+        node = node_of(finding)
+        if node is not None and given:
+            options[node] = [Wanted(in_layout=one) for one in given]
     if not options:
         return Proposals(strategies, layouts)
     chosen = _accepted_together(dump, report, options)
     if chosen is None:
         return Proposals(strategies, layouts, False)
     first = {node: options[node][place] for node, place in chosen.items()}
+
+    def taken(finding: Finding) -> Wanted:
+        node = node_of(finding)
+        return Wanted() if node is None else first.get(node, Wanted())
+
     return Proposals(
-        {
-            finding: _first(rows, first[finding.node].strategy) if finding.node in first else rows
-            for finding, rows in strategies.items()
-        },
-        {
-            finding: _first(given, first[finding.node].in_layout)
-            if finding.node in first
-            else given
-            for finding, given in layouts.items()
-        },
+        {finding: _first(rows, taken(finding).strategy) for finding, rows in strategies.items()},
+        {finding: _first(given, taken(finding).in_layout) for finding, given in layouts.items()},
         True,
     )
 
@@ -90,7 +90,7 @@ def _first(options: tuple[_Option, ...], chosen: _Option | None) -> tuple[_Optio
 
 
 def _accepted_together(
-    dump: Dump, report: Report, options: Mapping[Node, Sequence[Wanted]]
+    dump: Dump, report: CheckResult, options: Mapping[Node, Sequence[Wanted]]
 ) -> dict[Node, int] | None:
     """Which option of each node to take so that the network is accepted; None: none was found.
 
@@ -107,14 +107,14 @@ def _accepted_together(
         movable = [node for node in chosen if chosen[node] + 1 < len(options[node])]
         if not movable:
             return None
-        refused = {finding.node for finding in errors}
+        refused = {node_of(finding) for finding in errors}
         chosen[next((node for node in movable if node in refused), movable[0])] += 1
     return None
 
 
-def legal_instead(report: Report) -> dict[CheckFinding, tuple[Strategy, ...]]:
+def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
     """For illegal strategies the nearest legal ones of each operator alone, found by trying."""
-    found: dict[CheckFinding, tuple[Strategy, ...]] = {}
+    found: dict[Finding, tuple[Strategy, ...]] = {}
     known: dict[object, tuple[Strategy, ...]] = {}
     for finding, operator in _illegal(report):
         if not _by_strategy(operator):
@@ -127,9 +127,9 @@ def legal_instead(report: Report) -> dict[CheckFinding, tuple[Strategy, ...]]:
     return found
 
 
-def layouts_instead(report: Report) -> dict[CheckFinding, tuple[Layouts, ...]]:
+def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
     """For illegal layouts the nearest legal ones of each operator alone, found by trying."""
-    found: dict[CheckFinding, tuple[Layouts, ...]] = {}
+    found: dict[Finding, tuple[Layouts, ...]] = {}
     for finding, operator in _illegal(report):
         given = _layouts_of(operator)
         if given and len(found) < _MOST_ASKED:
@@ -137,9 +137,10 @@ def layouts_instead(report: Report) -> dict[CheckFinding, tuple[Layouts, ...]]:
     return found
 
 
-def _illegal(report: Report) -> Iterator[tuple[CheckFinding, OperatorReport]]:
+def _illegal(report: CheckResult) -> Iterator[tuple[Finding, OperatorReport]]:
     for finding in report.findings:
-        operator = report.operator(finding.node) if finding.node is not None else None
+        node = node_of(finding)
+        operator = report.operator(node) if node is not None else None
         if operator is not None and operator.verdict == "illegal":
             yield finding, operator
 
@@ -152,7 +153,9 @@ def _layouts_of(operator: OperatorReport) -> Layouts:
         return ()
 
 
-def _nearest_layouts(report: Report, operator: OperatorReport, given: Layouts) -> Iterator[Layouts]:
+def _nearest_layouts(
+    report: CheckResult, operator: OperatorReport, given: Layouts
+) -> Iterator[Layouts]:
     """Layouts over the same devices with one entry of a tensor map changed, or two."""
     call = operator.call.call
     context = report.context.for_operators(dynamic=call.is_dynamic)
@@ -206,7 +209,7 @@ def _by_strategy(operator: OperatorReport) -> bool:
     return not any(isinstance(item, tuple) for row in rows for item in row)
 
 
-def _nearest(report: Report, operator: OperatorReport) -> Iterator[Strategy]:
+def _nearest(report: CheckResult, operator: OperatorReport) -> Iterator[Strategy]:
     call = operator.call.call
     context = report.context.for_operators(dynamic=call.is_dynamic)
     count = 0
@@ -231,7 +234,7 @@ def _shapes(call: OperatorCall) -> Iterator[list[Shape]]:
 
 
 def _variants(
-    report: Report, operator: OperatorReport, shapes: Sequence[Shape]
+    report: CheckResult, operator: OperatorReport, shapes: Sequence[Shape]
 ) -> Iterable[Strategy]:
     """Strategies near an illegal one: first those that differ least, at most so many."""
     given = operator.strategy or ()

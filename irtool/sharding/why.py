@@ -17,7 +17,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why_cause import Cause, CauseKind
 from irtool.sharding.why_layouts import with_layouts
 from irtool.sharding.why_remedy import with_remedy
@@ -39,7 +39,7 @@ _PACKAGE = "site-packages/mindspore/"
 
 
 def explain(
-    node: Node, dump: Dump, report: Report | None = None, begin: Dump | None = None
+    node: Node, dump: Dump, report: CheckResult | None = None, begin: Dump | None = None
 ) -> Cause:
     """Why ``node`` stands in ``dump`` (``validate`` or ``step_parallel_end``).
 
@@ -53,7 +53,7 @@ def explain(
 
 
 def explain_all(
-    dump: Dump, report: Report | None = None, begin: Dump | None = None
+    dump: Dump, report: CheckResult | None = None, begin: Dump | None = None
 ) -> tuple[Cause, ...]:
     """Why every communication node is there, and every slice, concat and split of the compiler.
 
@@ -73,7 +73,7 @@ def is_cut(node: Node) -> bool:
     return operator_of(node.op).is_("parts")
 
 
-def explain_in(around: Surroundings, node: Node, report: Report | None = None) -> Cause:
+def explain_in(around: Surroundings, node: Node, report: CheckResult | None = None) -> Cause:
     """Why ``node`` is there, where its surroundings are known already."""
     cause = _traced(around, node)
     cause = _completed(around, cause)

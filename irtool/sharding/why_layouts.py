@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.ir.graph import Node
 from irtool.ir.whole import WholeNode
 from irtool.operators.layout import TensorLayout
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_walk import Surroundings, hands_on
 
@@ -16,7 +16,7 @@ _CHAINS = ("redistribution", "dataset")
 _MOST_STEPS = 2_000
 
 
-def with_layouts(around: Surroundings, cause: Cause, report: Report) -> Cause:
+def with_layouts(around: Surroundings, cause: Cause, report: CheckResult) -> Cause:
     """Add the layouts that a redistribution leads from and to, and a weight's user."""
     if cause.begin is None and cause.kind in ("mirror", "optimizer parallel"):
         user = next((p.user for p in report.parameters if p.name == cause.parameter), None)
@@ -47,7 +47,7 @@ def _shown(layout: TensorLayout) -> str:
 
 
 def redistribution_of(
-    around: Surroundings, cause: Cause, report: Report
+    around: Surroundings, cause: Cause, report: CheckResult
 ) -> RedistributionReport | None:
     """The predicted redistribution that a node of a later dump belongs to."""
     node = cause.forward or cause.node
@@ -63,7 +63,7 @@ def _is_step(node: Node, op: str, ranks: tuple[int, ...], actual: tuple[int, ...
 
 
 def _candidates(
-    around: Surroundings, cause: Cause, report: Report
+    around: Surroundings, cause: Cause, report: CheckResult
 ) -> Iterator[RedistributionReport]:
     """Edges into the consumer from the producer, then Reshapes between, then looser ones."""
     consumer, producer = cause.begin, cause.producer_begin

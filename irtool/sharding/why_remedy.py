@@ -15,10 +15,10 @@ from irtool.operators.judgement import Judgement
 from irtool.operators.layout import TensorLayout, axes_of, coordinates
 from irtool.sharding.judge import judge
 from irtool.sharding.network.report import (
+    CheckResult,
     OperatorReport,
     ParameterReport,
     RedistributionReport,
-    Report,
 )
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_layouts import redistribution_of
@@ -27,7 +27,7 @@ from irtool.sharding.why_walk import Surroundings
 _DATA = ("_VirtualDataset", "GetNext")
 
 
-def with_remedy(around: Surroundings, cause: Cause, report: Report | None) -> Cause:
+def with_remedy(around: Surroundings, cause: Cause, report: CheckResult | None) -> Cause:
     """Add the change of strategy that would remove what was asked for."""
     text = ""
     if cause.kind in ("forward reduction", "operator"):
@@ -63,7 +63,7 @@ _FIXED = {
 # -- partial sums --------------------------------------------------------------------------------
 
 
-def _of_reduction(cause: Cause, report: Report | None) -> str:
+def _of_reduction(cause: Cause, report: CheckResult | None) -> str:
     operator = report.operator(cause.begin) if report is not None and cause.begin else None
     node = cause.operator
     if operator is None or operator.strategy is None or report is None:
@@ -89,7 +89,9 @@ def _of_reduction(cause: Cause, report: Report | None) -> str:
     )
 
 
-def _axes_between(operator: OperatorReport, ranks: tuple[int, ...], report: Report) -> set[int]:
+def _axes_between(
+    operator: OperatorReport, ranks: tuple[int, ...], report: CheckResult
+) -> set[int]:
     """Axes of the device matrix along which a group extends."""
     devices = report.context.stage_ranks
     matrix = operator.device_matrix
@@ -126,7 +128,7 @@ def _strategy(operator: OperatorReport, sizes: dict[int, int]) -> Strategy:
     )
 
 
-def _judged(operator: OperatorReport, strategy: Strategy, report: Report) -> Judgement:
+def _judged(operator: OperatorReport, strategy: Strategy, report: CheckResult) -> Judgement:
     context = report.context.for_operators(dynamic=operator.call.call.is_dynamic)
     return judge(operator.call.call, strategy, context)
 
@@ -134,7 +136,7 @@ def _judged(operator: OperatorReport, strategy: Strategy, report: Report) -> Jud
 # -- layouts that differ ---------------------------------------------------------------------------
 
 
-def _of_redistribution(around: Surroundings, cause: Cause, report: Report | None) -> str:
+def _of_redistribution(around: Surroundings, cause: Cause, report: CheckResult | None) -> str:
     if report is None:
         return _as_printed(cause)
     edge = redistribution_of(around, cause, report)
@@ -174,7 +176,7 @@ def _as_printed(cause: Cause) -> str:
 
 
 def _as_wanted(
-    consumer: OperatorReport, edge: RedistributionReport, report: Report
+    consumer: OperatorReport, edge: RedistributionReport, report: CheckResult
 ) -> Iterator[str]:
     """Strategies for the consumer under which its input lies as the producer leaves it."""
     tensor = consumer.call.slots.tensor(edge.input, edge.item)
@@ -189,7 +191,7 @@ def _as_wanted(
 
 
 def _as_left(
-    producer: OperatorReport, source: TensorLayout, target: TensorLayout, report: Report
+    producer: OperatorReport, source: TensorLayout, target: TensorLayout, report: CheckResult
 ) -> Iterator[str]:
     """Strategies for the producer under which it leaves what the consumer wants."""
     layouts = producer.judgement.output_layouts
@@ -235,7 +237,7 @@ def _with_splits(
 # -- parameters ------------------------------------------------------------------------------------
 
 
-def _of_mirror(cause: Cause, report: Report | None) -> str:
+def _of_mirror(cause: Cause, report: CheckResult | None) -> str:
     name = cause.parameter or "the parameter"
     over = len(cause.ranks) if cause.ranks is not None else None
     text = f"needed as long as {name} is whole on ranks that see different data"
@@ -251,7 +253,7 @@ def _of_mirror(cause: Cause, report: Report | None) -> str:
     )
 
 
-def _not_sharded(parameter: ParameterReport, over: int, report: Report) -> str:
+def _not_sharded(parameter: ParameterReport, over: int, report: CheckResult) -> str:
     """Why optimizer parallel leaves a parameter alone; "" if it doesn't."""
     dtype = parameter.parameter.type.dtype if parameter.parameter.type else None
     size = prod(parameter.shape) * BITS.get(dtype or "", 32) // 8

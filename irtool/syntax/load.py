@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from irtool.ir.dump import Dump
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.syntax.printer import dumps
 from irtool.syntax.reader import loads
 from irtool.syntax.source import PathLike, read_content
@@ -28,8 +28,13 @@ def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
     content = read_content(source, name)
     dump = loads(content.data.decode("utf-8", "surrogateescape"), content.path)
     if content.damage:
-        problem = Problem(
-            "SYN003", content.damage, content.path, 1, 1, hint="what could be expanded was read"
+        problem = Finding(
+            "SYN003",
+            "error",
+            content.damage,
+            content.path,
+            1,
+            hint="what could be expanded was read",
         )
         dump = replace(dump, problems=(problem, *dump.problems))
     return dump

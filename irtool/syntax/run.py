@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from irtool.ir.dump import Dump
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.ir.run import LogFile, MsprobeDump, PassFile, RankClass, TensorDump
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
@@ -176,7 +176,7 @@ class Run:
     logs: tuple[LogFile, ...] = ()
     losses: tuple[str, ...] = ()
     strategy_files: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
     @property
     def ranks(self) -> tuple[int, ...]:

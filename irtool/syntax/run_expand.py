@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from irtool.ir.finding import Finding
 from irtool.ir.groups import is_rank
-from irtool.ir.problem import Problem
 from irtool.ir.run import InputFile
 from irtool.syntax.run import Run, all_files, load_run
 from irtool.syntax.run_context import context_beside
@@ -28,7 +28,7 @@ class Expansion:
 
     files: tuple[InputFile, ...]
     runs: tuple[Run, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
 
 def expand(paths: Sequence[str]) -> Expansion:
@@ -40,7 +40,7 @@ def expand(paths: Sequence[str]) -> Expansion:
     """
     files: dict[str, InputFile] = {}
     runs: list[Run] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for path in paths:
         before = len(files) + len(problems)
         if path == STDIN:
@@ -56,7 +56,7 @@ def expand(paths: Sequence[str]) -> Expansion:
     return Expansion(tuple(files.values()), tuple(runs), tuple(problems))
 
 
-def _add(path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]) -> None:
+def _add(path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Finding]) -> None:
     """Add one path that is there."""
     try:
         mode = os.stat(path).st_mode
@@ -70,7 +70,7 @@ def _add(path: str, files: dict[str, InputFile], runs: list[Run], problems: list
         files.setdefault(path, _single(path))
 
 
-def _readable(path: str, problems: list[Problem]) -> bool:
+def _readable(path: str, problems: list[Finding]) -> bool:
     if os.access(path, os.R_OK):
         return True
     hint = "MindSpore writes dumps readable by their owner only"
@@ -79,7 +79,7 @@ def _readable(path: str, problems: list[Problem]) -> bool:
 
 
 def _add_folder(
-    path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]
+    path: str, files: dict[str, InputFile], runs: list[Run], problems: list[Finding]
 ) -> None:
     try:
         run = load_run(path)
@@ -118,7 +118,7 @@ def _single(path: str) -> InputFile:
 
 
 def _add_matches(
-    pattern: str, files: dict[str, InputFile], runs: list[Run], problems: list[Problem]
+    pattern: str, files: dict[str, InputFile], runs: list[Run], problems: list[Finding]
 ) -> None:
     matches = sorted(_matches(pattern, problems), key=natural)
     wanted = [path for path in matches if os.path.isdir(path) or is_dump(os.path.basename(path))]
@@ -129,12 +129,12 @@ def _add_matches(
     for path in [path for path in wanted if path not in set(folders)] + others:
         _add(path, files, runs, problems)
     for path in folders:
-        complaints: list[Problem] = []
+        complaints: list[Finding] = []
         _add(path, files, runs, complaints)
         problems += [item for item in complaints if item.code != "RUN013"]
 
 
-def _matches(pattern: str, problems: list[Problem]) -> Iterator[str]:
+def _matches(pattern: str, problems: list[Finding]) -> Iterator[str]:
     """Paths that match; ``**`` stands for any folders, and loops of links end."""
     drive, rest = os.path.splitdrive(pattern)
     start = drive + os.sep if rest.startswith(os.sep) else drive
@@ -180,6 +180,6 @@ def _below(folder: str, parts: Sequence[str], seen: set[tuple[int, int, int]]) -
             yield from _below(path, rest, seen)
 
 
-def _problem(code: str, path: str, message: str, hint: str = "") -> Problem:
+def _problem(code: str, path: str, message: str, hint: str = "") -> Finding:
     severity = "warning" if code == "RUN002" else "error"
-    return Problem(code, message, path, 1, 1, severity, "", hint)
+    return Finding(code, severity, message, path, 1, hint=hint)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from irtool.ir.problem import Problem
+from irtool.ir.finding import Finding
 from irtool.ir.run import LogFile, LogKind, MsprobeDump, PassFile, TensorDump
 from irtool.syntax.run_compilations import Group, compilations
 from irtool.syntax.run_context import Context, read_case
@@ -35,7 +35,7 @@ class Sorted:
     logs: list[LogFile] = field(default_factory=list[LogFile])
     losses: list[str] = field(default_factory=list[str])
     strategy_files: list[str] = field(default_factory=list[str])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[Finding] = field(default_factory=list[Finding])
 
     def rank(self, number: int) -> RankPart:
         """The part of a rank, made where it is not there yet."""
@@ -191,5 +191,5 @@ def _msprobe(item: Found, rank: int) -> MsprobeDump:
     return MsprobeDump(item.path, rank, step, process, part)
 
 
-def _problem(code: str, path: str, message: str) -> Problem:
-    return Problem(code, message, path, 1, 1, "warning")
+def _problem(code: str, path: str, message: str) -> Finding:
+    return Finding(code, "warning", message, path, 1)

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from irtool.ir.comments import NO_COMMENTS, Comments
+from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import Item
 from irtool.ir.items import CommentBlock, Opaque
-from irtool.ir.problem import Problem, Severity
 from irtool.ir.statement import StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
@@ -28,7 +28,7 @@ class StatementReader:
         self.text = text
         self.path = path
         self.records = records
-        self.problems: list[Problem] = []
+        self.problems: list[Finding] = []
         self.position = 0
         self.line = 1
         self.odd = OddLabels(text)
@@ -177,9 +177,18 @@ class StatementReader:
         text: str = "",
         hint: str = "",
     ) -> None:
-        excerpt = text[:MAX_EXCERPT]
-        made = Problem(code, message, self.path, max(line, 1), column, severity, excerpt, hint)
-        self.problems.append(made)
+        self.problems.append(
+            Finding(
+                code,
+                severity,
+                message,
+                self.path,
+                max(line, 1),
+                column,
+                statement=text[:MAX_EXCERPT],
+                hint=hint,
+            )
+        )
 
     def unreadable(self, code: str, text: str, line: int, error: Exception, inset: int = 0) -> None:
         """Report a record; ``inset``: characters before what the error's column counts in."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.engine import lint_compilation
 from irtool.lint.facts import DumpFacts, RunFacts
 from irtool.lint.rule import (
     EVERY_DUMP,
     DumpRule,
-    Hit,
     Lacking,
     NodeRule,
     Rule,
@@ -36,8 +36,8 @@ class Sees(NodeRule):
     operators = frozenset({"ReLU"})
     dumps = EVERY_DUMP
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
-        yield Hit("a ReLU", node)
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
+        yield self.finding("a ReLU", node)
 
 
 class Fails(Sees):
@@ -46,8 +46,8 @@ class Fails(Sees):
     code = "TST002"
     operators = None
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
-        yield Hit("before it fails", node)
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
+        yield self.finding("before it fails", node)
         raise KeyError("group")
 
 
@@ -62,10 +62,10 @@ class Counts(DumpRule):
     bad = good = "nodes"
     least = Threshold(3, "nodes", "from so many on")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         count = sum(1 for _ in facts.dump.nodes())
         if count >= self.least:
-            yield Hit(f"{count} nodes")
+            yield self.finding(f"{count} nodes")
 
 
 def test_a_rule_gets_only_what_it_registered_for() -> None:
@@ -102,8 +102,8 @@ def test_a_rule_without_its_dump_is_silent_and_named() -> None:
 
 def test_a_rule_that_asks_for_what_is_not_there_is_silent_and_named() -> None:
     class Asks(Counts):
-        def check(self, facts: DumpFacts) -> Iterator[Hit]:
-            yield Hit(f"{facts.parallel.devices} devices")
+        def check(self, facts: DumpFacts) -> Iterator[Finding]:
+            yield self.finding(f"{facts.parallel.devices} devices")
 
     linted = lint(Asks(), compilation({"validate": TWO}))
     assert [(each.code, each.need) for each in linted.silenced] == [("TST003", "devices")]
@@ -119,8 +119,8 @@ def test_a_shared_answer_is_made_once_even_if_it_fails() -> None:
         raise Lacking("machine")
 
     class Asks(Counts):
-        def check(self, facts: DumpFacts) -> Iterator[Hit]:
-            yield Hit(str(facts.kept("answer", make)))
+        def check(self, facts: DumpFacts) -> Iterator[Finding]:
+            yield self.finding(str(facts.kept("answer", make)))
 
     facts = compilation({"validate": TWO})
     linted = lint_compilation(facts, [Asks(), Asks()])
@@ -134,9 +134,9 @@ def test_the_line_of_python_is_the_innermost_outside_mindspore(samples: Path) ->
     class Everything(Sees):
         operators = None
 
-        def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+        def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
             if node.op == "MatMul":
-                yield Hit("a MatMul", node)
+                yield self.finding("a MatMul", node)
 
     found = lint(Everything(), facts).findings
     assert found
@@ -175,9 +175,9 @@ def test_a_rule_over_ranks_that_fails_is_a_finding_in_the_first_dump() -> None:
         explanation = "For tests."
         bad = good = "none"
 
-        def check(self, run: RunFacts) -> Iterator[Hit]:
+        def check(self, run: RunFacts) -> Iterator[Finding]:
             raise ZeroDivisionError
-            yield Hit("never")
+            yield self.finding("never")
 
     ranks = {rank: compilation({"validate": TWO}, rank=rank) for rank in (0, 1)}
     found = the_one(lint_ranks(Broken(), ranks))

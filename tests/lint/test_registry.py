@@ -11,7 +11,7 @@ import pytest
 from irtool.lint.registry import RegistryError, all_rules, own_rules
 
 PACKAGE = '''
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 
 class OneMore(DumpRule):
     """A rule of another package."""
@@ -23,7 +23,7 @@ class OneMore(DumpRule):
     bad = good = "a dump"
 
     def check(self, facts):
-        yield Hit("a dump of another package's rule")
+        yield self.finding("a dump of another package's rule")
 '''
 
 

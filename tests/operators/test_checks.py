@@ -127,7 +127,7 @@ def test_stages_have_groups_of_their_own() -> None:
 )  # fmt: skip
 def test_strategies_that_mindspore_makes(what: object, made: Strategy) -> None:
     judgement = judged(what, None)  # type: ignore[arg-type]
-    assert judgement.verdict == "legal", judgement.findings
+    assert judgement.verdict == "legal", judgement.reasons
     assert judgement.generated
     assert judgement.strategy == made
 

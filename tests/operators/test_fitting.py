@@ -52,7 +52,7 @@ def test_inputs_of_another_number_or_rank_are_named(
 
 def test_such_a_call_is_not_judged() -> None:
     found = judge(call("MatMul", [8, 4], out=[8, 4]), ((8, 1),), context(8))
-    assert (found.verdict, found.findings[0].code) == ("unknown", "unknown")
+    assert (found.verdict, found.reasons[0].code) == ("unknown", "unknown")
     assert rule_of("MatMul") is not None
     made = judge(call("MatMul", [8, 4], out=[8, 4]), None, context(8))
     assert made.verdict == "unknown"
@@ -64,7 +64,7 @@ def test_a_router_without_choices_of_experts_is_not_judged(
 ) -> None:
     found = judge(call("TopKRouter", [4, 16], out=[4, 4]), strategy, context(8))
     assert found.verdict == "unknown"
-    assert "no choices of experts" in found.findings[0].message
+    assert "no choices of experts" in found.reasons[0].message
 
 
 @pytest.mark.parametrize("given", [(), ((0, 0),), ((0, 0), (4, 16))])

@@ -33,7 +33,7 @@ def test_an_operator_that_its_rule_stumbles_over_is_unknown(
     guard.take_counts()
     found = judge(call("BiasAdd", [8, 4], [4], out=[8, 4]), ((8, 1), (1,)), context(8))
     assert found.verdict == "unknown"
-    (finding,) = found.findings
+    (finding,) = found.reasons
     assert finding.message.startswith("BiasAdd could not be judged: ")
     assert "IndexError: tuple index out of range" in finding.message
     (site,) = guard.take_counts()

@@ -67,7 +67,7 @@ def test_where_only_what_was_measured_counts_the_rest_is_unknown(
     assert judge(asked, ((3, 4),), context).verdict == "illegal"
     unknown = judge(other, ((2, 4),), context)
     assert unknown.verdict == "unknown"
-    assert unknown.findings[0].message == "Tanh was never measured"
+    assert unknown.reasons[0].message == "Tanh was never measured"
     assert judge(asked, None, context).verdict == "unknown"
 
 

@@ -55,11 +55,11 @@ def judged(
 
 def reason(judgement: Judgement) -> tuple[str, str]:
     """Code and log source of the first reason."""
-    assert judgement.verdict == "illegal", judgement.findings
-    return judgement.findings[0].code, judgement.findings[0].check
+    assert judgement.verdict == "illegal", judgement.reasons
+    return judgement.reasons[0].code, judgement.reasons[0].check
 
 
 def collectives(judgement: Judgement) -> list[tuple[str, str, Shape]]:
     """What is communicated: operator, reduction, ranks."""
-    assert judgement.verdict == "legal", judgement.findings
+    assert judgement.verdict == "legal", judgement.reasons
     return [(c.op, c.reduce, c.ranks) for c in judgement.collectives]

@@ -11,10 +11,10 @@ import pytest
 
 import irtool
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, node_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import Proposals, proposals
 
@@ -47,7 +47,7 @@ subgraph @main() {
 """
 
 
-def checked(dump: Dump, context: Mapping[str, object]) -> tuple[Report, Proposals]:
+def checked(dump: Dump, context: Mapping[str, object]) -> tuple[CheckResult, Proposals]:
     report = check(dump, ParallelContext.from_mapping(context))
     return report, proposals(dump, report)
 
@@ -56,11 +56,11 @@ def first_ones(found: Proposals) -> dict[Node, Wanted]:
     """The first proposal of each finding, as something to check."""
     instead: dict[Node, Wanted] = {}
     for finding, rows in found.strategies.items():
-        if finding.node is not None and rows:
-            instead[finding.node] = Wanted(rows[0])
+        if (node := node_of(finding)) is not None and rows:
+            instead[node] = Wanted(rows[0])
     for finding, layouts in found.layouts.items():
-        if finding.node is not None and layouts:
-            instead[finding.node] = Wanted(in_layout=layouts[0])
+        if (node := node_of(finding)) is not None and layouts:
+            instead[node] = Wanted(in_layout=layouts[0])
     return instead
 
 
@@ -78,7 +78,7 @@ def test_proposals_agree_on_a_weight_that_operators_share() -> None:
     dump = irtool.loads(SHARED_WEIGHT)
     context = {"device_num": 8, "full_batch": True}
     report, found = checked(dump, context)
-    refused = {finding.node for finding in report.findings if finding.severity == "error"}
+    refused = {node_of(finding) for finding in report.findings if finding.severity == "error"}
     assert refused
     assert found.together is True
     assert check(dump, report.context, first_ones(found)).accepted is True

@@ -15,7 +15,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.why import Cause, explain, explain_all
 
 
@@ -23,7 +23,7 @@ def of_pass(folder: Path, name: str) -> Dump:
     return irtool.load(next(iter(sorted(folder.glob(f"*{name}*.ir")))))
 
 
-def checked(folder: Path) -> tuple[Dump, Report]:
+def checked(folder: Path) -> tuple[Dump, CheckResult]:
     begin = of_pass(folder, "step_parallel_begin")
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     return begin, check(begin, ParallelContext.from_mapping(case["context"]))

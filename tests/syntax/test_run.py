@@ -194,7 +194,7 @@ def test_rank_of_a_flat_folder(tmp_path: Path) -> None:
     assert load_run(tmp_path / "rank_7").ranks == (7,)
     put(tmp_path / "rank_7", "case.json", text="{oops")
     (problem,) = load_run(tmp_path / "rank_7").problems
-    assert problem.path.endswith("case.json")
+    assert problem.file.endswith("case.json")
 
 
 def test_graphs_beside_the_only_rank_belong_to_it(tmp_path: Path) -> None:

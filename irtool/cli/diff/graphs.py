@@ -75,7 +75,7 @@ def _file(path: str, asked: DiffOptions) -> InputFile:
     files, problems = inputs_for([path], asked.rank, asked.graph)
     if not files:
         problem = problems[0]
-        raise Failure(problem.message, problem.path, hint=problem.hint, code=problem.code)
+        raise Failure(problem.message, problem.file, hint=problem.hint, code=problem.code)
     if len(files) > 1:
         raise Failure(f"{len(files)} files match, and a side of a comparison is one dump", path)
     return files[0]

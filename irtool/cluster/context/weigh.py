@@ -12,19 +12,19 @@ from dataclasses import replace
 from irtool.cluster.context.model import Assumption, RunContext
 from irtool.operators.checks import first_generation_problem
 from irtool.sharding.network.context import DEFAULT_THRESHOLD
-from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.network.report import CheckResult, ParameterReport
 from irtool.sharding.redistribution import RedistributionStep
 
 _SPLITS = ("Split", "StridedSlice")
 
 
-def weighed(context: RunContext, report: Report) -> RunContext:
+def weighed(context: RunContext, report: CheckResult) -> RunContext:
     """The context with those assumptions deciding that make a difference to a check's report."""
     found = tuple(replace(each, decides=_decides(each, report)) for each in context.assumptions)
     return replace(context, assumptions=found)
 
 
-def _decides(item: Assumption, report: Report) -> bool:
+def _decides(item: Assumption, report: CheckResult) -> bool:
     if report.accepted is False and item.key != "soc":
         return False  # what a refused network would communicate is not told
     match item.key:
@@ -40,7 +40,7 @@ def _decides(item: Assumption, report: Report) -> bool:
             return item.decides
 
 
-def _groups(report: Report) -> Iterator[tuple[int, ...]]:
+def _groups(report: CheckResult) -> Iterator[tuple[int, ...]]:
     for operator in report.operators:
         yield from operator.judgement.mirrors
         for each in operator.collectives:
@@ -53,7 +53,7 @@ def _groups(report: Report) -> Iterator[tuple[int, ...]]:
             yield tuple(step.ranks or ())
 
 
-def _redistributions(report: Report) -> Iterator[tuple[RedistributionStep, ...]]:
+def _redistributions(report: CheckResult) -> Iterator[tuple[RedistributionStep, ...]]:
     for edge in report.redistributions:
         yield edge.operators or ()
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
+from irtool.ir.finding import SourceLine
 from irtool.ir.graph import Graph, Node
 from irtool.ir.items import Marker
 from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, String, Word
-from irtool.lint.failure.finding import Explained, Finding, PythonLine
+from irtool.lint.failure.finding import Explained, LoggedFinding
 from irtool.lint.failure.frames import FrameCollector, innermost
 from irtool.lint.failure.known import KnownLine, KnownLines, known_lines
 from irtool.lint.failure.record import Record
@@ -66,22 +67,22 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
     stack = traceback or _stack(calls)
     op = values.get("op") or _operator(exception, last)
     number = last.node.line if last is not None else 1
-    finding = Finding(
+    finding = LoggedFinding(
         code=entry.code if entry else "compile-failed",
         severity="error",
         role="cause",
         message=_message(exception, entry, values, op),
-        path=dump.path,
+        file=dump.path,
         line=number,
-        text=exception or _line(lines, number).strip(),
+        statement=exception or _line(lines, number).strip(),
         op=op,
         values=tuple({**values, "graph": last.graph.name if last is not None else ""}.items()),
-        python=innermost(stack),
-        stack=stack,
+        source=innermost(stack),
+        frames=stack,
         call=_line(lines, number).strip() if last is not None else "",
         operands=_operands(last),
-        next=(entry.next if entry else _WHERE) if _is_plain(last) else _ALL,
-        meaning=filled(entry.meaning, values) if entry else "",
+        command=(entry.next if entry else _WHERE) if _is_plain(last) else _ALL,
+        hint=filled(entry.meaning, values) if entry else "",
         reference=entry.reference if entry else "",
     )
     return Explained(dump.path, "analyze_fail", len(lines), findings=(finding,))
@@ -99,7 +100,7 @@ def calls_of(dump: Dump) -> Iterator[Call]:
                 depth = None
 
 
-def _preamble(lines: Sequence[str]) -> tuple[str, tuple[PythonLine, ...]]:
+def _preamble(lines: Sequence[str]) -> tuple[str, tuple[SourceLine, ...]]:
     """The exception's text and the lines of Python, from before the header."""
     exception: list[str] = []
     collector = FrameCollector()
@@ -125,14 +126,14 @@ def _is_plain(last: Call | None) -> bool:
     return last is not None and not set(last.graph.name) & set("'\"\\")
 
 
-def _stack(calls: Sequence[Call]) -> tuple[PythonLine, ...]:
+def _stack(calls: Sequence[Call]) -> tuple[SourceLine, ...]:
     """Lines of Python from the statements themselves: older files have no other."""
-    found: list[PythonLine] = []
+    found: list[SourceLine] = []
     for call in calls:
         location = next(iter(reversed(call.node.comments.locations)), None)
         if location is not None:
             source = (location.source or "").strip()
-            frame = PythonLine(location.path, location.line, source)
+            frame = SourceLine(location.path, location.line, text=source)
             if not found or found[-1].place != frame.place:
                 found.append(frame)
     return tuple(found)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irtool.lint.failure.finding import Finding
+from irtool.lint.failure.finding import LoggedFinding
 from irtool.lint.failure.record import masked
 
 
-def finding_key(finding: Finding) -> tuple[str, ...]:
+def finding_key(finding: LoggedFinding) -> tuple[str, ...]:
     """What findings that say the same have in common."""
     if finding.role in ("unknown", "note"):
         return finding.code, finding.role, masked(finding.message)
     said = "" if finding.check or finding.role == "consequence" else masked(finding.message)
-    return finding.code, finding.role, finding.op, finding.check, said
+    return finding.code, finding.role, finding.op or "", finding.check, said
 
 
-def folded(first: Finding, second: Finding) -> Finding:
+def folded(first: LoggedFinding, second: LoggedFinding) -> LoggedFinding:
     """Two findings that say the same as one; the later speaks only if it says more.
 
     What waits in vain is told by several lines, of which some name the rank that was waited for.
@@ -28,6 +28,6 @@ def folded(first: Finding, second: Finding) -> Finding:
         ranks=tuple(sorted({*first.ranks, *second.ranks})),
         times=first.times + second.times,
         echoes=first.echoes + second.echoes,
-        python=teller.python or first.python or second.python,
-        stack=teller.stack or first.stack or second.stack,
+        source=teller.source or first.source or second.source,
+        frames=teller.frames or first.frames or second.frames,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from irtool.ir.finding import SourceLine
 from irtool.ir.limits import whole
-from irtool.lint.failure.finding import PythonLine
 
 _PACKAGES = ("site-packages/mindspore/", "dist-packages/mindspore/")
 _IN_FILE = re.compile(
@@ -21,7 +21,7 @@ def is_framework(path: str) -> bool:
     return any(part in path.replace("\\", "/") for part in _PACKAGES)
 
 
-def mindspore_frame(text: str) -> tuple[PythonLine, bool] | None:
+def mindspore_frame(text: str) -> tuple[SourceLine, bool] | None:
     """A line ``In file net.py:12, 8~20/    x = y/`` and whether it stands for a whole function."""
     if "In file " not in text[:24]:
         return None
@@ -30,16 +30,16 @@ def mindspore_frame(text: str) -> tuple[PythonLine, bool] | None:
         return None
     path, line, until, rest = found.groups()
     source = rest.strip().strip("/").strip()[:_MOST_SOURCE]
-    return PythonLine(path, whole(line), source), until is not None
+    return SourceLine(path, whole(line), text=source), until is not None
 
 
-def python_frame(text: str) -> PythonLine | None:
+def python_frame(text: str) -> SourceLine | None:
     """A line ``File "train.py", line 3, in main`` of a traceback."""
     found = _PYTHON.match(text)
-    return PythonLine(found[1], whole(found[2])) if found else None
+    return SourceLine(found[1], whole(found[2])) if found else None
 
 
-def innermost(stack: Sequence[PythonLine]) -> PythonLine | None:
+def innermost(stack: Sequence[SourceLine]) -> SourceLine | None:
     """The user's innermost line of a stack (outermost first); MindSpore's own if there is none."""
     own = [frame for frame in stack if not is_framework(frame.path)]
     return own[-1] if own else (stack[-1] if stack else None)
@@ -53,8 +53,8 @@ class FrameCollector:
     """
 
     def __init__(self) -> None:
-        self._calls: list[PythonLine] = []
-        self._traceback: list[PythonLine] = []
+        self._calls: list[SourceLine] = []
+        self._traceback: list[SourceLine] = []
         self._in_traceback = False
         self._wants_source = False
         self._whole = False
@@ -72,16 +72,16 @@ class FrameCollector:
             target = self._traceback if self._in_traceback or numbered else self._calls
             if not self._whole and len(target) < 200:
                 target.append(frame)
-            self._wants_source = numbered and not frame.source and not self._whole
+            self._wants_source = numbered and not frame.text and not self._whole
             return True
         if self._wants_source and text.strip() and not text.lstrip().startswith(("^", "~", "-")):
             last = self._traceback[-1]
             source = text.strip()[:_MOST_SOURCE]
-            self._traceback[-1] = PythonLine(last.path, last.line, source)
+            self._traceback[-1] = SourceLine(last.path, last.line, text=source)
             self._wants_source = False
         return True
 
     @property
-    def stack(self) -> tuple[PythonLine, ...]:
+    def stack(self) -> tuple[SourceLine, ...]:
         """Outermost first."""
         return tuple(self._traceback or reversed(self._calls))

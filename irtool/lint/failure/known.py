@@ -12,8 +12,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, cast
 
+from irtool.ir.finding import Severity
 from irtool.ir.limits import whole
-from irtool.lint.failure.finding import Severity
 from irtool.lint.failure.record import Level, Record
 from irtool.lint.failure.template import Template, template
 

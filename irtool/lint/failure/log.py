@@ -12,7 +12,8 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 
-from irtool.lint.failure.finding import Explained, Finding, PythonLine, Role
+from irtool.ir.finding import SourceLine
+from irtool.lint.failure.finding import Explained, LoggedFinding, Role
 from irtool.lint.failure.folding import finding_key, folded
 from irtool.lint.failure.frames import FrameCollector, innermost, python_frame
 from irtool.lint.failure.known import KnownLine, KnownLines, known_lines
@@ -54,7 +55,7 @@ class _Draft:
     exception: str = ""
     role: Role | None = None
     frames: FrameCollector | None = None
-    traceback: tuple[PythonLine, ...] = ()
+    traceback: tuple[SourceLine, ...] = ()
     ranks: frozenset[int] = frozenset()
     time: str = ""
     fail_file: str = ""
@@ -77,7 +78,7 @@ class LogReader:
         self._open: dict[tuple[str, str], _Draft] = {}
         self._last: _Draft | None = None
         self._collecting: FrameCollector | None = None
-        self._traceback: list[PythonLine] = []
+        self._traceback: list[SourceLine] = []
         self._frame_source = False
         self._seen: dict[tuple[str, str, str, str], _Draft] = {}
         self._left_out = 0
@@ -156,7 +157,7 @@ class LogReader:
             return
         if self._frame_source and self._traceback and text.strip():
             last = self._traceback[-1]
-            self._traceback[-1] = PythonLine(last.path, last.line, text.strip()[:160])
+            self._traceback[-1] = SourceLine(last.path, last.line, text=text.strip()[:160])
             self._frame_source = False
             return
         if text.startswith("Traceback (most recent call last)"):
@@ -286,7 +287,7 @@ class LogReader:
 
     def finish(self, damage: str = "") -> Explained:
         """All that was found, in the order of the log."""
-        findings: dict[tuple[str, ...], Finding] = {}
+        findings: dict[tuple[str, ...], LoggedFinding] = {}
         told = {draft.entry.id for draft in self._drafts if draft.entry is not None}
         for draft in self._drafts:
             if draft.entry is not None and draft.entry.unless & told:
@@ -305,7 +306,7 @@ class LogReader:
             damage,
         )
 
-    def _finding(self, draft: _Draft) -> Finding:
+    def _finding(self, draft: _Draft) -> LoggedFinding:
         entry, record = draft.entry, draft.record
         refused = record.is_parallel and (draft.ended or bool(draft.exception))
         role: Role = "unknown"
@@ -323,25 +324,25 @@ class LogReader:
         stack = draft.frames.stack if draft.frames is not None else ()
         stack = stack or draft.traceback
         ranks = draft.ranks or (frozenset() if self._rank is None else frozenset({self._rank}))
-        return Finding(
+        return LoggedFinding(
             code=entry.code if entry else "refused" if refused else _UNKNOWN,
             severity=entry.severity if entry and not exceeds else "error",
             role=role,
             message=_message(entry, record, values, draft.exception),
-            path=self._path,
+            file=self._path,
             line=draft.line,
-            text=draft.text,
+            statement=draft.text,
             op=op,
             check=record.check if record.is_parallel and role in ("cause", "unknown") else "",
             values=tuple((name, value) for name, value in values.items() if value),
-            python=innermost(stack),
-            stack=stack,
+            source=innermost(stack),
+            frames=stack,
             ranks=tuple(sorted(ranks)),
             times=draft.times,
             echoes=draft.echoes,
             time=draft.time,
-            next=_next(entry, draft.fail_file),
-            meaning=filled(entry.meaning, values) if entry else "",
+            command=_next(entry, draft.fail_file),
+            hint=filled(entry.meaning, values) if entry else "",
             reference=entry.reference if entry else "",
         )
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from irtool.lint.failure.finding import ROLES, Explained, Finding
+from irtool.lint.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.lint.failure.folding import finding_key, folded
 from irtool.lint.failure.template import filled
 
@@ -17,11 +17,11 @@ _WHERE = re.compile(r" --where '[^']*\{op\}[^']*'")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Explanation:
     """The answer of ``irtool explain PATH``: ``findings`` with the root cause first."""
 
     files: tuple[Explained, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LoggedFinding, ...]
     left_out: int = 0
 
     @property
@@ -38,29 +38,29 @@ class Place:
     folder: str = "."
 
 
-def report_of(explained: Sequence[tuple[Explained, Place]]) -> Report:
+def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
     """Fold what several files say alike, and put causes before what follows from them.
 
     Within one role the finding that was told first is the first, by the time in the logs, then by
     the order of the files.
     """
-    found: dict[tuple[str, ...], tuple[tuple[int, str, int, int], Finding]] = {}
+    found: dict[tuple[str, ...], tuple[tuple[int, str, int, int], LoggedFinding]] = {}
     for index, (each, place) in enumerate(explained):
         for finding in each.findings:
             order = (ROLES.index(finding.role), finding.time or "~", index, finding.line)
-            ready = replace(finding, next=next_command(finding, place))
+            ready = replace(finding, command=next_command(finding, place))
             key = finding_key(finding)
             before = found.get(key)
             found[key] = (order, ready) if before is None else _folded(before, (order, ready))
     ordered = sorted(found.values(), key=lambda item: item[0])
-    return Report(
+    return Explanation(
         tuple(each for each, _ in explained),
         tuple(finding for _, finding in ordered),
         sum(each.left_out for each, _ in explained),
     )
 
 
-_Placed = tuple[tuple[int, str, int, int], Finding]
+_Placed = tuple[tuple[int, str, int, int], LoggedFinding]
 
 
 def _folded(first: _Placed, second: _Placed) -> _Placed:
@@ -69,15 +69,15 @@ def _folded(first: _Placed, second: _Placed) -> _Placed:
     return early[0], folded(early[1], late[1])
 
 
-def next_command(finding: Finding, place: Place) -> str:
+def next_command(finding: LoggedFinding, place: Place) -> str:
     """The command to type next, with the finding's own values in it."""
-    text = finding.next
+    text = finding.command
     if not finding.op or finding.op == "parameter":
         text = _WHERE.sub("", text)
     values = dict(finding.values)
-    values["op"] = finding.op
+    values["op"] = finding.op or ""
     values["line"] = str(finding.line)
-    values["file"] = shlex.quote(finding.path)
+    values["file"] = shlex.quote(finding.file)
     values["dumps"] = shlex.quote(place.dumps) if place.dumps else NO_DUMPS
     values["folder"] = shlex.quote(place.folder)
     return filled(text, values)

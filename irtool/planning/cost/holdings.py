@@ -19,7 +19,7 @@ from irtool.ir.types import BITS
 from irtool.operators.layout import Shape, TensorLayout, replicas
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.network.report import CheckResult, ParameterReport
 
 Box = tuple[tuple[int, int], ...]
 """Begin and end of each dimension."""
@@ -76,7 +76,7 @@ class Holdings:
     stages: int
     items: tuple[Holding, ...]
     unknown: Mapping[str, str]
-    reports: Mapping[int, Report]
+    reports: Mapping[int, CheckResult]
     seen: frozenset[int] = frozenset()
 
     @property
@@ -164,7 +164,7 @@ def is_restored(name: str) -> bool:
     return not is_accumulated(name)
 
 
-def _weights(report: Report) -> set[str]:
+def _weights(report: CheckResult) -> set[str]:
     return {
         item.name
         for item in report.parameters

@@ -179,7 +179,7 @@ def structure_of(dump: Dump, context: ParallelContext, *, counts_all: bool = Fal
     judge_operators(analysis)
     calls = dict(analysis.judged)
     symbols = _Symbols(analysis)
-    analysis.problems.clear()
+    analysis.findings.clear()
     judge_reshapes(analysis)
     own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
     found = weights(analysis)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from irtool.artefacts.strategy_file import SavedLayout
 from irtool.operators.layout import TensorLayout
-from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.network.report import CheckResult, ParameterReport
 
 _SAVED = ("weight", "state", "accumulated gradient")
 """Roles of parameters that have a layout."""
@@ -27,7 +27,7 @@ class PredictedLayouts:
     unknown: Mapping[str, str]
 
 
-def predicted_layouts(report: Report, stage: int | None = None) -> PredictedLayouts:
+def predicted_layouts(report: CheckResult, stage: int | None = None) -> PredictedLayouts:
     """The layouts that MindSpore saves when it compiles a network.
 
     Args:
@@ -56,7 +56,7 @@ def _saved(
     stage: int | None,
     layout: TensorLayout,
     owner: ParameterReport,
-    report: Report,
+    report: CheckResult,
 ) -> SavedLayout:
     plain = layout.standard().expanded()
     size = step = 0

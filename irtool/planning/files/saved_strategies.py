@@ -14,16 +14,18 @@ from typing import Literal
 
 from irtool.artefacts.strategy_file import SavedLayout, SavedStrategy, StrategyFile
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.files.node_names import Naming, Unsure
 from irtool.planning.files.parameter_layouts import predicted_layouts
 from irtool.planning.files.strategy_files import first_weight
 from irtool.sharding.check import check
+from irtool.sharding.network.analysis import finding_about
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.network.report import CheckFinding, OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.network.strategies import Wanted
 
 Effect = Literal["used", "same", "own strategy goes first", "names nothing", "unknown"]
@@ -71,7 +73,7 @@ class SavedCheck:
     """
 
     file: StrategyFile
-    report: Report
+    report: CheckResult
     entries: tuple[Entry, ...]
     missing: tuple[Node, ...]
     layouts: tuple[LayoutChange, ...]
@@ -126,7 +128,7 @@ def _out_of(file: StrategyFile, key: str) -> Strategy | None:
 # -- keyed by parameters -------------------------------------------------------------------------
 
 
-def _by_parameters(plain: Report, file: StrategyFile) -> list[Entry]:
+def _by_parameters(plain: CheckResult, file: StrategyFile) -> list[Entry]:
     trained = {each.name for each in plain.parameters if each.mirror_ranks or each.scatter_ranks}
     weights = {each.name for each in plain.parameters if each.role == "weight"}
     by_key: dict[str, list[OperatorReport]] = {}
@@ -170,7 +172,7 @@ def is_free(node: Node) -> bool:
 # -- keyed by operators --------------------------------------------------------------------------
 
 
-def _by_operators(dump: Dump, plain: Report, file: StrategyFile) -> list[Entry]:
+def _by_operators(dump: Dump, plain: CheckResult, file: StrategyFile) -> list[Entry]:
     naming = Naming(network_of(dump))
     groups: dict[str, dict[Node, OperatorReport]] = {}
     for item in plain.operators:
@@ -239,7 +241,7 @@ def _order(
 # -- layouts -------------------------------------------------------------------------------------
 
 
-def _layout_changes(file: StrategyFile, report: Report) -> list[LayoutChange]:
+def _layout_changes(file: StrategyFile, report: CheckResult) -> list[LayoutChange]:
     """Parameters that the file says lie otherwise than they do under it."""
     if not file.layouts or report.accepted is False:
         return []
@@ -324,15 +326,14 @@ def file_changes(before: StrategyFile, after: StrategyFile) -> FileChanges:
 # -- findings ------------------------------------------------------------------------------------
 
 
-def _with_findings(found: SavedCheck, context: ParallelContext, path: str) -> Report:
+def _with_findings(found: SavedCheck, context: ParallelContext, path: str) -> CheckResult:
     """What ``check`` says, and what is wrong with the file itself."""
-    findings: list[CheckFinding] = []
+    findings: list[Finding] = []
     file = found.file
 
     def add(code: str, is_error: bool, message: str, node: Node | None = None) -> None:
-        op = primitive(node) if node is not None else ""
         severity = "error" if is_error else "warning"
-        findings.append(CheckFinding(code, severity, message, "", op, node, path))
+        findings.append(finding_about(node, path, code, severity, message))
 
     if file.layouts and file.stage_devices != context.stage_size:
         message = (

@@ -12,10 +12,10 @@ from irtool.planning.cost.structure import FIXED, Structure
 from irtool.planning.search.link_tables import brought
 from irtool.planning.search.tables import kept_bytes
 from irtool.sharding.network.care import primitive
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
-def kept_in(structure: Structure, report: Report) -> int:
+def kept_in(structure: Structure, report: CheckResult) -> int:
     """Bytes of results that are kept.
 
     Where a gradient reads an operand that was redistributed, the copy in the new layout stays, not
@@ -28,7 +28,7 @@ def kept_in(structure: Structure, report: Report) -> int:
     return _Kept(structure, report).bytes()
 
 
-def all_results(structure: Structure, report: Report) -> int:
+def all_results(structure: Structure, report: CheckResult) -> int:
     """Bytes of the results that count as kept by themselves, each as its operator makes it."""
     return int(
         sum(
@@ -40,7 +40,7 @@ def all_results(structure: Structure, report: Report) -> int:
 
 
 class _Kept:
-    def __init__(self, structure: Structure, report: Report) -> None:
+    def __init__(self, structure: Structure, report: CheckResult) -> None:
         self.structure = structure
         self.report = report
         self.moved: dict[Operand, RedistributionReport] = {}

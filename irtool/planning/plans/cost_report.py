@@ -33,10 +33,10 @@ from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.report import (
+    CheckResult,
     OperatorReport,
     ParameterReport,
     RedistributionReport,
-    Report,
 )
 
 
@@ -170,7 +170,7 @@ class StepCost(Shown):
         return tuple(sorted(self.items, key=lambda item: -item.total)[:count])
 
 
-def step_cost(structure: Structure, report: Report, machine: Machine) -> StepCost:
+def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> StepCost:
     """Price what ``check`` says of a network.
 
     Args:
@@ -230,7 +230,9 @@ def _stays_gathered(structure: Structure, parameter: Parameter) -> bool:
     return any(ref.node is not None and (ref.node, ref.index) in read for ref in parameter.users)
 
 
-def _transfers(structure: Structure, report: Report, machine: Machine) -> Iterator[Communication]:
+def _transfers(
+    structure: Structure, report: CheckResult, machine: Machine
+) -> Iterator[Communication]:
     """What a stage sends to others and receives from them, and what the gradients of that do."""
     rank = report.context.rank
     opposite = {"Send": "Receive", "Receive": "Send"}
@@ -244,7 +246,7 @@ def _transfers(structure: Structure, report: Report, machine: Machine) -> Iterat
             yield communication(opposite[node.op], "backward", ends, found.bytes, machine)
 
 
-def without_strategy(report: Report) -> int:
+def without_strategy(report: CheckResult) -> int:
     """How many operators have neither a strategy nor a layout in the dump."""
     return sum(
         item.node.in_strategy is None and item.node.attribute("in_layout") is None
@@ -259,7 +261,7 @@ def has_sizes(shapes: Iterable[Shape]) -> bool:
 
 
 def _operators(
-    structure: Structure, report: Report, machine: Machine, unknown: list[str]
+    structure: Structure, report: CheckResult, machine: Machine, unknown: list[str]
 ) -> Iterator[CostItem]:
     for item in report.operators:
         if primitive(item.node) == "Reshape":
@@ -302,7 +304,7 @@ def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> C
 
 
 def _edges(
-    structure: Structure, report: Report, machine: Machine, unknown: list[str]
+    structure: Structure, report: CheckResult, machine: Machine, unknown: list[str]
 ) -> Iterator[CostItem]:
     made: set[object] = set()
     for item in report.redistributions:

@@ -116,7 +116,7 @@ def _why_not(problem: Problem, item: OperatorReport, twin: Node) -> str:
         return f"its operands were {_shapes(shapes[0])}, and are {_shapes(shapes[1])}"
     found = judge(new, item.strategy, problem.structure.operators, out_strategy=item.out_strategy)
     if found.verdict != "legal":
-        return found.findings[0].message if found.findings else "its strategy is no longer legal"
+        return found.reasons[0].message if found.reasons else "its strategy is no longer legal"
     return ""
 
 

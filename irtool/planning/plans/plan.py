@@ -46,7 +46,7 @@ from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.syntax.collector import CollectorPause
 
 
@@ -100,7 +100,7 @@ class Plan(Shown):
 
     dump: Dump
     context: ParallelContext
-    report: Report
+    report: CheckResult
     operators: tuple[PlannedOperator, ...]
     before: StepCost | None
     after: StepCost
@@ -326,7 +326,7 @@ def told(
     )
 
 
-def refuse_illegal(report: Report) -> None:
+def refuse_illegal(report: CheckResult) -> None:
     """Refuse to give out what MindSpore would refuse."""
     if report.accepted is False:
         first = next(item for item in report.findings if item.severity == "error")
@@ -382,7 +382,7 @@ def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
     return step_cost(own, report, model.machine)
 
 
-def _notes(model: Model, report: Report) -> list[str]:
+def _notes(model: Model, report: CheckResult) -> list[str]:
     found: list[str] = []
     whys: dict[str, int] = {}
     for candidates in model.candidates:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from irtool.cluster.ranks import Cluster
 from irtool.ir.group_names import WORLD_GROUPS, group_name
 from irtool.planning.cost.holdings import Holdings
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 Ranks = tuple[int, ...]
 
@@ -123,7 +123,7 @@ def predicted_groups(network: Holdings) -> GroupTable:
     return GroupTable(tuple(sorted(groups, key=lambda each: (len(each.ranks), each.ranks))))
 
 
-def _predicted(report: Report) -> Iterator[tuple[str, Ranks, int]]:
+def _predicted(report: CheckResult) -> Iterator[tuple[str, Ranks, int]]:
     for item in report.operators:
         for each in item.collectives:
             if len(each.ranks) > 1:

@@ -19,7 +19,7 @@ from irtool.operators.judgement import Judgement
 from irtool.planning.plans.annotate import with_strategies
 from irtool.sharding.judge import judge
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 _MOST_TRIED = 400
 """Strategies of one operator that are judged; beyond, the best so far is taken."""
@@ -40,7 +40,7 @@ class ScaledPlan:
     failed: tuple[Node, ...]
 
 
-def scaled_plan(begin: Dump, report: Report, context: ParallelContext) -> ScaledPlan:
+def scaled_plan(begin: Dump, report: CheckResult, context: ParallelContext) -> ScaledPlan:
     """The begin dump with strategies for the devices of another context.
 
     Args:

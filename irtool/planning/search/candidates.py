@@ -240,7 +240,7 @@ def given_candidate(
 def _own(own: Judgement, call: OperatorCall) -> Candidates:
     """MindSpore's own choice, if there is one."""
     if own.verdict != "legal":
-        reason = own.findings[0].message if own.findings else "no strategy is legal"
+        reason = own.reasons[0].message if own.reasons else "no strategy is legal"
         return Candidates((), reason)
     kept = own.strategy if own.kind == "rule" else None
     why = "" if own.kind == "rule" else f"{call.op} has no rule: MindSpore makes it {own.kind}"

@@ -93,7 +93,7 @@ def _signature(judged: Judged) -> object:
 
 
 def _refusal(node: Node, judgement: Judgement) -> str:
-    reason = judgement.findings[0].message if judgement.findings else "it is not legal"
+    reason = judgement.reasons[0].message if judgement.reasons else "it is not legal"
     what = judgement.strategy or "what the code or the context gives it"
     return f"{node.id} {node.op} (line {node.line}): {what} can't be: {reason}"
 

@@ -15,7 +15,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.graphs import network_of
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.stages import foreign_nodes
 
 
@@ -34,7 +34,7 @@ class Problem:
 
     dump: Dump
     old: ParallelContext
-    report: Report | None
+    report: CheckResult | None
     structure: Structure
     twins: Mapping[Node, Node]
     current: Mapping[Node, Given]
@@ -95,7 +95,7 @@ def _refuse_unknown_sizes(structure: Structure) -> None:
 
 
 def _beside(
-    report: Report | None, twins: Mapping[Node, Node], structure: Structure
+    report: CheckResult | None, twins: Mapping[Node, Node], structure: Structure
 ) -> frozenset[Node]:
     """Operators that only their strategies show to be parallel: no gradient is taken of them."""
     return frozenset(
@@ -143,7 +143,7 @@ def plain_dump(dump: Dump, keep: Set[Node] = frozenset()) -> Dump:
 
 
 def _current(
-    report: Report | None, twins: Mapping[Node, Node], structure: Structure
+    report: CheckResult | None, twins: Mapping[Node, Node], structure: Structure
 ) -> dict[Node, Given]:
     """Strategies that the dump has, by node of the plain dump."""
     found: dict[Node, Given] = {}

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import field
 
 from irtool.cluster.context.model import RunContext
-from irtool.ir.problem import Severity
+from irtool.ir.finding import Finding, Severity
+from irtool.ir.graph import node_of
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.checking.against import AgainstLater, against_answer
 from irtool.report.checking.counts import (
@@ -23,7 +24,6 @@ from irtool.report.checking.why import NodeCause
 from irtool.sharding.against import Comparison
 from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.report import (
-    CheckFinding,
     DatasetReport,
     OperatorReport,
     ParameterReport,
@@ -277,8 +277,8 @@ def check_answer(
     )
 
 
-def _reason(view: CheckView, item: CheckFinding) -> CheckReason:
-    node = item.node
+def _reason(view: CheckView, item: Finding) -> CheckReason:
+    node = node_of(item)
     location = node.location if node is not None else None
     return CheckReason(
         code=item.code,
@@ -286,9 +286,9 @@ def _reason(view: CheckView, item: CheckFinding) -> CheckReason:
         message=item.message,
         file=item.file,
         line=item.line or None,
-        node=node.id if node is not None else None,
-        op=item.op,
-        graph=node.graph.name if node is not None and node.graph is not None else None,
+        node=item.node,
+        op=item.op or "",
+        graph=item.graph,
         scope=node.scope if node is not None else None,
         source=f"{location.path}:{location.line}" if location is not None else None,
         check=item.check,
@@ -318,7 +318,7 @@ def _operator(item: OperatorReport) -> CheckedOperator:
         strategy=item.strategy,
         out_strategy=item.out_strategy,
         verdict=item.verdict,
-        why="; ".join(finding.message for finding in judgement.findings),
+        why="; ".join(reason.message for reason in judgement.reasons),
         generated=judgement.generated,
         device_matrix=item.device_matrix if legal else None,
         input_maps=item.input_maps if legal else None,

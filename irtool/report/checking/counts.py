@@ -8,8 +8,7 @@ from math import prod
 
 from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
-from irtool.sharding.network.report import ParameterReport, RedistributionReport
-from irtool.sharding.network.report import Report as CheckResult
+from irtool.sharding.network.report import CheckResult, ParameterReport, RedistributionReport
 from irtool.sharding.redistribution import RedistributionStep
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Node
+from irtool.ir.finding import SEVERITIES, Finding
+from irtool.ir.graph import Node, node_of
 from irtool.ir.units import bytes_text, count_text, plural, tuple_text
 from irtool.operators.layout import WHOLE, MapEntry, UserLayout
 from irtool.report.checking.counts import collective_rows, moves, parameter_counts, verdict_counts
@@ -36,16 +37,16 @@ from irtool.report.model import (
 )
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.keys import node_key
-from irtool.report.picture.overlay import Mark, Overlay, Severity, worst
+from irtool.report.picture.overlay import Mark, Overlay, worst
 from irtool.report.places import location_text
 from irtool.report.text import shortened
+from irtool.sharding.network.analysis import UNKNOWN
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
-    CheckFinding,
+    CheckResult,
     OperatorReport,
     RedistributionReport,
 )
-from irtool.sharding.network.report import Report as CheckResult
 from irtool.sharding.suggest import NO_PROPOSALS, Proposals
 from irtool.syntax.printer import print_value
 
@@ -92,16 +93,15 @@ class CheckView:
 class FindingGroup:
     """Findings that say the same of operators with the same name; the first speaks for all."""
 
-    first: CheckFinding
-    others: tuple[CheckFinding, ...]
+    first: Finding
+    others: tuple[Finding, ...]
 
 
 def grouped_findings(result: CheckResult) -> list[FindingGroup]:
     """Findings, errors first, the same mistake of many layers once."""
-    order = {"error": 0, "warning": 1, "info": 2}
-    found: dict[tuple[str, str, str, str], list[CheckFinding]] = {}
-    for item in sorted(result.findings, key=lambda item: order[item.severity]):
-        found.setdefault((item.severity, item.code, item.op, item.message), []).append(item)
+    found: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for item in sorted(result.findings, key=lambda item: SEVERITIES.index(item.severity)):
+        found.setdefault((item.severity, item.code, item.op or "", item.message), []).append(item)
     return [FindingGroup(items[0], tuple(items[1:])) for items in found.values()]
 
 
@@ -171,13 +171,14 @@ def findings_overlay(result: CheckResult) -> Overlay:
     marks: dict[Node, Mark] = {}
     unplaced: list[str] = []
     for item in result.findings:
-        if item.node is None:
+        node = node_of(item)
+        if node is None:
             unplaced.append(item.message)
             continue
-        before = marks.get(item.node)
-        severities: list[Severity | None] = [item.severity, before.severity if before else None]
+        before = marks.get(node)
         text = f"{before.text}; {item.message}" if before else item.message
-        marks[item.node] = Mark(None, worst(severities), text)
+        severity = worst((item.severity, before.severity if before else None))
+        marks[node] = Mark(None, severity, text)
     return Overlay("findings", "findings of check", "", marks, "max", tuple(unplaced))
 
 
@@ -194,8 +195,8 @@ def verdict_text(result: CheckResult) -> str:
     return f"unknown in a part: {', '.join(parts[:_MOST_PLACES])}"
 
 
-def _unknown(finding: CheckFinding) -> bool:
-    return finding.severity == "warning" and finding.code == "unknown"
+def _unknown(finding: Finding) -> bool:
+    return finding.severity == "warning" and finding.code == UNKNOWN
 
 
 # -- the summary -------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ def _parameters(result: CheckResult) -> str:
 
 def _card(view: CheckView, group: FindingGroup) -> FindingCard:
     """What a person needs to mend it."""
-    finding, node = group.first, group.first.node
+    finding, node = group.first, node_of(group.first)
     subject = " ".join(part for part in (node and node.id, finding.op) if part)
     if not subject or finding.op == "parameter":
         message = finding.message
@@ -285,7 +286,7 @@ def _card(view: CheckView, group: FindingGroup) -> FindingCard:
         place = f"{finding.file}:{finding.line}{_others(group)}"
         facts.append(("at", place if node is None else Link(place, node_key(node))))
     if node is not None:
-        facts.append(("statement", _statement(finding)))
+        facts.append(("statement", _statement(node)))
         if node.scope:
             facts.append(("scope", node.scope))
         if source := location_text(node.location):
@@ -302,9 +303,7 @@ def _others(group: FindingGroup) -> str:
     return f", and {count_text(len(lines))} more like it: {places}"
 
 
-def _statement(finding: CheckFinding) -> str:
-    node = finding.node
-    assert node is not None
+def _statement(node: Node) -> str:
     operands = ", ".join(print_value(operand) for operand in node.operands)
     text = shortened(f"{node.id} = {node.op}({operands})", _STATEMENT)
     shapes = [
@@ -341,14 +340,15 @@ def layouts_text(layouts: Sequence[UserLayout]) -> str:
     return f"({', '.join(rows)}) over {tuple_text(matrix)}"
 
 
-def _instead(view: CheckView, finding: CheckFinding) -> list[str]:
+def _instead(view: CheckView, finding: Finding) -> list[str]:
     found: list[str] = []
     strategies = view.instead.strategies.get(finding, ())
     layouts = view.instead.layouts.get(finding, ())
     if layouts:
         found.append("in_layout " + ", or ".join(map(layouts_text, layouts)))
     if strategies:
-        without = finding.node is not None and finding.node.out_strategy is not None
+        node = node_of(finding)
+        without = node is not None and node.out_strategy is not None
         end = ", without out_strategy" if without else ""
         found.append("in_strategy " + ", or ".join(map(tuple_text, strategies)) + end)
     if finding.code in _ADVICE:

@@ -85,7 +85,7 @@ def consequences_text(item: OperatorReport) -> str:
     if item.verdict != "legal":
         reasons = ", ".join(
             finding.code if item.verdict == "illegal" else finding.message
-            for finding in judgement.findings
+            for finding in judgement.reasons
         )
         return f"{item.verdict}: {reasons}"
     parts = [

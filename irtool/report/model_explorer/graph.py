@@ -18,7 +18,7 @@ from irtool.report.picture.classes import BY_KEY
 from irtool.report.picture.leaves import Leaf, Link, Material
 from irtool.report.picture.tree import LANE_TITLES
 from irtool.report.text import escape, shortened
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 _LONGEST = 2000
 """Characters of the longest attribute."""
@@ -31,7 +31,7 @@ def graph_collection(label: str, graphs: Sequence[Object]) -> Object:
     return {"label": escape(label), "graphs": list(graphs)}
 
 
-def model_explorer_graph(material: Material, id: str, report: Report | None = None) -> Object:
+def model_explorer_graph(material: Material, id: str, report: CheckResult | None = None) -> Object:
     """One graph.
 
     Args:
@@ -135,7 +135,7 @@ def _node(
     inputs: Sequence[Link],
     keys: Mapping[Leaf, str],
     partners: Sequence[Leaf],
-    report: Report | None,
+    report: CheckResult | None,
 ) -> Object:
     attributes: list[Object] = [
         {"key": key, "value": shortened(escape(value), _LONGEST)}
@@ -185,7 +185,7 @@ def _output(leaf: Leaf) -> list[Object]:
     return [{"key": "tensor_shape", "value": shortened(escape(type.short()), 200)}]
 
 
-def _facts(leaf: Leaf, report: Report | None) -> list[tuple[str, str]]:
+def _facts(leaf: Leaf, report: CheckResult | None) -> list[tuple[str, str]]:
     node = leaf.node
     if node is None:
         type = leaf.parameter.type if leaf.parameter else None

@@ -29,7 +29,7 @@ from irtool.report.page.keys import node_key, parameter_key
 from irtool.report.picture.classes import CLASSES, operator_class
 from irtool.report.picture.overlay import Overlay
 from irtool.report.text import escape
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 HIDDEN = frozenset(
     ("Load", "Depend", "UpdateState", "MakeTuple", "TupleGetItem", "MakeList", "ListGetItem")
@@ -45,7 +45,7 @@ DATA, CALLS = 0, 1
 
 def graph_data(
     dump: Dump | Sequence[tuple[str, Dump]],
-    report: Report | None = None,
+    report: CheckResult | None = None,
     overlays: Iterable[Overlay] = (),
     links: Iterable[tuple[Node, Node, str]] = (),
     first: Node | None = None,
@@ -93,7 +93,7 @@ class _Strings:
 class _Columns:
     """The columns as they grow; a member is a statement or a parameter."""
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: CheckResult | None) -> None:
         self.text = _Strings()
         self.report = report
         self.parameters = (

@@ -67,7 +67,7 @@ def _strategies(node: Node) -> Iterator[Fact]:
 def _judged(report: OperatorReport) -> Iterator[Fact]:
     """Device matrix, maps and slices as ``check`` derives them."""
     yield "verdict", report.verdict
-    for finding in report.judgement.findings:
+    for finding in report.judgement.reasons:
         yield finding.code, finding.message
     if report.verdict != "legal":
         return

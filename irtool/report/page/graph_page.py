@@ -10,7 +10,7 @@ from irtool.ir.units import plural
 from irtool.report.model import Answer, Explorer, Report, Tone
 from irtool.report.page.graph_data import graph_data
 from irtool.report.picture.overlay import Overlay
-from irtool.sharding.network.report import Report as CheckResult
+from irtool.sharding.network.report import CheckResult
 
 
 def graph_page(

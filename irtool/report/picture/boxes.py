@@ -16,7 +16,7 @@ from irtool.report.picture.model import Box
 from irtool.report.picture.overlay import Mark, Overlay
 from irtool.report.picture.places import natural, range_title
 from irtool.report.text import shortened
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 WIDTH = 30
 """Characters of the longest line in a box."""
@@ -30,7 +30,7 @@ def leaf_box(
     frame: str,
     repeats: int,
     overlays: Sequence[Overlay],
-    report: Report | None,
+    report: CheckResult | None,
 ) -> Box:
     """The box of one statement or parameter; ``same`` are the leaves that it stands for."""
     nodes = tuple(item.node for item in same if item.node is not None)
@@ -151,7 +151,7 @@ def _name_lines(node: Node, repeats: int) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-def _facts(node: Node, report: Report | None) -> tuple[str, ...]:
+def _facts(node: Node, report: CheckResult | None) -> tuple[str, ...]:
     if node.op == "call":
         return tuple(shortened(f"@{name}", WIDTH) for name in node.callees[:3])
     found = collective(node) if node.op in COMMUNICATION else None

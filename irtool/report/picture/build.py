@@ -18,7 +18,7 @@ from irtool.report.picture.model import Box, Edge, EdgeKind, Frame, Picture
 from irtool.report.picture.overlay import Overlay
 from irtool.report.picture.places import range_title
 from irtool.report.picture.tree import LANE_TITLES, PART_SIZE, Scope, tree_of
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 MAX_BOXES = 300
 """Boxes of a picture, unless the user says otherwise."""
@@ -54,7 +54,7 @@ def picture(
     material: Material,
     wishes: Wishes | None = None,
     overlays: Sequence[Overlay] = (),
-    report: Report | None = None,
+    report: CheckResult | None = None,
 ) -> Picture:
     """Choose what is opened and folded, and make boxes and edges of it.
 
@@ -70,7 +70,7 @@ class _Builder:
         material: Material,
         wishes: Wishes,
         overlays: Sequence[Overlay],
-        report: Report | None,
+        report: CheckResult | None,
     ) -> None:
         self.material = material
         self.wishes = wishes

@@ -10,7 +10,7 @@ from math import log10
 from irtool.ir.units import quantity_text
 from irtool.report.picture.classes import BY_KEY, CLASSES
 from irtool.report.picture.model import Box, LegendRow, Picture
-from irtool.report.picture.overlay import Overlay, Severity
+from irtool.report.picture.overlay import Overlay, OverlaySeverity
 from irtool.report.text import shortened
 
 SCOPE = "#F4F4F4"
@@ -24,7 +24,7 @@ QUALITATIVE = (
 SEQUENTIAL = ("#FFF7BC", "#FEE391", "#FEC44F", "#FB9A29", "#EC7014")
 """The lighter half of Paul Tol's YlOrBr, from little to much; it also reads in grey."""
 
-SEVERITIES: dict[Severity, tuple[str, str]] = {
+SEVERITIES: dict[OverlaySeverity, tuple[str, str]] = {
     "error": ("#CC3311", "error"),
     "warning": ("#EE7733", "warning"),
     "info": ("#0077BB", "info"),
@@ -131,7 +131,7 @@ def value_text(value: float | None, unit: str) -> str:
     return f"{value:.3g} {unit}".rstrip()
 
 
-def severities_in(boxes: Sequence[Box]) -> list[Severity]:
+def severities_in(boxes: Sequence[Box]) -> list[OverlaySeverity]:
     """Severities that occur, the worst first."""
     there = {mark.severity for box in boxes for _, mark in box.marks}
     return [severity for severity in SEVERITIES if severity in there]

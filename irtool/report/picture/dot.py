@@ -34,7 +34,7 @@ from irtool.report.picture.dot_labels import (
 from irtool.report.picture.lanes import Digraph, Lanes
 from irtool.report.picture.legend import ACROSS, MOVE, SENT
 from irtool.report.picture.model import Box, Edge, Frame, Picture
-from irtool.report.picture.overlay import Overlay, Severity, worst
+from irtool.report.picture.overlay import Overlay, OverlaySeverity, worst
 from irtool.report.picture.ranking import Ranking, is_tie, same_lane
 from irtool.report.text import shortened
 
@@ -243,7 +243,7 @@ class _Writer:
         return f"<{'<BR/>'.join(line for line in lines if line)}>"
 
     def _mark_line(
-        self, topic: str, severity: Severity | None, value: float | None, text: str
+        self, topic: str, severity: OverlaySeverity | None, value: float | None, text: str
     ) -> str:
         overlay = self.overlays.get(topic)
         parts = [value_text(value, overlay.unit)] if value is not None and overlay else []

@@ -8,13 +8,13 @@ from irtool.ir.graph import Node
 from irtool.ir.types import BITS, Abstract
 from irtool.report.picture.leaves import Leaf
 from irtool.report.text import shortened
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
 class EdgeLabels:
     """Labels of edges, with or without a report of ``check`` on the dump that is drawn."""
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: CheckResult | None) -> None:
         self._report = report
         self._moves: dict[tuple[Node, int], RedistributionReport] = {}
         for item in report.redistributions if report is not None else ():

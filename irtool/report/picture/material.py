@@ -16,7 +16,7 @@ from irtool.report.picture.leaves import Bond, Lane, Leaf, LeafKind, Link, LinkK
 from irtool.report.picture.orders import waits_for
 from irtool.report.picture.places import DEEPEST, parameter_place, scope_place
 from irtool.report.picture.places_found import name_updates, place_gradients, place_parameter
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 def material(
@@ -24,7 +24,7 @@ def material(
     *,
     everything: bool = False,
     must_show: Collection[Node] = (),
-    report: Report | None = None,
+    report: CheckResult | None = None,
     title: str = "",
 ) -> Material:
     """Everything that may be drawn.
@@ -48,7 +48,7 @@ class _Maker:
         self,
         whole: Whole,
         hidden: Callable[[Node], bool],
-        report: Report | None,
+        report: CheckResult | None,
         title: str,
         everything: bool,
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from irtool.ir.graph import Node
 
-Severity: TypeAlias = Literal[
+OverlaySeverity: TypeAlias = Literal[
     "error", "warning", "info", "first", "added", "removed", "changed", "good"
 ]
 """How a mark stands out: findings by severity, differences by kind (``first``: where two
@@ -17,7 +17,7 @@ dumps part), ``good`` for an improvement."""
 Topic: TypeAlias = Literal["findings", "plan", "diff", "memory", "cost", "error"]
 """What an overlay tells of; ``--color-by memory|cost|error`` colours by that overlay."""
 
-_WORST: tuple[Severity, ...] = (
+_WORST: tuple[OverlaySeverity, ...] = (
     "error", "first", "removed", "warning", "changed", "added", "info", "good",
 )  # fmt: skip
 
@@ -27,7 +27,7 @@ class Mark:
     """What is said of one node: a number, how it stands out, and a few words."""
 
     value: float | None = None
-    severity: Severity | None = None
+    severity: OverlaySeverity | None = None
     text: str = ""
 
 
@@ -67,7 +67,7 @@ class Overlay:
         return Mark(value, worst(mark.severity for mark in found), text)
 
 
-def worst(severities: Iterable[Severity | None]) -> Severity | None:
+def worst(severities: Iterable[OverlaySeverity | None]) -> OverlaySeverity | None:
     """The one that must not be overlooked."""
     there = set(severities)
     return next((item for item in _WORST if item in there), None)

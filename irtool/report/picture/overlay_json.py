@@ -10,7 +10,7 @@ from typing import cast
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import tuple_text
-from irtool.report.picture.overlay import Mark, Overlay, Severity, Topic, worst
+from irtool.report.picture.overlay import Mark, Overlay, OverlaySeverity, Topic, worst
 from irtool.report.text import shortened
 
 Object = Mapping[str, object]
@@ -176,7 +176,7 @@ def _findings(result: Object, nodes: _Nodes) -> list[Overlay]:
         severity = str(item.get("severity"))
         text = shortened(f"{item.get('code') or ''}: {item.get('message') or ''}", _TEXT)
         known = severity if severity in ("error", "warning", "info") else "info"
-        found.add(item, Mark(None, cast("Severity", known), text))
+        found.add(item, Mark(None, cast("OverlaySeverity", known), text))
     return [found.overlay("findings", f"findings of {schema}")]
 
 
@@ -226,7 +226,7 @@ def _diff(result: Object, nodes: _Nodes) -> list[Overlay]:
     for key, severity in (("only_left", "removed"), ("only_right", "added")):
         for item in _objects(result.get(key)):
             if nodes.is_about(str(item.get("file") or "")):
-                found.add(item, Mark(None, cast("Severity", severity), severity))
+                found.add(item, Mark(None, cast("OverlaySeverity", severity), severity))
     changed = _objects(result.get("changed"))
     for item in changed:
         text = shortened(", ".join(map(_what, _list(item.get("what")))), _TEXT)

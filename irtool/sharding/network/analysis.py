@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from irtool.ir.finding import Finding, Severity
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.parameter_roles import is_accumulated
 from irtool.operators.judgement import Context, Judgement
@@ -14,6 +15,9 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, Port, search_order
 from irtool.sharding.network.stages import foreign_nodes
 from irtool.sharding.network.strategies import Wanted
+
+UNKNOWN = "unknown"
+"""Code of a finding that says of what nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +46,6 @@ class Judged:
         return self.wanted.out_layout or self.wanted.in_layout or ()
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A part of the answer.
-
-    ``severity``: ``error`` (MindSpore refuses it), ``unknown``, or ``info`` (legal, not predicted).
-    """
-
-    code: str
-    message: str
-    check: str
-    op: str
-    node: Node | None
-    severity: str = "error"
-
-
 @dataclass(slots=True)
 class Analysis:
     """What is known of a network.
@@ -64,7 +53,8 @@ class Analysis:
     ``order``: nodes and parameters as MindSpore looks at them. ``trains``: it is compiled for
     training; ``differentiates``: it holds a gradient. ``accumulates``: gradients are summed over
     micro-batches. ``dynamic``: some size is not known. ``judgements``: those made so far, by what
-    was asked. ``foreign``: nodes of other pipeline stages, judged but cut away afterwards.
+    was asked. ``findings``: reasons, in MindSpore's order. ``foreign``: nodes of other pipeline
+    stages, judged but cut away afterwards.
     """
 
     network: Network
@@ -78,22 +68,35 @@ class Analysis:
     judged: dict[Node, Judged] = field(default_factory=dict[Node, Judged])
     judgements: dict[object, Judgement] = field(default_factory=dict[object, Judgement])
     foreign: set[Node] = field(default_factory=set[Node])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    findings: list[Finding] = field(default_factory=list[Finding])
 
     def refuse(self, code: str, message: str, check: str, node: Node | None, op: str = "") -> None:
-        """Add a reason why MindSpore refuses the network."""
-        name = op or (primitive(node) if node is not None else "")
-        self.problems.append(Problem(code, message, check, name, node))
+        """Add a reason why MindSpore refuses the network; ``check``: the place that does."""
+        self._add(code, "error", message, check, node, op)
 
     def doubt(self, message: str, node: Node | None, op: str = "") -> None:
         """Add something that is not known."""
-        name = op or (primitive(node) if node is not None else "")
-        self.problems.append(Problem("unknown", message, "", name, node, "unknown"))
+        self._add(UNKNOWN, "warning", message, "", node, op)
 
     def note(self, message: str, node: Node | None, op: str = "") -> None:
         """Add something that is legal, but of which not everything is predicted."""
-        name = op or (primitive(node) if node is not None else "")
-        self.problems.append(Problem("not-predicted", message, "", name, node, "info"))
+        self._add("not-predicted", "info", message, "", node, op)
+
+    def _add(
+        self, code: str, severity: Severity, message: str, check: str, node: Node | None, op: str
+    ) -> None:
+        path = self.network.dump.path
+        self.findings.append(finding_about(node, path, code, severity, message, op, check))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether MindSpore refuses the network, whatever else is unknown."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether of some part nothing can be said."""
+        return any(finding.code == UNKNOWN for finding in self.findings)
 
     @property
     def splits_results(self) -> bool:
@@ -105,6 +108,44 @@ class Analysis:
             and context.dataset is None
             and context.stage == context.stages - 1
         )
+
+
+def finding_about(
+    node: Node | None,
+    path: str,
+    code: str,
+    severity: Severity,
+    message: str,
+    op: str = "",
+    check: str = "",
+) -> Finding:
+    """A finding of ``check``.
+
+    Args:
+        node: what it is about; None: the whole network.
+        path: the dump.
+        code: what it is; :data:`UNKNOWN` where nothing can be said.
+        severity: error where MindSpore refuses the network for it.
+        message: one sentence.
+        op: the primitive that MindSpore names; "": that of the node.
+        check: the place in MindSpore that refuses it.
+    """
+    if node is None:
+        return Finding(code, severity, message, path, op=op, check=check)
+    return Finding(
+        code,
+        severity,
+        message,
+        path,
+        node.line,
+        node.column,
+        node.column,
+        node=node.id,
+        op=op or primitive(node),
+        graph=node.graph.name if node.graph is not None else None,
+        check=check,
+        subject=node,
+    )
 
 
 def analysis_of(network: Network, context: ParallelContext) -> Analysis:

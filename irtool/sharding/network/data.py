@@ -91,7 +91,7 @@ def check_result(analysis: Analysis) -> None:
     """
     network = analysis.network
     result = network.returned(network.entry) if network.entry is not None else None
-    settled = any(problem.severity in ("error", "unknown") for problem in analysis.problems)
+    settled = analysis.is_refused or analysis.is_unknown
     if settled or not analysis.splits_results or result is None:
         return
     source, _ = real_source(analysis, result, through_items=False)

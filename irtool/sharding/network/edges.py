@@ -329,9 +329,9 @@ def _inferred(
             keep_reshape=keep_reshape,
         )
     except Refused as refused:
-        finding = refused.finding
-        analysis.refuse(finding.code, finding.message, finding.check, node)
-        return Redistribution(edge, source, target, None, finding.message, replaces=keep_reshape)
+        reason = refused.reason
+        analysis.refuse(reason.code, reason.message, reason.check, node)
+        return Redistribution(edge, source, target, None, reason.message, replaces=keep_reshape)
     except RedistributionError as error:
         if keep_reshape and _groups_fit(analysis.operators, source, target):
             # MindSpore gathers dimension by dimension where it can't do better.

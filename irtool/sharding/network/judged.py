@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from irtool.ir.graph import Node
-from irtool.operators.judgement import Context, Finding, Judgement
+from irtool.operators.judgement import Context, Judgement, Reason
 from irtool.operators.table import operator_of
 from irtool.sharding.judge import judge, unknown
 from irtool.sharding.network.analysis import Analysis, Judged
@@ -63,11 +63,11 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
     try:
         asked = proposed or wanted(node, overridden=analysis.context.overrides)
     except StrategyFormatError as error:
-        finding = Finding("format", str(error), FORMAT)
-        return Judged(node, call, Wanted(), Judgement("illegal", (), (finding,)))
+        reason = Reason("format", str(error), FORMAT)
+        return Judged(node, call, Wanted(), Judgement("illegal", (), (reason,)))
     if call.missing:
-        finding = Finding("unknown", call.missing, "")
-        return Judged(node, call, asked, Judgement("unknown", asked.strategy or (), (finding,)))
+        reason = Reason("unknown", call.missing, "")
+        return Judged(node, call, asked, Judgement("unknown", asked.strategy or (), (reason,)))
     if primitive(node) in ("_VirtualDataset", "GetNext"):
         return _dataset(analysis, node, call, asked)
     if node.attribute(SLICES_BATCH) is not None:
@@ -76,27 +76,27 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
         asked = Wanted(whole)
     nested = is_nested(analysis.network, node)
     if nested and proposed is None:
-        finding = _nesting_problem(node, call, asked)
-        if finding is not None:
-            return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
+        reason = _nesting_problem(node, call, asked)
+        if reason is not None:
+            return Judged(node, call, asked, Judgement("illegal", (), (reason,)))
     if nested and asked.strategy is not None:
         asked = replace(asked, strategy=padded(asked.strategy, call.call))
-    finding = layout_problem(call.call, asked, analysis.context, nested=nested)
-    if finding is not None:
-        return Judged(node, call, asked, Judgement("illegal", (), (finding,)))
+    reason = layout_problem(call.call, asked, analysis.context, nested=nested)
+    if reason is not None:
+        return Judged(node, call, asked, Judgement("illegal", (), (reason,)))
     return placed(analysis, Judged(node, call, asked, judgement_of(analysis, call, asked)))
 
 
-def _nesting_problem(node: Node, call: NodeCall, asked: Wanted) -> Finding | None:
+def _nesting_problem(node: Node, call: NodeCall, asked: Wanted) -> Reason | None:
     """Why a strategy does not follow the nesting of the operands, or MindSpore makes none."""
     if not any(operand.items for operand in call.call.inputs):
         return None
     if asked.is_nothing and operator_of(call.call.op).is_("tuples"):
         message = "an operator with tuples among its operands gets no strategy of MindSpore's own"
-        return Finding("nested-strategy", message, "")
+        return Reason("nested-strategy", message, "")
     if asked.strategy is not None and lies_flat(node, call.call):
         message = "the strategy of a tuple operand must be a tuple with a row for each tensor in it"
-        return Finding("nested-strategy", message, "")
+        return Reason("nested-strategy", message, "")
     return None
 
 
@@ -149,9 +149,10 @@ def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> J
     context = analysis.context
     if isinstance(context.dataset, str):
         if asked.is_nothing:
-            reason = "the dataset strategy was given as layouts, which are not known"
-            finding = Finding("unknown", reason, "")
-            return Judged(node, call, asked, Judgement("unknown", (), (finding,)))
+            lost = Reason(
+                "unknown", "the dataset strategy was given as layouts, which are not known", ""
+            )
+            return Judged(node, call, asked, Judgement("unknown", (), (lost,)))
         return Judged(node, call, asked, judgement_of(analysis, call, asked))
     if context.overrides and node.strategy is not None and not asked.is_nothing:
         return Judged(node, call, asked, judgement_of(analysis, call, asked))
@@ -165,10 +166,10 @@ def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> J
 
 def _report(analysis: Analysis, judged: Judged) -> None:
     judgement, node = judged.judgement, judged.node
-    for finding in judgement.findings:
+    for reason in judgement.reasons:
         if judgement.verdict == "illegal":
-            analysis.refuse(finding.code, finding.message, finding.check, node)
+            analysis.refuse(reason.code, reason.message, reason.check, node)
         else:
-            analysis.doubt(finding.message, node)
+            analysis.doubt(reason.message, node)
     if judgement.verdict == "legal" and judgement.unsure:
         analysis.note(judgement.unsure, node)

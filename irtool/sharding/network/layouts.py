@@ -7,7 +7,7 @@ from math import prod
 
 from irtool.operators.call import Operand, OperatorCall
 from irtool.operators.checks import TENSOR_LAYOUT
-from irtool.operators.judgement import Finding
+from irtool.operators.judgement import Reason
 from irtool.operators.layout import UserLayout, entries_of
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.strategies import Wanted
@@ -19,7 +19,7 @@ VALID = "tensor_layout.cc:IsValidTensorLayout"
 
 def layout_problem(
     call: OperatorCall, asked: Wanted, context: ParallelContext, *, nested: bool
-) -> Finding | None:
+) -> Reason | None:
     """Why the layouts given for an operator are none, or None.
 
     ``nested``: layouts follow the operands, of which constants may have one, too.
@@ -42,10 +42,10 @@ def _problem(
     operands: Sequence[Operand],
     what: str,
     context: ParallelContext,
-) -> Finding | None:
+) -> Reason | None:
     if len(layouts) != len(operands):
         message = f"{what} has {len(layouts)} layouts for {len(operands)} tensors"
-        return Finding("layout", message, EXTRACT)
+        return Reason("layout", message, EXTRACT)
     for index, (layout, operand) in enumerate(zip(layouts, operands, strict=True)):
         found = _one(layout, operand, f"{what} {index}", context.stage_size)
         if found is not None:
@@ -53,18 +53,18 @@ def _problem(
     return None
 
 
-def _one(layout: UserLayout, operand: Operand, what: str, devices: int) -> Finding | None:
+def _one(layout: UserLayout, operand: Operand, what: str, devices: int) -> Reason | None:
     matrix = layout.device_matrix[:-1] if layout.interleaved else layout.device_matrix
     if prod(matrix) != devices:
         message = f"{what}: the device matrix {matrix} is not that of {devices} devices"
-        return Finding("layout", message, INIT)
+        return Reason("layout", message, INIT)
     shape = operand.shape or ()
     if len(shape) != len(layout.tensor_map):
         message = f"{what}: the tensor map {layout.tensor_map} is not one of the shape {shape}"
-        return Finding("layout", message, INIT)
+        return Reason("layout", message, INIT)
     axes = [axis for entry in layout.tensor_map for axis in entries_of(entry)]
     if any(axis >= len(layout.device_matrix) for axis in axes):
         message = f"{what}: the tensor map {layout.tensor_map} has axes that the matrix lacks"
-        return Finding("layout", message, VALID)
+        return Reason("layout", message, VALID)
     problem = layout.tensor_layout(shape).problem()
-    return Finding("layout", f"{what}: {problem}", TENSOR_LAYOUT) if problem else None
+    return Reason("layout", f"{what}: {problem}", TENSOR_LAYOUT) if problem else None

@@ -17,7 +17,7 @@ from dataclasses import replace
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
-from irtool.operators.judgement import Finding, Judgement
+from irtool.operators.judgement import Judgement, Reason
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.calls import Slots
@@ -61,8 +61,8 @@ def _without_side_effects(analysis: Analysis, judged: Judged) -> Judged:
         asked += 1
         if asked > len(judged.call.call.tensors):
             message = f"operand {position} is a side effect, which has no layout to stand alone in"
-            finding = Finding("operand-position", message, STAND_ALONE)
-            return replace(judged, judgement=Judgement("illegal", (), (finding,)))
+            reason = Reason("operand-position", message, STAND_ALONE)
+            return replace(judged, judgement=Judgement("illegal", (), (reason,)))
     return judged
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from irtool.ir.display import Shown
+from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node
 from irtool.ir.parameter_roles import Role
 from irtool.operators.call import Strategy
@@ -15,31 +15,6 @@ from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.redistribution import RedistributionStep
-
-Severity = Literal["error", "warning", "info"]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckFinding:
-    """One reason, in MindSpore's order.
-
-    ``check`` is the place in MindSpore's log that says it (``file:function``), "" where there is
-    none. ``op``: the primitive that MindSpore names. A ``warning`` with code ``unknown`` is a part
-    of which nothing can be said.
-    """
-
-    code: str
-    severity: Severity
-    message: str
-    check: str
-    op: str
-    node: Node | None
-    file: str
-
-    @property
-    def line(self) -> int:
-        """Line in the dump; 0 if it belongs to no statement."""
-        return self.node.line if self.node is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +138,12 @@ class DatasetReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Shown):
+class CheckResult(Shown):
     """What MindSpore would say of a network, and what it would make of it.
 
-    ``accepted`` is None where a part is unknown; then ``findings`` say which. ``broadcasts``: what
+    ``accepted`` is None where a part is unknown; then ``findings`` say which.
+    ``findings``: reasons in MindSpore's order; the subject of each is its node. A ``warning`` with
+    code ``unknown`` is a part of which nothing can be said. ``broadcasts``: what
     hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
     of the gradients adds up.
     ``communications``: all of a step of the rank's stage, forward and backward.
@@ -174,7 +151,7 @@ class Report(Shown):
 
     accepted: bool | None
     context: ParallelContext
-    findings: tuple[CheckFinding, ...]
+    findings: tuple[Finding, ...]
     operators: tuple[OperatorReport, ...] = ()
     redistributions: tuple[RedistributionReport, ...] = ()
     parameters: tuple[ParameterReport, ...] = ()

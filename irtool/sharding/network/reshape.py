@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.operators import checks
-from irtool.operators.judgement import Finding, Judgement, Refused
+from irtool.operators.judgement import Judgement, Reason, Refused
 from irtool.operators.layout import WHOLE, TensorLayout, TensorMap, replicas
 from irtool.sharding.network.analysis import Analysis, Judged, item_of, real_source
 from irtool.sharding.network.calls import NodeCall, call_of
@@ -33,11 +33,11 @@ def judge_reshapes(analysis: Analysis) -> None:
         call = call_of(network, node)
         judged = _judged(analysis, node, call)
         analysis.judged[node] = judged
-        for finding in judged.judgement.findings:
+        for reason in judged.judgement.reasons:
             if judged.judgement.verdict == "illegal":
-                analysis.refuse(finding.code, finding.message, finding.check, node)
+                analysis.refuse(reason.code, reason.message, reason.check, node)
             else:
-                analysis.doubt(finding.message, node)
+                analysis.doubt(reason.message, node)
 
 
 def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
@@ -50,8 +50,8 @@ def _judged(analysis: Analysis, node: Node, call: NodeCall) -> Judged:
     except _UnknownNeighbour as unknown:
         return _unknown(node, call, f"the layout of a neighbour is not known: {unknown}")
     if node.user_strategy is not None and not search.from_parameter and not _searched(node):
-        finding = Finding("reshape-strategy", "a strategy of Reshape has no effect", NOTHING)
-        return Judged(node, call, Wanted(), Judgement("illegal", (), (finding,)))
+        useless = Reason("reshape-strategy", "a strategy of Reshape has no effect", NOTHING)
+        return Judged(node, call, Wanted(), Judgement("illegal", (), (useless,)))
     whole = call.call.tensors[0].shape or ()
     source = source or whole_layout(whole, analysis.context.stage_size)
     if target is None and search.next_is_reshape:
@@ -65,8 +65,8 @@ def _searched(node: Node) -> bool:
 
 
 def _unknown(node: Node, call: NodeCall, reason: str) -> Judged:
-    finding = Finding("unknown", reason, "")
-    return Judged(node, call, Wanted(), Judgement("unknown", (), (finding,)))
+    judgement = Judgement("unknown", (), (Reason("unknown", reason, ""),))
+    return Judged(node, call, Wanted(), judgement)
 
 
 def _judgement(analysis: Analysis, source: TensorLayout, target: TensorLayout) -> Judgement:
@@ -75,7 +75,7 @@ def _judgement(analysis: Analysis, source: TensorLayout, target: TensorLayout) -
     try:
         checks.check_group(mirror, "mirror group of input 0", context)
     except Refused as refused:
-        return Judgement("illegal", (), (refused.finding,), devices=context.devices)
+        return Judgement("illegal", (), (refused.reason,), devices=context.devices)
     return Judgement(
         verdict="legal",
         strategy=(source.splits,),

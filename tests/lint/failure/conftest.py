@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from irtool.lint.failure.finding import Explained, Finding
+from irtool.lint.failure.finding import Explained, LoggedFinding
 from irtool.lint.failure.log import LogReader
 
 HERE = Path(__file__).resolve().parent
 Read = Callable[[Iterable[str]], Explained]
-ReadLog = Callable[[str, str], list[Finding]]
+ReadLog = Callable[[str, str], list[LoggedFinding]]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def read() -> Read:
 def read_log(read: Read) -> ReadLog:
     """Findings of a log in ``logs/VERSION/NAME.log``."""
 
-    def _read(version: str, name: str) -> list[Finding]:
+    def _read(version: str, name: str) -> list[LoggedFinding]:
         path = HERE / "logs" / version / f"{name}.log"
         return list(read(path.read_text(encoding="utf-8").split("\n")).findings)
 

@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.lint.failure.fail_dump import explain_dump
-from irtool.lint.failure.finding import Explained, Finding
+from irtool.lint.failure.finding import Explained, LoggedFinding
 
 FAILED = {
     "args": ("arguments", "helper", ("Float32[2]",), 37),
@@ -26,7 +26,7 @@ def explain_text(text: str, path: str = "analyze_fail.ir") -> Explained:
     return explain_dump(irtool.load(text.encode(), name=path), text.split("\n"))
 
 
-def explain_file(path: Path) -> Finding:
+def explain_file(path: Path) -> LoggedFinding:
     (finding,) = explain_text(path.read_text(encoding="utf-8")).findings
     return finding
 
@@ -40,14 +40,14 @@ def sample(samples: Path) -> str:
 @pytest.mark.parametrize("name", FAILED)
 def test_code_operator_operands_and_line_of_python(material: Path, name: str) -> None:
     finding = explain_file(material / "analyze_fail" / f"{name}.ir")
-    assert finding.python is not None
-    found = (finding.code, finding.op, finding.operands, finding.python.line)
+    assert finding.source is not None
+    found = (finding.code, finding.op, finding.operands, finding.source.line)
     assert found == FAILED[name]
 
 
 def test_the_call_stack_is_outermost_first(sample: str) -> None:
     (finding,) = explain_text(sample).findings
-    assert [frame.text for frame in finding.stack] == [
+    assert [frame.shown for frame in finding.frames] == [
         "net.py:49: return self.inner(x) + 1",
         "net.py:46: return self.matmul(x, self.w)",
     ]
@@ -65,14 +65,14 @@ def test_the_exception_stands_there_as_it_was(sample: str) -> None:
     expected = (
         "For 'MatMul' the input dimensions must be equal, but got 'x1_col': 5 and 'x2_row': 3."
     )
-    assert finding.text == expected
+    assert finding.statement == expected
 
 
 def test_without_exception_the_graphs_tell_the_stack(sample: str) -> None:
     older = sample[sample.index("# IR entry") :]
     (finding,) = explain_text(older).findings
     assert (finding.code, finding.op) == ("compile-failed", "matmul")
-    assert [frame.place for frame in finding.stack] == ["net.py:49", "net.py:46"]
+    assert [frame.place for frame in finding.frames] == ["net.py:49", "net.py:46"]
     assert finding.operands == ("Float32[2,5]", "Float32[3,4]")
 
 

@@ -26,7 +26,7 @@ def test_a_healthy_log_says_nothing(read: Read) -> None:
 def test_an_unknown_error_is_told_as_it_stands(read: Read) -> None:
     (finding,) = read(["fine", line("ERROR", "the flux is out of phase")]).findings
     assert (finding.code, finding.role, finding.line) == ("unknown", "unknown", 2)
-    assert finding.text == line("ERROR", "the flux is out of phase")
+    assert finding.statement == line("ERROR", "the flux is out of phase")
 
 
 def test_an_unknown_exception_is_told_with_its_line_of_python(read: Read) -> None:
@@ -39,15 +39,15 @@ def test_an_unknown_exception_is_told_with_its_line_of_python(read: Read) -> Non
         "KeyError: 'door'",
     ]
     (finding,) = read(lines).findings
-    assert finding.text == "KeyError: 'door'"
-    assert finding.python is not None
-    assert finding.python.text == "train.py:9: open_door()"
+    assert finding.statement == "KeyError: 'door'"
+    assert finding.source is not None
+    assert finding.source.shown == "train.py:9: open_door()"
 
 
 def test_unknown_errors_that_differ_in_numbers_are_one(read: Read) -> None:
     (finding,) = read([line("ERROR", f"lost {n} of 10") for n in range(5)]).findings
     assert finding.times == 5
-    assert "lost 0 of 10" in finding.text
+    assert "lost 0 of 10" in finding.statement
 
 
 def test_threads_do_not_mix(read: Read) -> None:
@@ -124,14 +124,14 @@ def test_an_exception_that_begins_with_an_empty_line(read: Read) -> None:
 def test_a_worker_without_scheduler(read_log: ReadLog) -> None:
     (finding,) = read_log("2.7.0", "no_scheduler")
     assert (finding.code, finding.role) == ("rank-missing", "consequence")
-    assert finding.python is not None
-    assert finding.python.text == 'train.py:6: init("mccl")'
+    assert finding.source is not None
+    assert finding.source.shown == 'train.py:6: init("mccl")'
 
 
 def test_a_failed_inference_points_at_the_dump_that_it_left(read_log: ReadLog) -> None:
     (finding,) = read_log("2.7.0", "shape_wrong")
     assert (finding.code, finding.op) == ("shape", "MatMul")
-    assert finding.next == "irtool explain rank_0/om/analyze_fail.ir"
+    assert finding.command == "irtool explain rank_0/om/analyze_fail.ir"
 
 
 def test_labels_beyond_the_limit_are_an_error(read: Read) -> None:

@@ -121,14 +121,14 @@ def test_the_lines_of_one_refusal_are_one_finding(read_log: ReadLog) -> None:
 
 def test_the_line_of_python_is_the_users_innermost(read_log: ReadLog) -> None:
     (finding,) = read_log("2.7.0", "mm_contract")
-    assert finding.python is not None
-    assert finding.python.text == "net.py:49: return self.op(self.relu(x), self.w)"
-    assert finding.stack[-1] == finding.python
+    assert finding.source is not None
+    assert finding.source.shown == "net.py:49: return self.op(self.relu(x), self.w)"
+    assert finding.frames[-1] == finding.source
 
 
 def test_the_exception_names_the_operator_that_the_reason_does_not(read_log: ReadLog) -> None:
     (finding,) = read_log("2.7.0", "layout_rank")
-    assert "AddInfo" not in finding.text
+    assert "AddInfo" not in finding.statement
     assert finding.op == "Add"
 
 

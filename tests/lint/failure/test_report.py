@@ -66,13 +66,13 @@ def test_an_unknown_error_comes_before_a_timeout() -> None:
 
 def test_commands_name_the_dumps_of_the_run() -> None:
     (finding,) = report_of([(explained(0, MEMORY), Place("my run", "my run"))]).findings
-    assert finding.next == "irtool memory 'my run'"
+    assert finding.command == "irtool memory 'my run'"
     (finding,) = report_of([(explained(0, MEMORY), Place())]).findings
-    assert finding.next == f"irtool memory {NO_DUMPS}"
+    assert finding.command == f"irtool memory {NO_DUMPS}"
 
 
 def test_a_command_does_not_ask_for_an_operator_that_nobody_knows() -> None:
     place = "[mindspore/ccsrc/frontend/parallel/a/b_info.cc:1] CheckStrategy]"
     line = f"{place} The input can not be split"
     (finding,) = report_of([(explained(0, line), Place("run"))]).findings
-    assert finding.next == "irtool check run"
+    assert finding.command == "irtool check run"

@@ -24,7 +24,7 @@ import irtool
 from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorMap, entries_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 Forward = tuple[str, str, tuple[int, ...]]
 
@@ -44,7 +44,7 @@ class Compiled:
         """The statements as MindSpore writes them, one line for the call and one for its types."""
         return "\n".join(_unwrapped(part) for part in self.statement.strip().split("\n\n"))
 
-    def report(self) -> Report:
+    def report(self) -> CheckResult:
         context = {
             "parallel_mode": "semi_auto_parallel",
             "device_num": self.devices,
@@ -89,7 +89,7 @@ class Accepted(Compiled):
         if self.local is not None:
             assert judgement.raw_inputs[0] == self.local
 
-    def _operator(self, report: Report) -> OperatorReport:
+    def _operator(self, report: CheckResult) -> OperatorReport:
         if not self.op:
             (operator,) = report.operators
             return operator

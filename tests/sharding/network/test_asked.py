@@ -17,7 +17,7 @@ import pytest
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 RECORDS = lzma.decompress((Path(__file__).parent / "asked.json.xz").read_bytes())
 ASKED: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
@@ -25,7 +25,7 @@ NOT_PREDICTED = {"ring_BSH_ring_attention", "ring_BNSD_ring_attention"}
 """What passes round in ring attention is said not to be predicted."""
 
 
-def report_of(name: str) -> Report:
+def report_of(name: str) -> CheckResult:
     record = ASKED[name]
     dump = irtool.loads(record["begin"])
     return check(dump, ParallelContext.from_mapping(record["context"]))

@@ -11,17 +11,17 @@ import pytest
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 
-def report_of(folder: Path, **overrides: object) -> Report:
+def report_of(folder: Path, **overrides: object) -> CheckResult:
     """Check the begin dump of a folder under its own context."""
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     dump = irtool.load(next(folder.glob("step_parallel_begin*")))
     return check(dump, ParallelContext.from_mapping(case["context"], **overrides))
 
 
-def operator(report: Report, node: str) -> OperatorReport:
+def operator(report: CheckResult, node: str) -> OperatorReport:
     return next(item for item in report.operators if item.node.id == node)
 
 

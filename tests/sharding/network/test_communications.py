@@ -17,7 +17,7 @@ from irtool.ir.collectives import collective
 from irtool.sharding.check import check
 from irtool.sharding.network.communications import StepCommunication, merged
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILED = [
@@ -30,13 +30,13 @@ COMPILED = [
 Key = tuple[str, tuple[int, ...]]
 
 
-def report_of(folder: Path) -> Report:
+def report_of(folder: Path) -> CheckResult:
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     begin = next(folder.glob("step_parallel_begin*"))
     return check(irtool.load(begin), ParallelContext.from_mapping(case["context"]))
 
 
-def compiled_in(folder: Path, report: Report) -> Counter[Key]:
+def compiled_in(folder: Path, report: CheckResult) -> Counter[Key]:
     """The communication operators of the validate dump; of a transfer, its two ends."""
     found: Counter[Key] = Counter()
     for node in irtool.load(next(folder.glob("*_validate_*"))).whole().nodes:

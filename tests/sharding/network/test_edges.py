@@ -7,7 +7,7 @@ import pytest
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 SIZE = "<Tensor[Float32], (64, 64)>"
 
@@ -37,14 +37,14 @@ def graph(name: str, body: str, result: str, parameters: str = "") -> str:
     )
 
 
-def checked(text: str, **options: object) -> Report:
+def checked(text: str, **options: object) -> CheckResult:
     values: dict[str, object] = {"device_num": 8, "full_batch": True, **options}
     dump = irtool.loads(text, "net.ir")
     assert not dump.problems
     return check(dump, ParallelContext.from_mapping(values))
 
 
-def chains(report: Report) -> list[tuple[str, str, list[str]]]:
+def chains(report: CheckResult) -> list[tuple[str, str, list[str]]]:
     """Producer, consumer, operators; a result of the network is called Return."""
     return [
         (item.producer.id, item.consumer.id, [step.op for step in item.operators or ()])

@@ -21,7 +21,7 @@ import irtool
 from irtool.ir.graph import Node
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from tests.sharding.test_execution import REDUCTIONS, slice_of
 from tests.sharding.test_redistribution import execute, join_split_and_concat
 
@@ -165,7 +165,7 @@ def values(net: Network) -> dict[str, Array]:
     return found
 
 
-def reports(net: Network) -> list[Report]:
+def reports(net: Network) -> list[CheckResult]:
     """What is promised to each rank."""
     dump = irtool.load(net.text().encode())
     assert not dump.problems
@@ -183,7 +183,7 @@ def test_every_device_ends_with_its_slice(net: Network) -> None:
     held: dict[str, list[Array]] = {}
     for place, each in enumerate(net.statements):
         operators = [report.operators[place] for report in found]
-        assert {item.verdict for item in operators} == {"legal"}, operators[0].judgement.findings
+        assert {item.verdict for item in operators} == {"legal"}, operators[0].judgement.reasons
         assert {item.strategy for item in operators} == {each.strategy}
         inputs: list[list[Array]] = []
         for number, name in enumerate(each.operands):
@@ -214,7 +214,7 @@ def test_every_device_ends_with_its_slice(net: Network) -> None:
         assert parameter.slice == tuple(s // c for s, c in zip(sizes, cut, strict=True))
 
 
-def _moved(found: list[Report], user: Node, number: int, held: list[Array]) -> list[Array]:
+def _moved(found: list[CheckResult], user: Node, number: int, held: list[Array]) -> list[Array]:
     """What the operands are after the chain on this edge."""
     edges = [
         next(

@@ -7,7 +7,7 @@ import pytest
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 ROWS = "(<Tensor[Float32], (16, 8, 64)>)"
 INDICES = "Tensor(shape=[16, 8], dtype=Int32, value=[...])"
@@ -31,7 +31,7 @@ def relu(strategy: str) -> str:
     )
 
 
-def checked(behind: str, out: str = "(8, 1, 1)") -> Report:
+def checked(behind: str, out: str = "(8, 1, 1)") -> CheckResult:
     result = "%1" if behind else "%0"
     text = (
         "# IR entry: @main\n# Total subgraphs: 1\n\n# Attrs:\n\n# Total params: 1\n# Params:\n"

@@ -8,7 +8,7 @@ import irtool
 from irtool.operators import measured
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 HEAD = """\
 # Total params: 2
@@ -40,15 +40,15 @@ def _whatever_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "ENFORCED", False)
 
 
-def report_of(text: str, devices: int = 8) -> Report:
+def report_of(text: str, devices: int = 8) -> CheckResult:
     return check(irtool.loads(HEAD + text), ParallelContext(devices=devices, full_batch=True))
 
 
-def normalised(operands: str) -> Report:
+def normalised(operands: str) -> CheckResult:
     return report_of(NORM.replace("{operands}", operands))
 
 
-def reasons(report: Report) -> list[tuple[str, str]]:
+def reasons(report: CheckResult) -> list[tuple[str, str]]:
     return [(item.check, item.op) for item in report.findings if item.severity == "error"]
 
 

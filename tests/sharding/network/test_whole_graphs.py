@@ -18,13 +18,13 @@ import pytest
 import irtool
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 RECORDS = lzma.decompress((Path(__file__).parent / "whole_graphs.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
 
 
-def report_of(name: str) -> Report:
+def report_of(name: str) -> CheckResult:
     record = NETWORKS[name]
     return check(irtool.loads(record["begin"]), ParallelContext.from_mapping(record["context"]))
 

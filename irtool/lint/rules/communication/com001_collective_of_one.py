@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, POINT_TO_POINT
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 
 
 class CollectiveOfOne(NodeRule):
@@ -30,7 +31,7 @@ class CollectiveOfOne(NodeRule):
         op for op, what in COMMUNICATION.items() if what.base not in POINT_TO_POINT
     )
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         found = facts.collective_by_node.get(node)
         if found is not None and not found.is_virtual and found.ranks and len(found.ranks) == 1:
-            yield Hit(f"{found.op} over a group of one rank communicates nothing", node)
+            yield self.finding(f"{found.op} over a group of one rank communicates nothing", node)

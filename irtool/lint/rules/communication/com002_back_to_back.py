@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 from irtool.lint.rules.communication.chains import producer
 
 _UNDOES = {"AllGather": "ReduceScatter"}
@@ -42,7 +43,7 @@ class BackToBack(NodeRule):
         op for op, what in COMMUNICATION.items() if what.base in ("AllReduce", "ReduceScatter")
     )
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         second = facts.collective_by_node.get(node)
         before = producer(node)
         first = facts.collective_by_node.get(before) if before is not None else None
@@ -52,18 +53,19 @@ class BackToBack(NodeRule):
             return
         if first.op == second.op == "AllReduce":
             scale = "" if second.reduction in ("max", "min") else ", which multiplies the sum"
-            yield _hit(
+            yield self._repeated(
                 f"AllReduce right behind an AllReduce over the same ranks{scale}", node, first
             )
         elif _UNDOES.get(first.op) == second.op:
-            yield _hit(f"{second.op} right behind an {first.op} over the same ranks", node, first)
+            yield self._repeated(
+                f"{second.op} right behind an {first.op} over the same ranks", node, first
+            )
+
+    def _repeated(self, message: str, node: Node, first: Collective) -> Finding:
+        return self.finding(message, node, related=(("the one before", first.node),))
 
 
 def _same_ranks(first: Collective, second: Collective) -> bool:
     if first.ranks is not None and second.ranks is not None:
         return first.ranks == second.ranks and len(first.ranks) > 1
     return first.group is not None and first.group == second.group
-
-
-def _hit(message: str, node: Node, first: Collective) -> Hit:
-    return Hit(message, node, related=(("the one before", first.node),))

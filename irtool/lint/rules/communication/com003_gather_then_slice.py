@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, Hit, NodeRule, Threshold
+from irtool.lint.rule import MIB, NodeRule, Threshold
 from irtool.lint.rules.communication.chains import only_reader
 from irtool.operators.table import operator_of
 
@@ -33,14 +34,14 @@ class GatherThenSlice(NodeRule):
     operators = ("AllGather",)
     least_bytes = Threshold(64 * MIB, "bytes", "gathered tensors of at least so many are told")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         gathered = node.output_bytes or 0
         if gathered < self.least_bytes:
             return
         cut = _cut_behind(node)
         kept = cut.output_bytes if cut is not None else None
         if cut is not None and kept is not None and 0 < kept <= gathered // 2:
-            yield Hit(
+            yield self.finding(
                 f"AllGather collects {gathered / MIB:,.0f} MiB, of which "
                 f"{kept / MIB:,.0f} MiB are kept",
                 node,

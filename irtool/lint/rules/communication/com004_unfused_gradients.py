@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, DumpRule, Hit, Threshold
+from irtool.lint.rule import MIB, DumpRule, Threshold
 
 
 class UnfusedGradients(DumpRule):
@@ -30,7 +31,7 @@ class UnfusedGradients(DumpRule):
     least_count = Threshold(16, "collectives", "told where so many of one group are not fused")
     least_bytes = Threshold(16 * MIB, "bytes", "told where they move at least so many bytes in all")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         alone: dict[tuple[str, str | None], list[Collective]] = defaultdict(list)
         for item in facts.collectives:
             gradient = item.origin in ("mirror", "optimizer parallel") and item.is_gradient
@@ -39,7 +40,7 @@ class UnfusedGradients(DumpRule):
         for (op, group), found in alone.items():
             total = sum(item.bytes or 0 for item in found)
             if len(found) >= self.least_count and total >= self.least_bytes:
-                yield Hit(
+                yield self.finding(
                     f"{len(found)} gradients ({total / MIB:,.0f} MiB) are reduced one by one",
                     found[0].node,
                     related=tuple((f"{op} without fusion", item.node) for item in found[1:6]),

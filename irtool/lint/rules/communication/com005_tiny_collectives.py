@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import KIB, DumpRule, Hit, Threshold
+from irtool.lint.rule import KIB, DumpRule, Threshold
 
 
 class TinyCollectives(DumpRule):
@@ -29,7 +30,7 @@ class TinyCollectives(DumpRule):
     most_bytes = Threshold(4 * KIB, "bytes", "collectives of at most so many bytes are tiny")
     least_count = Threshold(32, "collectives", "told where there are so many in one group")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         tiny: dict[tuple[str, str | None, bool], list[Collective]] = defaultdict(list)
         for item in facts.collectives:
             if item.is_virtual or item.fusion or item.op in POINT_TO_POINT:
@@ -39,7 +40,7 @@ class TinyCollectives(DumpRule):
         for (op, _, backward), found in tiny.items():
             if len(found) >= self.least_count:
                 phase = "backward" if backward else "forward"
-                yield Hit(
+                yield self.finding(
                     f"{len(found)} times {op} of at most {self.most_bytes:,} bytes in the "
                     f"{phase} pass",
                     found[0].node,

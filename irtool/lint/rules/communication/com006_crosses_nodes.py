@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, DumpRule, Hit, Threshold
+from irtool.lint.rule import MIB, DumpRule, Threshold
 
 
 class CrossesNodes(DumpRule):
@@ -30,7 +31,7 @@ class CrossesNodes(DumpRule):
     needs = ("machine",)
     least_bytes = Threshold(64 * MIB, "bytes", "groups that move at least so many a step are told")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         size = facts.compilation.machine.node_devices
         if size is None:
             return
@@ -45,7 +46,7 @@ class CrossesNodes(DumpRule):
             moved = sum(item.bytes or 0 for item in found)
             if moved >= self.least_bytes:
                 nodes = len({rank // size for rank in ranks})
-                yield Hit(
+                yield self.finding(
                     f"{len(ranks)} ranks on {nodes} nodes exchange {moved / MIB:,.0f} MiB a step "
                     f"in {len(found)} collectives; a node holds {size} devices",
                     max(found, key=_bytes).node,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.lint.facts import RunFacts
-from irtool.lint.rule import Hit, RunRule
+from irtool.lint.rule import RunRule
 
 Channel: TypeAlias = tuple[int, int]
 """Global ranks of sender and receiver."""
@@ -38,7 +39,7 @@ class UnmatchedSend(RunRule):
         rank 1: %2 = PrimFunc_Receive(%1) {src_rank: 0}
         """
 
-    def check(self, run: RunFacts) -> Iterator[Hit]:
+    def check(self, run: RunFacts) -> Iterator[Finding]:
         sent: dict[Channel, list[Collective]] = defaultdict(list)
         received: dict[Channel, list[Collective]] = defaultdict(list)
         for rank, facts in run.dumps.items():
@@ -51,18 +52,17 @@ class UnmatchedSend(RunRule):
                     received[each.peer, rank].append(each)
         for channel in sorted({*sent, *received}):
             if channel[0] in run.dumps and channel[1] in run.dumps:
-                yield from _unmatched(channel, sent[channel], received[channel])
+                yield from self._unmatched(channel, sent[channel], received[channel])
 
-
-def _unmatched(
-    channel: Channel, sent: list[Collective], received: list[Collective]
-) -> Iterator[Hit]:
-    """A hit at the first node of the longer list that has no partner."""
-    if len(sent) == len(received):
-        return
-    sender, receiver = channel
-    counts = f"rank {sender} sends {len(sent)} times to rank {receiver}, which receives"
-    longer, rank = (sent, sender) if len(sent) > len(received) else (received, receiver)
-    node = longer[min(len(sent), len(received))].node
-    key = f"{sender} to {receiver}"
-    yield Hit(f"{counts} {len(received)} times", node, rank=rank, key=key)
+    def _unmatched(
+        self, channel: Channel, sent: list[Collective], received: list[Collective]
+    ) -> Iterator[Finding]:
+        """A hit at the first node of the longer list that has no partner."""
+        if len(sent) == len(received):
+            return
+        sender, receiver = channel
+        counts = f"rank {sender} sends {len(sent)} times to rank {receiver}, which receives"
+        longer, rank = (sent, sender) if len(sent) > len(received) else (received, receiver)
+        node = longer[min(len(sent), len(received))].node
+        key = f"{sender} to {receiver}"
+        yield self.finding(f"{counts} {len(received)} times", node, rank=rank, key=key)

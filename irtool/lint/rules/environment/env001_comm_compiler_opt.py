@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 from irtool.lint.rules.environment.settings import environment, version_at_least
 
 VARIABLE = "MS_COMM_COMPILER_OPT"
@@ -34,10 +35,10 @@ class CommCompilerOpt(DumpRule):
     needs = ("environment",)
     dumps = ("validate", "end", "begin", "auto_begin", "other")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         value = environment(facts.compilation).get(VARIABLE)
         if value and version_at_least(facts.dump, 2, 3):
-            yield Hit(
+            yield self.finding(
                 f"{VARIABLE}={value} does nothing in MindSpore {facts.dump.dialect}",
                 line=1,
                 key=VARIABLE,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 from irtool.lint.rules.environment.settings import environment
 
 VARIABLE = "MS_INTERFERED_SAPP"
@@ -32,13 +33,13 @@ class InterferedSapp(DumpRule):
     dumps = ("begin", "validate", "end", "auto_begin", "other")
     needs = ("environment", "devices")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         value = environment(facts.compilation).get(VARIABLE)
         parallel = facts.parallel
         searches = parallel.mode == "auto_parallel" and parallel.search == "recursive_programming"
         if value == "1" and not searches:
             what = f"search_mode={parallel.search}" if parallel.mode[:4] == "auto" else "no search"
-            yield Hit(
+            yield self.finding(
                 f"{VARIABLE}=1 does nothing with parallel_mode={parallel.mode} ({what})",
                 line=1,
                 key=VARIABLE,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 
 KEYS = ("parallel_optimizer_config", "optimizer_weight_shard_size")
 
@@ -31,10 +32,12 @@ class OptimizerConfig(DumpRule):
     dumps = ("begin", "validate", "end", "auto_begin", "other")
     needs = ("devices",)
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         if facts.parallel.parallel_optimizer:
             return
         context = facts.compilation.surroundings.context or {}
         for key in KEYS:
             if context.get(key) not in (None, "", "{}", {}, -1, "-1"):
-                yield Hit(f"{key} is set, but enable_parallel_optimizer is off", line=1, key=key)
+                yield self.finding(
+                    f"{key} is set, but enable_parallel_optimizer is off", line=1, key=key
+                )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 
 
 class ContextContradicts(DumpRule):
@@ -26,6 +27,6 @@ class ContextContradicts(DumpRule):
     good = "enable_parallel_optimizer=True beside AllGather(%para3_w): parallel_optimizer_allgather"
     dumps = ("begin", "validate", "end", "auto_begin", "other")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         for each in facts.compilation.surroundings.contradictions:
-            yield Hit(each.message, line=1, key=each.key)
+            yield self.finding(each.message, line=1, key=each.key)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.gate import CollectiveChange, GateFacts, GateRule, collective_changes
-from irtool.lint.rule import MIB, Hit, Threshold
+from irtool.lint.rule import MIB, Threshold
 
 
 class MoreCollectives(GateRule):
@@ -25,13 +26,13 @@ class MoreCollectives(GateRule):
     good = "12 AllGather (redistribution, forward) stayed 12"
     most_more = Threshold(0, "collectives", "so many more of a kind are let through")
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         for change in collective_changes(facts):
             more = len(change.new) - len(change.old)
             if more > self.most_more:
                 added = [item for item in change.new if item.node in facts.added] or change.new
                 first = added[0]
-                yield Hit(
+                yield self.finding(
                     f"{more} more {change.label}: {len(change.old)} became {len(change.new)}, "
                     f"{_bytes(change) / MIB:+,.1f} MiB",
                     first.node,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.gate import GateFacts, GateRule, collective_changes
-from irtool.lint.rule import MIB, Hit, Threshold
+from irtool.lint.rule import MIB, Threshold
 
 
 class LargerCollectives(GateRule):
@@ -26,7 +27,7 @@ class LargerCollectives(GateRule):
     most_percent = Threshold(5, "percent", "growth up to this is let through")
     least_bytes = Threshold(64 * 1024, "bytes", "growth below this is let through")
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         for change in collective_changes(facts):
             if not change.old or len(change.new) > len(change.old):
                 continue
@@ -34,7 +35,7 @@ class LargerCollectives(GateRule):
             grew = new - old
             if grew >= self.least_bytes and grew * 100 > self.most_percent * old:
                 largest = max(change.new, key=lambda item: item.bytes or 0)
-                yield Hit(
+                yield self.finding(
                     f"{change.label} moves {new / MIB:,.1f} MiB instead of {old / MIB:,.1f} MiB",
                     largest.node,
                     key=change.label,

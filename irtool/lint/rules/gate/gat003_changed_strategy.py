@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.gate import GateFacts, GateRule
-from irtool.lint.rule import Hit, Threshold
+from irtool.lint.rule import Threshold
 
 
 class ChangedStrategy(GateRule):
@@ -25,7 +26,7 @@ class ChangedStrategy(GateRule):
     good = "MatMul: in_strategy ((8, 1), (1, 1))"
     most_changed = Threshold(0, "operators", "so many changed operators are let through")
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         found = [
             each
             for each in facts.diff.patterns
@@ -36,7 +37,7 @@ class ChangedStrategy(GateRule):
         for pattern in found:
             times = f" in {pattern.layers} layers" if pattern.layers > 1 else ""
             first = pattern.first
-            yield Hit(
+            yield self.finding(
                 f"{first.node.op}: {pattern.detail}{times}",
                 (first.right or first.left)[0],
                 key=f"{pattern.scope} {pattern.detail}",

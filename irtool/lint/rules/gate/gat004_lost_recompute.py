@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from irtool.compare.identity import scope_pattern
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.gate import GateFacts, GateRule
-from irtool.lint.rule import Hit
 
 
 class LostRecompute(GateRule):
@@ -29,11 +29,11 @@ class LostRecompute(GateRule):
     bad = "…/layers-CellList/#-Layer: 48 recomputed operators became 0"
     good = "…/layers-CellList/#-Layer: 48 recomputed operators stayed 48"
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = _copies(facts.old.dump), _copies(facts.new.dump)
         for scope, count in old.items():
             if new[scope] < count:
-                yield Hit(
+                yield self.finding(
                     f"{scope}: {count} recomputed operators became {new[scope]}",
                     _first(facts.new.dump, scope),
                     key=scope,

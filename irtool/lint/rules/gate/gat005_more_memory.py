@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.gate import GateFacts, GateRule
-from irtool.lint.rule import MIB, Hit, Threshold
+from irtool.lint.rule import MIB, Threshold
 
 
 class MoreMemory(GateRule):
@@ -27,7 +28,7 @@ class MoreMemory(GateRule):
     most_percent = Threshold(5, "percent", "growth up to this is let through")
     least_bytes = Threshold(MIB, "bytes", "growth below this is let through")
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = facts.old_memory, facts.new_memory
         if not old.is_complete or not new.is_complete:
             return
@@ -35,7 +36,9 @@ class MoreMemory(GateRule):
         yield from self._grown("memory that stays", old.static_bytes, new.static_bytes, None)
         yield from self._grown("peak of a step", old.dynamic_bytes, new.dynamic_bytes, largest)
 
-    def _grown(self, what: str, old: int, new: int, node: Node | None) -> Iterator[Hit]:
+    def _grown(self, what: str, old: int, new: int, node: Node | None) -> Iterator[Finding]:
         grew = new - old
         if grew >= self.least_bytes and grew * 100 > self.most_percent * old:
-            yield Hit(f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB", node, key=what)
+            yield self.finding(
+                f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB", node, key=what
+            )

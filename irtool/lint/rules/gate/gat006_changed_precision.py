@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.gate import GateFacts, GateRule
-from irtool.lint.rule import Hit
 
 _KINDS = ("cast inserted", "cast removed")
 
@@ -26,13 +26,13 @@ class ChangedPrecision(GateRule):
     bad = "Softmax: result Float32 → Float16"
     good = "Softmax: result Float32"
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         for pattern in facts.diff.patterns:
             first = pattern.first
             if first.kind not in _KINDS and (first.kind != "dtype changed" or first.follows):
                 continue
             times = f", {len(pattern.edits)} times" if len(pattern.edits) > 1 else ""
-            yield Hit(
+            yield self.finding(
                 f"{first.node.op}: {first.kind}: {pattern.detail}{times}",
                 (first.right or (None,))[0],
                 key=f"{first.kind} {pattern.scope} {pattern.detail}",

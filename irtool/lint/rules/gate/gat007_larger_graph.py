@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.gate import GateFacts, GateRule
-from irtool.lint.rule import Hit, Threshold
+from irtool.lint.rule import Threshold
 
 
 class LargerGraph(GateRule):
@@ -24,9 +25,9 @@ class LargerGraph(GateRule):
     good = "4,200 statements became 4,260"
     most_percent = Threshold(20, "percent", "growth up to this is let through")
 
-    def check(self, facts: GateFacts) -> Iterator[Hit]:
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = (
             sum(len(graph.nodes) for graph in side.dump.graphs) for side in (facts.old, facts.new)
         )
         if (new - old) * 100 > self.most_percent * old:
-            yield Hit(f"{old:,} statements became {new:,}", key="statements")
+            yield self.finding(f"{old:,} statements became {new:,}", key="statements")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, Hit, ReportRule, Threshold
+from irtool.lint.rule import MIB, ReportRule, Threshold
 from irtool.lint.rules.memory.parameters import held_parameters
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 class ReplicatedParameter(ReportRule):
@@ -28,13 +29,13 @@ class ReplicatedParameter(ReportRule):
     good = "%para3_word_embedding.table: (32768, 80) on 8 devices, slice (4096, 80)"
     least_bytes = Threshold(256 * MIB, "bytes", "weights of at least so many bytes are told")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         for item in held_parameters(report):
             if item.is_state or item.replicas < 2 or item.slice != item.whole:
                 continue
             if item.slice >= self.least_bytes:
                 size = f"{item.slice / MIB:,.0f} MiB"
-                yield Hit(
+                yield self.finding(
                     f"{item.report.name} ({size}) is held whole by {item.replicas} devices",
                     item.report.user,
                     item.report.parameter,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import GIB, MIB, Hit, ReportRule, Threshold
+from irtool.lint.rule import GIB, MIB, ReportRule, Threshold
 from irtool.lint.rules.memory.parameters import held_parameters
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 class ReplicatedState(ReportRule):
@@ -29,7 +30,7 @@ class ReplicatedState(ReportRule):
     references = ("https://www.mindspore.cn/tutorials/en/master/parallel/optimizer_parallel.html",)
     least_bytes = Threshold(GIB, "bytes", "told if at least so many bytes could be saved a device")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         if report.context.parallel_optimizer:
             return
         states = [item for item in held_parameters(report) if item.is_state and item.replicas > 1]
@@ -38,7 +39,7 @@ class ReplicatedState(ReportRule):
         if saved < self.least_bytes:
             return
         largest = max(states, key=lambda item: item.slice)
-        yield Hit(
+        yield self.finding(
             f"{kept / MIB:,.0f} MiB of optimizer state on each device are kept alike by up to "
             f"{max(item.replicas for item in states)} of them; {saved / MIB:,.0f} MiB could go",
             parameter=largest.report.parameter,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.liveness import Buffer, Liveness, liveness
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, DumpRule, Hit, Threshold
+from irtool.lint.rule import MIB, DumpRule, Threshold
 
 
 class LongLivedActivation(DumpRule):
@@ -34,7 +35,7 @@ class LongLivedActivation(DumpRule):
     least_bytes = Threshold(1024 * MIB, "bytes", "tensors of at least so many bytes are told")
     margin_percent = Threshold(10, "percent", "how early and how late, of either pass")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         sizes = (node.output_bytes or 0 for node in facts.dump.nodes())
         if max(sizes, default=0) < self.least_bytes:
             return
@@ -52,7 +53,7 @@ class LongLivedActivation(DumpRule):
                 continue
             if facts.phases.get(node) == "forward":
                 told.add(node)
-                yield Hit(
+                yield self.finding(
                     f"{node.op} makes {(buffer.size or 0) / MIB:,.0f} MiB that are kept across "
                     "the whole backward pass",
                     node,

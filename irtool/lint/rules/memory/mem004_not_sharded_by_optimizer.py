@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import KIB, MIB, Hit, ReportRule, Threshold
+from irtool.lint.rule import KIB, MIB, ReportRule, Threshold
 from irtool.lint.rules.memory.parameters import HeldParameter, held_parameters
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 class NotShardedByOptimizer(ReportRule):
@@ -32,7 +33,7 @@ class NotShardedByOptimizer(ReportRule):
     least_bytes = Threshold(MIB, "bytes", "weights that cannot be divided: told from here on")
     least_total = Threshold(64 * MIB, "bytes", "those below the threshold: told from here on")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         if not report.context.parallel_optimizer:
             return
         threshold = report.context.threshold * KIB
@@ -41,7 +42,7 @@ class NotShardedByOptimizer(ReportRule):
             if item.whole >= threshold and item.slice >= self.least_bytes:
                 rows = item.report.slice[0] if item.report.slice else 0
                 if rows and rows % item.replicas:
-                    yield Hit(
+                    yield self.finding(
                         f"{item.report.name} stays whole: {rows} rows cannot be divided among "
                         f"{item.replicas} devices",
                         item.report.user,
@@ -51,7 +52,7 @@ class NotShardedByOptimizer(ReportRule):
         small = [item for item in whole if item.whole < threshold]
         total = sum(item.slice for item in small)
         if total >= self.least_total:
-            yield Hit(
+            yield self.finding(
                 f"{len(small):,} weights below {report.context.threshold} KiB stay whole: "
                 f"{total / MIB:,.0f} MiB in all",
                 parameter=small[0].report.parameter,

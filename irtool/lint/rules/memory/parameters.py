@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irtool.ir.types import BITS
-from irtool.sharding.network.report import ParameterReport, Report
+from irtool.sharding.network.report import CheckResult, ParameterReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class HeldParameter:
         return self.weight != self.report.name
 
 
-def held_parameters(report: Report) -> Iterator[HeldParameter]:
+def held_parameters(report: CheckResult) -> Iterator[HeldParameter]:
     """Parameters of known size and slice; inputs of the network are none."""
     names = {
         item.name

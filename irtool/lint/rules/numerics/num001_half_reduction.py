@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule, Threshold
+from irtool.lint.rule import NodeRule, Threshold
 from irtool.lint.rules.numerics.half import HALF, NEAREST, elements, half_type
 from irtool.operators.table import operator_of
 
@@ -43,7 +44,7 @@ class HalfReduction(NodeRule):
     def looks_at(self, op: str) -> bool:
         return operator_of(op).is_("sums_up")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if not node.input_types:
             return
         source, result = node.input_types[0], node.output_type
@@ -57,7 +58,7 @@ class HalfReduction(NodeRule):
         if length < self.least_length:
             return
         error = length**0.5 * HALF[dtype].unit
-        yield Hit(
+        yield self.finding(
             f"{node.op} adds {length:,} numbers in {dtype.lower()}: "
             f"expect a relative error of up to {error:.1%}",
             node,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule, Threshold
+from irtool.lint.rule import NodeRule, Threshold
 from irtool.lint.rules.numerics.half import HALF, NEAREST
 
 _REDUCES = ("AllReduce", "ReduceScatter", "Reduce", "ReduceScatterV")
@@ -39,7 +40,7 @@ class HalfGradientReduction(NodeRule):
     operators = frozenset(op for op, what in COMMUNICATION.items() if what.base in _REDUCES)
     least_ranks = Threshold(16, "ranks", "groups of at least so many ranks are told")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         found = facts.collective_by_node.get(node)
         if found is None or found.is_virtual or found.dtype not in HALF or found.ranks is None:
             return
@@ -48,7 +49,7 @@ class HalfGradientReduction(NodeRule):
         ranks = len(found.ranks)
         if found.reduction in (None, "sum") and ranks >= self.least_ranks:
             error = 0.5 * ranks**0.5 * HALF[found.dtype].unit
-            yield Hit(
+            yield self.finding(
                 f"{found.op} sums a gradient over {ranks} ranks in {found.dtype.lower()}: "
                 f"expect a relative error of {error:.1%}",
                 node,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 from irtool.lint.rules.numerics.half import NEAREST, half_type
 
 
@@ -36,7 +37,7 @@ class CastDownAndUp(NodeRule):
     dumps = NEAREST
     operators = ("Cast",)
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_backward or node.is_recomputed or not node.operands or not node.input_types:
             return
         half = half_type(node.input_types[0])
@@ -49,7 +50,7 @@ class CastDownAndUp(NodeRule):
             return
         # A user without data (a Depend that orders) does not need the value.
         if len(first.users) == 1:
-            yield Hit(
+            yield self.finding(
                 f"{wide.dtype} is cast to {half} and straight back",
                 node,
                 related=(("cast to half precision here", first),),

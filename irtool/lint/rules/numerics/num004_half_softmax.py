@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule, Threshold
+from irtool.lint.rule import NodeRule, Threshold
 from irtool.lint.rules.numerics.half import NEAREST, half_type
 from irtool.operators.table import operator_of
 
@@ -41,7 +42,7 @@ class HalfSoftmax(NodeRule):
         entry = operator_of(op)
         return entry.computes in ("softmax", "norm") and not entry.gradient_of
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or not node.input_types:
             return
         source = node.input_types[0]
@@ -50,4 +51,6 @@ class HalfSoftmax(NodeRule):
             return
         length = source.dimensions[-1]
         if length >= self.least_length:
-            yield Hit(f"{node.op} over an axis of {length:,} works in {dtype.lower()}", node)
+            yield self.finding(
+                f"{node.op} over an axis of {length:,} works in {dtype.lower()}", node
+            )

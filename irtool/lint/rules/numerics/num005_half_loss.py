@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 from irtool.lint.rules.numerics.half import NEAREST, half_type
 from irtool.operators.table import operator_of
 
@@ -39,9 +40,9 @@ class HalfLoss(NodeRule):
         entry = operator_of(op)
         return entry.computes == "loss" and not entry.gradient_of
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or not node.input_types:
             return
         dtype = half_type(node.input_types[0])
         if dtype is not None:
-            yield Hit(f"{node.op} is computed in {dtype.lower()}", node)
+            yield self.finding(f"{node.op} is computed in {dtype.lower()}", node)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule, Threshold
+from irtool.lint.rule import NodeRule, Threshold
 from irtool.lint.rules.numerics.half import HALF, NEAREST
 
 
@@ -44,12 +45,12 @@ class SplitReduction(NodeRule):
     )
     least_ranks = Threshold(2, "ranks", "groups of at least so many ranks are told")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         found = facts.collective_by_node.get(node)
         if found is None or found.origin != "forward reduction" or found.dtype not in HALF:
             return
         if found.ranks is not None and len(found.ranks) >= self.least_ranks:
-            yield Hit(
+            yield self.finding(
                 f"partial sums of {len(found.ranks)} ranks are added in {found.dtype.lower()}",
                 node,
             )

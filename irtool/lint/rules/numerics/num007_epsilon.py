@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.values import Scalar, TensorLiteral, Value, python_value
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 from irtool.lint.rules.numerics.half import HALF, NEAREST, half_type
 from irtool.operators.table import operator_of
 
@@ -46,7 +47,7 @@ class Epsilon(NodeRule):
         entry = operator_of(op)
         return entry.is_("guard") or entry.is_("epsilon")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or not node.input_types:
             return
         dtype = next((found for each in node.input_types if (found := half_type(each))), None)
@@ -60,7 +61,7 @@ class Epsilon(NodeRule):
                 operator_of(node.op).is_("guard") and abs(value) < HALF[dtype].least_normal
             ):
                 what = "is rounded to 0" if vanishes else "is subnormal, which devices flush to 0"
-                yield Hit(f"{value:g} in {node.op} {what} in {dtype.lower()}", node)
+                yield self.finding(f"{value:g} in {node.op} {what} in {dtype.lower()}", node)
 
 
 def _constants(node: Node) -> Iterator[float]:

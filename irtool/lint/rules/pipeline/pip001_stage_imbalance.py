@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.flops import total_flops
+from irtool.ir.finding import Finding
 from irtool.lint.facts import RunFacts
-from irtool.lint.rule import Hit, RunRule, Threshold
+from irtool.lint.rule import RunRule, Threshold
 from irtool.lint.rules.pipeline.stages import one_a_stage
 
 
@@ -31,7 +32,7 @@ class StageImbalance(RunRule):
         25, "percent", "told where a stage is above the mean by more than this"
     )
 
-    def check(self, run: RunFacts) -> Iterator[Hit]:
+    def check(self, run: RunFacts) -> Iterator[Finding]:
         stages = one_a_stage(run)
         if len(stages) < 2:
             return
@@ -46,7 +47,7 @@ class StageImbalance(RunRule):
             largest = max(
                 facts.dump.nodes(), key=lambda node: total_flops((node,)).operations, default=None
             )
-            yield Hit(
+            yield self.finding(
                 f"stage {slowest} computes {above:.0%} more than the mean of {len(work)} stages",
                 largest,
                 rank=rank,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit, Threshold
+from irtool.lint.rule import DumpRule, Threshold
 from irtool.lint.rules.pipeline.stages import micro_batches
 
 
@@ -29,14 +30,14 @@ class Bubble(DumpRule):
     needs = ("devices",)
     most_percent = Threshold(40, "percent", "told where more of a step than this is idle")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         stages, micro = facts.parallel.stages, micro_batches(facts.dump)
         if stages < 2 or micro < 1 or facts.parallel.interleave:
             return
         idle = (stages - 1) / (micro + stages - 1)
         if idle * 100 > self.most_percent:
             node = next((each for each in facts.dump.nodes() if each.micro is not None), None)
-            yield Hit(
+            yield self.finding(
                 f"{stages} stages and {micro} micro-batches leave each stage idle for "
                 f"{idle:.0%} of a step",
                 node,

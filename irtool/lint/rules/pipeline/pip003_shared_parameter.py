@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.items import Parameter
 from irtool.lint.facts import RunFacts
-from irtool.lint.rule import MIB, Hit, RunRule, Threshold
+from irtool.lint.rule import MIB, RunRule, Threshold
 from irtool.lint.rules.pipeline.stages import one_a_stage
 
 
@@ -30,7 +31,7 @@ class SharedParameter(RunRule):
     needs = ("ranks", "devices")
     least_bytes = Threshold(64 * MIB, "bytes", "weights of at least so many bytes are told")
 
-    def check(self, run: RunFacts) -> Iterator[Hit]:
+    def check(self, run: RunFacts) -> Iterator[Finding]:
         stages = one_a_stage(run)
         holders: dict[str, dict[int, Parameter]] = defaultdict(dict)
         for stage, (_, facts) in stages.items():
@@ -44,7 +45,7 @@ class SharedParameter(RunRule):
             rank, facts = stages[first]
             size = max(item.size or 0 for item in found.values())
             numbers = " and ".join(map(str, sorted(found)))
-            yield Hit(
+            yield self.finding(
                 f"{name} ({size / MIB:,.0f} MiB) is held by stages {numbers}",
                 line=found[first].line,
                 rank=rank,

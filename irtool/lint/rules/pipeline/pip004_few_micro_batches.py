@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 from irtool.lint.rules.pipeline.stages import micro_batches
 
 
@@ -25,8 +26,10 @@ class FewMicroBatches(DumpRule):
     good = "nn.PipelineCell(net, micro_size=16) with pipeline_stages=4"
     needs = ("devices",)
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         stages, micro = facts.parallel.stages, micro_batches(facts.dump)
         if 0 < micro < stages:
             node = next((each for each in facts.dump.nodes() if each.micro is not None), None)
-            yield Hit(f"{micro} micro-batches for {stages} stages", node, key="micro-batches")
+            yield self.finding(
+                f"{micro} micro-batches for {stages} stages", node, key="micro-batches"
+            )

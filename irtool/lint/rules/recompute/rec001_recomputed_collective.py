@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.collectives import Collective
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, DumpRule, Hit, Threshold
+from irtool.lint.rule import MIB, DumpRule, Threshold
 
 
 class RecomputedCollective(DumpRule):
@@ -29,7 +30,7 @@ class RecomputedCollective(DumpRule):
     dumps = ("validate",)
     least_bytes = Threshold(256 * MIB, "bytes", "told if all of them move at least so many bytes")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         again = [each for each in facts.collectives if each.node.is_recomputed]
         moved = sum(each.bytes or 0 for each in again)
         if not again or moved < self.least_bytes:
@@ -37,7 +38,7 @@ class RecomputedCollective(DumpRule):
         dearest = max(again, key=_bytes)
         others = tuple((f"{each.op} again", each.node) for each in again if each is not dearest)
         count = f"{len(again)} collectives" if len(again) > 1 else "a collective"
-        yield Hit(
+        yield self.finding(
             f"recomputation runs {count} again: {moved / MIB:,.0f} MiB a step",
             dearest.node,
             related=others[:20],

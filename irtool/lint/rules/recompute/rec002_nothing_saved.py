@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, Hit, NodeRule, Threshold
+from irtool.lint.rule import MIB, NodeRule, Threshold
 
 
 class NothingSaved(NodeRule):
@@ -35,7 +36,7 @@ class NothingSaved(NodeRule):
     dumps = ("validate",)
     least_bytes = Threshold(16 * MIB, "bytes", "results of at least so many bytes are told")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if not node.is_recomputed or node.op in PLUMBING:
             return
         if (node.output_bytes or 0) < self.least_bytes:
@@ -46,7 +47,7 @@ class NothingSaved(NodeRule):
                 continue
             reader = next((user for user in original.users if _is_late(user, facts)), None)
             if reader is not None:
-                yield Hit(
+                yield self.finding(
                     f"{node.op} is computed again although the backward pass reads the first "
                     f"result ({(node.output_bytes or 0) / MIB:,.0f} MiB) as well",
                     node,

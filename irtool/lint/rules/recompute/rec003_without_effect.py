@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit
+from irtool.lint.rule import DumpRule
 
 
 class RecomputeWithoutEffect(DumpRule):
@@ -31,7 +32,7 @@ class RecomputeWithoutEffect(DumpRule):
     good = "%90(z) = PrimFunc_GeLU(%6) cnode_attrs: {duplicated: Bool(1), …}"
     dumps = ("validate",)
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         marked: dict[str, list[Node]] = defaultdict(list)
         copied: set[str] = set()
         for node in facts.dump.nodes():
@@ -45,7 +46,7 @@ class RecomputeWithoutEffect(DumpRule):
             return
         for scope, nodes in marked.items():
             if not any(other.startswith(scope) or scope.startswith(other) for other in copied):
-                yield Hit(
+                yield self.finding(
                     f"recompute is set in {scope}, but nothing of it is computed again",
                     nodes[0],
                     key=scope,

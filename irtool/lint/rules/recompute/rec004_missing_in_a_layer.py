@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import DumpRule, Hit, Threshold
+from irtool.lint.rule import DumpRule, Threshold
 from irtool.lint.rules.recompute.scopes import by_layer
 
 
@@ -32,7 +33,7 @@ class MissingInALayer(DumpRule):
     least_layers = Threshold(3, "layers", "told where at least so many equal layers are recomputed")
     most_missing = Threshold(25, "percent", "told where at most this share is not recomputed")
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         forward = [
             node
             for node in facts.dump.nodes()
@@ -53,7 +54,7 @@ class MissingInALayer(DumpRule):
             if done < self.least_layers or len(missing) * 100 > self.most_missing * len(alike):
                 continue
             for number in missing:
-                yield Hit(
+                yield self.finding(
                     f"layer {number} of {kind} is not recomputed, as {done} equal layers are",
                     layers[number][0],
                     key=f"{kind} {number}",

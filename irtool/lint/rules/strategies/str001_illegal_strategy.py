@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from irtool.ir.finding import Finding
+from irtool.ir.graph import node_of
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule
+from irtool.lint.rule import ReportRule
 from irtool.operators.call import Strategy
-from irtool.sharding.network.report import CheckFinding, Report
+from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import legal_instead
 
 DEVICE_LIST = "device-list"
@@ -34,7 +36,7 @@ class IllegalStrategy(ReportRule):
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 2))}"
     good = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 4))}"
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         refused = [finding for finding in report.findings if finding.severity == "error"]
         if not refused:
             return
@@ -42,9 +44,9 @@ class IllegalStrategy(ReportRule):
         context = facts.compilation.surroundings.context or {}
         for finding in refused:
             unsure = finding.code == DEVICE_LIST and "soc" not in context
-            yield Hit(
+            yield self.finding(
                 f"{finding.op}: {finding.message}" if finding.op else finding.message,
-                finding.node,
+                node_of(finding),
                 hint="say which chip it is: --soc Ascend910B" if unsure else "",
                 fix=_fix(finding, instead),
                 severity="warning" if unsure else None,
@@ -52,6 +54,6 @@ class IllegalStrategy(ReportRule):
             )
 
 
-def _fix(finding: CheckFinding, instead: Mapping[CheckFinding, Sequence[Strategy]]) -> str | None:
+def _fix(finding: Finding, instead: Mapping[Finding, Sequence[Strategy]]) -> str | None:
     found = instead.get(finding, ())
     return "in_strategy " + ", or ".join(map(str, found)) if found else None

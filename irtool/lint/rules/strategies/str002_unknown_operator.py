@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
+from irtool.ir.graph import node_of
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule
-from irtool.sharding.network.report import Report
+from irtool.lint.rule import ReportRule
+from irtool.sharding.network.report import CheckResult
 
 
 class UnknownOperator(ReportRule):
@@ -26,10 +28,10 @@ class UnknownOperator(ReportRule):
     bad = "%8(x) = MyFusedOp(%6, %7) {in_strategy: ((2, 4), (4, 1))}      no rule for MyFusedOp"
     good = "%8(x) = MyFusedOp(%6, %7) {in_strategy: ((2, 4), (4, 1))}     rule in irtool.toml"
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         for finding in report.findings:
             if finding.code == "unknown" and finding.severity != "error":
                 message = finding.message
                 if finding.op and finding.op not in message:
                     message = f"{finding.op}: {message}"
-                yield Hit(message, finding.node)
+                yield self.finding(message, node_of(finding))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule, Threshold
+from irtool.lint.rule import ReportRule, Threshold
 from irtool.lint.rules.strategies.work import gigaflops, repeats
 from irtool.operators.table import operator_of
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 class IdleDevices(ReportRule):
@@ -30,7 +31,7 @@ class IdleDevices(ReportRule):
     least_repeats = Threshold(2, "devices", "told where so many devices compute the same")
     least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         devices = report.context.stage_size
         for item in report.operators:
             if (
@@ -41,7 +42,7 @@ class IdleDevices(ReportRule):
                 continue
             times = repeats(item, devices)
             if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops:
-                yield Hit(
+                yield self.finding(
                     f"{item.op} with strategy {item.strategy} uses {devices // times} of "
                     f"{devices} devices; each result is computed {times} times",
                     item.node,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.lint.rule import ReportRule
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 
 class Oversplit(ReportRule):
@@ -25,12 +26,12 @@ class Oversplit(ReportRule):
     bad = "%8(x) = PrimFunc_Softmax(%7, (I64(-1))) {in_strategy: ((8, 1))}      of shape (4, 16)"
     good = "%8(x) = PrimFunc_Softmax(%7, (I64(-1))) {in_strategy: ((4, 1))}     of shape (4, 16)"
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         for item in report.operators:
             found = oversplit(item) if item.verdict == "illegal" else None
             if found is not None:
                 tensor, axis, size, parts = found
-                yield Hit(
+                yield self.finding(
                     f"{item.op}: dimension {axis} of input {tensor} has {size} elements and is "
                     f"split into {parts}",
                     item.node,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.types import BITS
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import MIB, Hit, ReportRule, Threshold
-from irtool.sharding.network.report import RedistributionReport, Report
+from irtool.lint.rule import MIB, ReportRule, Threshold
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
 class HotRedistribution(ReportRule):
@@ -33,13 +34,13 @@ class HotRedistribution(ReportRule):
         """
     least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         for edge in report.redistributions:
             received = received_bytes(edge)
             if received < self.least_bytes:
                 continue
             collectives = [step.op for step in edge.operators or () if step.is_collective]
-            yield Hit(
+            yield self.finding(
                 f"{edge.producer.op} to {edge.consumer.op}: {', '.join(collectives)} of "
                 f"{received / MIB:,.0f} MiB on each device",
                 edge.consumer,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule
+from irtool.lint.rule import ReportRule
 from irtool.operators.layout import Shape
-from irtool.sharding.network.report import OperatorReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport
 
 
 class ParameterShardedDifferently(ReportRule):
@@ -35,7 +36,7 @@ class ParameterShardedDifferently(ReportRule):
         %9 = PrimFunc_MatMul(%8, %para3_table, …) {in_strategy: ((1, 1), (8, 1))}
         """
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         slices: dict[str, dict[Shape, OperatorReport]] = defaultdict(dict)
         for item in report.operators:
             if item.verdict != "legal":
@@ -52,7 +53,7 @@ class ParameterShardedDifferently(ReportRule):
                 continue
             (_, first), *others = found.items()
             shapes = " and ".join(map(str, found))
-            yield Hit(
+            yield self.finding(
                 f"{name} is wanted in slices {shapes} by different operators",
                 others[0][1].node,
                 related=(("and here in another slice", first.node),),

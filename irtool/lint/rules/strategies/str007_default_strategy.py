@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, ReportRule, Threshold
+from irtool.lint.rule import ReportRule, Threshold
 from irtool.lint.rules.strategies.work import gigaflops
 from irtool.operators.table import operator_of
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 
 
 class DefaultStrategy(ReportRule):
@@ -30,7 +31,7 @@ class DefaultStrategy(ReportRule):
     least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
     least_share = Threshold(50, "percent", "told if so many of the large products have strategies")
 
-    def check(self, report: Report, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         if report.context.mode != "semi_auto_parallel":
             return
         products = [item for item in report.operators if operator_of(item.op).is_heavy]
@@ -40,6 +41,6 @@ class DefaultStrategy(ReportRule):
             return
         for item in silent:
             if item.strategy is not None and gigaflops(item) >= self.least_gigaflops:
-                yield Hit(
+                yield self.finding(
                     f"{item.op} has no strategy and gets the default {item.strategy}", item.node
                 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.values import Attributes
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import Hit, NodeRule
+from irtool.lint.rule import NodeRule
 
 
 class StrategyOverridden(NodeRule):
@@ -33,12 +34,12 @@ class StrategyOverridden(NodeRule):
         """
     dumps = ("begin", "end", "validate")
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.strategy is None:
             return
         given, kept = _strategy(node.primitive_attributes), _strategy(node.strategy)
         if given is not None and kept is not None and given != kept:
-            yield Hit(f"{node.op}: strategy {given} was given, {kept} is in effect", node)
+            yield self.finding(f"{node.op}: strategy {given} was given, {kept} is in effect", node)
 
 
 def _strategy(block: Attributes | None) -> object:

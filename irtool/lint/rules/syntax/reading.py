@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import EVERY_DUMP, DumpKind, DumpRule, Hit
+from irtool.lint.rule import EVERY_DUMP, DumpKind, DumpRule
 
 
 class ReadingRule(DumpRule):
@@ -14,17 +15,17 @@ class ReadingRule(DumpRule):
 
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         for problem in facts.dump.problems:
             if problem.code == self.code:
-                yield Hit(
+                yield self.finding(
                     problem.message,
                     line=problem.line,
                     column=problem.column,
-                    text=problem.text.split("\n", 1)[0],
+                    text=problem.statement.split("\n", 1)[0],
                     hint=problem.hint,
                     severity=problem.severity,
-                    key=problem.text[:200],
+                    key=problem.statement[:200],
                 )
 
 

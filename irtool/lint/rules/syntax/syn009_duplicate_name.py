@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Graph, Node
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import EVERY_DUMP, DumpRule, Hit
+from irtool.lint.rule import EVERY_DUMP, DumpRule
 from irtool.lint.rules.syntax.reading import is_of_failure
 
 
@@ -35,7 +36,7 @@ class DuplicateName(DumpRule):
         """
     dumps = EVERY_DUMP
 
-    def check(self, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, facts: DumpFacts) -> Iterator[Finding]:
         dump = facts.dump
         if any(problem.code == "SYN007" for problem in dump.problems) or is_of_failure(facts):
             return
@@ -43,23 +44,24 @@ class DuplicateName(DumpRule):
         for graph in dump.graphs:
             if graph.head is not None and graph.name in graphs:
                 message = f"there are two graphs called @{graph.name}"
-                yield Hit(message, line=graph.head.line, key=graph.name)
+                yield self.finding(message, line=graph.head.line, key=graph.name)
             graphs.add(graph.name)
-            yield from _nodes(graph)
+            yield from self._nodes(graph)
         names: set[str] = set()
         for parameter in dump.parameters:
             if parameter.name and parameter.name in names:
                 message = f"there are two parameters called {parameter.name}"
-                yield Hit(message, line=parameter.line, key=parameter.name)
+                yield self.finding(message, line=parameter.line, key=parameter.name)
             names.add(parameter.name)
 
-
-def _nodes(graph: Graph) -> Iterator[Hit]:
-    first: dict[int, Node] = {}
-    for node in graph.nodes:
-        if node.number is None:
-            continue
-        if node.number in first:
-            related = (("the first one", first[node.number]),)
-            yield Hit("another node of this graph bears the same number", node, related=related)
-        first.setdefault(node.number, node)
+    def _nodes(self, graph: Graph) -> Iterator[Finding]:
+        first: dict[int, Node] = {}
+        for node in graph.nodes:
+            if node.number is None:
+                continue
+            if node.number in first:
+                related = (("the first one", first[node.number]),)
+                yield self.finding(
+                    "another node of this graph bears the same number", node, related=related
+                )
+            first.setdefault(node.number, node)

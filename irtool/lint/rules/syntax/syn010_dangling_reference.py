@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, Unresolved
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import EVERY_DUMP, DumpKind, Hit, NodeRule
+from irtool.lint.rule import EVERY_DUMP, DumpKind, NodeRule
 from irtool.syntax.printer import print_value
 
 
@@ -35,7 +36,7 @@ class DanglingReference(NodeRule):
         """
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
-    def check(self, node: Node, facts: DumpFacts) -> Iterator[Hit]:
+    def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         graph = node.graph
         if graph is None or graph.head is None:
             return
@@ -44,7 +45,7 @@ class DanglingReference(NodeRule):
                 if facts.kept("syn010.explained", lambda: _is_explained(facts)):
                     return
                 what = print_value(reference)
-                yield Hit(f"{what} is defined nowhere in this dump", node, key=node.op)
+                yield self.finding(f"{what} is defined nowhere in this dump", node, key=node.op)
 
 
 def _is_explained(facts: DumpFacts) -> bool:

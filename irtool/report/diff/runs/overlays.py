@@ -11,7 +11,7 @@ from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.verdict import Judged
 from irtool.ir.graph import Node
-from irtool.report.picture.overlay import Mark, Overlay, Severity
+from irtool.report.picture.overlay import Mark, Overlay, OverlaySeverity
 from irtool.report.text import shortened
 
 _MOST = 5
@@ -46,7 +46,7 @@ def _verdicts(tensors: TensorComparison, case: Case | None) -> Overlay:
     return Overlay("findings", "what tensors show", marks=marks)
 
 
-def _mark(marks: dict[Node, Mark], ops: Sequence[Op], severity: Severity, text: str) -> None:
+def _mark(marks: dict[Node, Mark], ops: Sequence[Op], severity: OverlaySeverity, text: str) -> None:
     for op in ops:
         if op.node is not None:
             marks[op.node] = Mark(None, severity, shortened(text, _WHY))
