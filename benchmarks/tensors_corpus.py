@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from irtool.compare.losses.comparison import compare_losses
 from irtool.compare.losses.read import read_loss
-from irtool.compare.run_sides import side_of_run
-from irtool.compare.run_tensors import Settings
-from irtool.compare.runs import RunComparison, compare_runs
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings
 from irtool.syntax.run import load_run
 
 Check: TypeAlias = Callable[[RunComparison], bool]

@@ -22,9 +22,9 @@ import re
 import sys
 import time
 
-from irtool.compare.run_sides import RunSide, side_of_run
-from irtool.compare.run_tensors import Settings, read_unit
-from irtool.compare.runs import RunComparison, compare_runs
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import RunSide, side_of_run
+from irtool.compare.runs.units import Settings, read_unit
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.model import NoTensors
 from irtool.report.diff.runs.sentences import why_text

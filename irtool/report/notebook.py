@@ -53,7 +53,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.cluster.reuse.ReuseReport": "irtool.report.notebook_reports:reuse",
     "irtool.compare.graph_diff.GraphDiff": "irtool.report.notebook_reports:diff",
     "irtool.compare.losses.comparison.LossComparison": "irtool.report.diff.losses:losses_report",
-    "irtool.compare.runs.RunComparison": "irtool.report.notebook_reports:runs",
+    "irtool.compare.runs.comparison.RunComparison": "irtool.report.notebook_reports:runs",
     "irtool.ir.finding.Findings": "irtool.report.notebook_reports:findings",
     "irtool.planning.plans.cost_report.StepCost": "irtool.report.notebook_reports:cost",
     "irtool.planning.recovery.elastic.ElasticPlan": "irtool.report.notebook_reports:elastic",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from irtool.cluster.pipeline import Pipeline
     from irtool.cluster.reuse import ReuseReport
     from irtool.compare.graph_diff import GraphDiff
-    from irtool.compare.runs import RunComparison
+    from irtool.compare.runs.comparison import RunComparison
     from irtool.ir.finding import Findings
     from irtool.planning.plans.cost_report import StepCost
     from irtool.planning.plans.plan import Plan
@@ -104,7 +104,7 @@ def findings(result: Findings) -> Document:
 
 def runs(result: RunComparison) -> Report:
     """What came of comparing two runs."""
-    from irtool.compare.runs import first_case
+    from irtool.compare.runs.comparison import first_case
     from irtool.report.diff.runs.answer import RunsView
     from irtool.report.diff.runs.report import runs_report
 

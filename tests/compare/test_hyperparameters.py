@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import irtool
-from irtool.compare.hyperparameters import Evidence, Row, hyperparameters
 from irtool.compare.losses.series import LossRun, Series
+from irtool.compare.runs.hyperparameters import Evidence, Row, hyperparameters
 from irtool.ir.dump import Dump
 from tests.compare.dumps import msprobe
 from tests.compare.graphs import dump

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from irtool.compare.run_sides import side_of_run
-from irtool.compare.run_tensors import Settings
-from irtool.compare.runs import compare_runs
+from irtool.compare.runs.comparison import compare_runs
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.model import TensorRun
 from irtool.syntax.run import load_run
@@ -257,7 +257,7 @@ def test_the_calls_of_an_optimizer_tell_what_it_was_told(tmp_path: Path) -> None
         ("Tensor.add_.0.forward", (one, 1e-8), one),
         ("Tensor.addcdiv_.0.forward", (one, g, g, -0.01), one),
     ]
-    from irtool.compare.hyperparameters import Evidence, hyperparameters
+    from irtool.compare.runs.hyperparameters import Evidence, hyperparameters
 
     told = Evidence(tensors=unit(msprobe(tmp_path, calls)))
     values = {row.name: row.left for row in hyperparameters(told, told)}

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from irtool import loads
-from irtool.compare.lone_suspects import lone_suspects
-from irtool.compare.suspects import Suspect
+from irtool.compare.runs.suspects import Suspect, lone_suspects
 
 HALF, BRAIN, SINGLE = 2.0**-11, 2.0**-8, 2.0**-24
 

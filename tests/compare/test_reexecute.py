@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from irtool.compare.run_graphs import join_graph
-from irtool.compare.run_sides import side_of_run
-from irtool.compare.run_tensors import read_unit
+from irtool.compare.runs.graphs import join_graph
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import read_unit
 from irtool.compare.tensors.cleared import recomputed_error
 from irtool.compare.tensors.payload import read_array
 from irtool.compare.tensors.reexecute import can_compute

@@ -11,7 +11,7 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.compare.hyperparameters import Evidence, hyperparameters
+from irtool.compare.runs.hyperparameters import Evidence, hyperparameters
 from tests.compare.dumps import msprobe, network
 
 

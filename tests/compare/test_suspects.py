@@ -8,13 +8,9 @@ import math
 import pytest
 
 from irtool.compare.graph_diff import diff_graphs
+from irtool.compare.runs.dump_settings import mindspore_dump_settings, msprobe_settings
+from irtool.compare.runs.suspects import Suspect, suspects
 from irtool.compare.series import Snapshot, timeline
-from irtool.compare.suspects import (
-    Suspect,
-    mindspore_dump_settings,
-    msprobe_settings,
-    suspects,
-)
 from irtool.ir.dump import Dump
 from tests.compare.graphs import dump
 

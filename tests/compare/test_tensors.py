@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irtool.compare.run_sides import side_of_run
-from irtool.compare.run_tensors import Settings, compare_units
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings, compare_units
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.attributes import changed_attributes
 from irtool.compare.tensors.case import histogram

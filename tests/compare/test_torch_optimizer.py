@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from irtool.compare.runs.torch_optimizer import told_by_calls
 from irtool.compare.tensors.model import Columns, Op, TensorRun
-from irtool.compare.torch_optimizer import told_by_calls
 from tests.compare.operators import run, tensor
 
 Call = tuple[str, dict[str, float], float, float]

@@ -144,8 +144,8 @@ def test_costs_and_plans_show_where_a_step_goes(samples: Path) -> None:
 
 
 def test_two_runs_show_what_differs(dump: Dump) -> None:
-    from irtool.compare.run_sides import RunSide
-    from irtool.compare.runs import RunComparison
+    from irtool.compare.runs.comparison import RunComparison
+    from irtool.compare.runs.sides import RunSide
 
     found = RunComparison(RunSide("a"), RunSide("b"), diff_graphs(dump, dump))
     assert "the graphs are identical" in html(found)

@@ -12,7 +12,7 @@ from irtool.cli.report import Failure, note
 from irtool.syntax.collector import CollectorPause
 
 if TYPE_CHECKING:
-    from irtool.compare.run_sides import RunSide
+    from irtool.compare.runs.sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
     from irtool.compare.tensors.model import TensorRun
 
@@ -57,8 +57,8 @@ def write_digest(path: str, asked: DiffOptions) -> int:
 
 def _filled(side: RunSide, asked: DiffOptions, schedule: Scheduler | None) -> Iterator[TensorRun]:
     """The units that are asked for, with the figures of all their tensors."""
-    from irtool.compare.run_graphs import join_graph
-    from irtool.compare.run_tensors import read_unit
+    from irtool.compare.runs.graphs import join_graph
+    from irtool.compare.runs.units import read_unit
     from irtool.compare.tensors import digest
     from irtool.compare.tensors.model import NoTensors
 

@@ -16,7 +16,7 @@ from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
-    from irtool.compare.run_sides import RunSide
+    from irtool.compare.runs.sides import RunSide
     from irtool.compare.tensors.measure import Scheduler
 
 MANY_OBJECTS = 1 << 20
@@ -67,8 +67,8 @@ def tell_runs(paths: list[str], asked: DiffOptions) -> int:
 
 
 def _tell_runs(paths: list[str], asked: DiffOptions) -> int:
-    from irtool.compare.run_tensors import Settings
-    from irtool.compare.runs import compare_runs, first_case
+    from irtool.compare.runs.comparison import compare_runs, first_case
+    from irtool.compare.runs.units import Settings
     from irtool.report.diff.runs.answer import RunsView, runs_answer
     from irtool.report.diff.runs.report import runs_report
 
@@ -111,7 +111,7 @@ def side_of(path: str, asked: DiffOptions) -> RunSide:
         Failure: it can't be read, or holds nothing of these.
     """
     from irtool.cli.diff.losses import run_loss
-    from irtool.compare.run_sides import side_of_file, side_of_run
+    from irtool.compare.runs.sides import side_of_file, side_of_run
     from irtool.compare.tensors.model import NoTensors
 
     if not os.path.isdir(path):

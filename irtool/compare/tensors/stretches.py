@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from irtool.compare.tensors.across import Partners
 from irtool.compare.tensors.flow import Flow, Value
-from irtool.compare.tensors.flow_gradients import gradients_of
+from irtool.compare.tensors.gradients import gradients_of
 from irtool.compare.tensors.model import Columns, Op, Phase, TensorRun
 from irtool.compare.tensors.semantics import family
 

@@ -10,9 +10,9 @@ import pytest
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.losses.comparison import LossComparison, compare_losses
 from irtool.compare.losses.read import read_loss
-from irtool.compare.run_sides import RunSide, side_of_run
-from irtool.compare.run_tensors import Settings
-from irtool.compare.runs import RunComparison, compare_runs, first_case
+from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
+from irtool.compare.runs.sides import RunSide, side_of_run
+from irtool.compare.runs.units import Settings
 from irtool.compare.series import RankClass, Step
 from irtool.report.diff.graphs import DiffView, diff_answer, diff_report
 from irtool.report.diff.losses import losses_report

@@ -9,10 +9,10 @@ import pytest
 
 import irtool
 from irtool.compare.graph_diff import diff_graphs
-from irtool.compare.run_sides import RunSide
-from irtool.compare.run_tensors import Settings
-from irtool.compare.runs import RunComparison, compare_runs
-from irtool.compare.suspects import suspects
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import RunSide
+from irtool.compare.runs.suspects import suspects
+from irtool.compare.runs.units import Settings
 from irtool.compare.tensors.case import case_of
 from irtool.report.diff.runs.answer import RunsView
 from irtool.report.diff.runs.report import runs_report
@@ -60,7 +60,7 @@ def test_runs_without_dumps_have_a_page_without_a_graph() -> None:
 
 @pytest.mark.corpus
 def test_the_graph_is_marked_where_error_begins(corpus: Path) -> None:
-    from irtool.compare.run_sides import side_of_run
+    from irtool.compare.runs.sides import side_of_run
     from irtool.syntax.run import load_run
 
     folder = corpus / "precision" / "mindspore_cpu"

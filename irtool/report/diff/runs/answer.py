@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from irtool.compare.run_tensors import UnitResult
-from irtool.compare.runs import RunComparison
-from irtool.compare.suspects import Suspect, mindspore_dump_settings, msprobe_settings
+from irtool.compare.runs.comparison import RunComparison
+from irtool.compare.runs.dump_settings import mindspore_dump_settings, msprobe_settings
+from irtool.compare.runs.suspects import Suspect
+from irtool.compare.runs.units import UnitResult
 from irtool.compare.tensors.case import BINS, Case, Neighbour
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.join import Joined

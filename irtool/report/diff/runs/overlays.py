@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from irtool.compare.runs import RunComparison
+from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.tensors.case import Case
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.model import Op

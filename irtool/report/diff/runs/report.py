@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.compare.hyperparameters import Row
 from irtool.compare.losses.comparison import LossComparison
-from irtool.compare.runs import RunComparison
-from irtool.compare.suspects import mindspore_dump_settings, msprobe_settings
+from irtool.compare.runs.comparison import RunComparison
+from irtool.compare.runs.dump_settings import mindspore_dump_settings, msprobe_settings
+from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.tensors.case import Case
 from irtool.ir.dump import Dump, dump_of
 from irtool.report.diff.graphs import DiffView, diff_elements, diff_facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from irtool.compare.runs import RunComparison
+from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreement
 from irtool.compare.tensors.crossing import Crossing
 from irtool.compare.tensors.model import Op

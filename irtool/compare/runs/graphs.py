@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irtool.compare.run_sides import RunSide
+from irtool.compare.runs.sides import RunSide
 from irtool.compare.tensors.join import Joined, choose, full_names, graph_files, join
 from irtool.compare.tensors.model import TensorRun
 from irtool.syntax.source import DumpError, read_content

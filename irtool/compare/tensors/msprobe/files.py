@@ -8,7 +8,7 @@ import re
 from typing import Any, cast
 
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.msprobe_names import parsed
+from irtool.compare.tensors.msprobe.names import parsed
 from irtool.ir.limits import MAX_DOCUMENT
 from irtool.syntax.reading import parse_json, read_bytes, read_text
 

@@ -1,7 +1,8 @@
-"""What in one graph may make its numbers differ from those of another machine or framework.
+"""Without tensors nobody can be convicted: what in two graphs could make their numbers differ.
 
-Where the other side has no graph, nothing can be held against it.  What half precision, sums in
-parts, fused kernels and sums in no fixed order can bring is known all the same:
+Ranked by how much error each can bring by what is known of rounding.  Where the other side has no
+graph, nothing can be held against it; what half precision, sums in parts, fused kernels and sums in
+no fixed order can bring is known all the same:
 
 - a sum of ``k`` terms that is rounded to a type of unit ``u`` on its way: ``0.4 * sqrt(k) * u``;
 - an all-reduce of ``n`` ranks in it: ``0.5 * sqrt(n) * u``;
@@ -12,30 +13,142 @@ parts, fused kernels and sums in no fixed order can bring is known all the same:
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from irtool.compare.sums import is_addition
-from irtool.compare.suspects import Suspect
 from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.join import signature_shapes
 from irtool.compare.tensors.semantics import family, reduction_length
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.operators import PLUMBING, VIRTUAL
 from irtool.ir.types import Abstract
+
+if TYPE_CHECKING:
+    from irtool.compare.edits import Edit
+    from irtool.compare.graph_diff import GraphDiff
+
+_FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
+IDLE = PLUMBING | VIRTUAL
+"""Operators that compute nothing: with or without them the numbers are the same."""
+_LAYOUT = ("format", "dst_type")
+
 
 _HALF = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _SINGLE = 2.0**-24
-_FUSED = ("flashattention", "promptflash", "increflash", "matmulallreduce", "allgathermatmul",
+_FUSED_WORDS = ("flashattention", "promptflash", "increflash", "matmulallreduce", "allgathermatmul",
           "matmulreducescatter", "fusedinfer")  # fmt: skip
 _UNORDERED = frozenset(("unsortedsegmentsum", "scatteradd", "scatterndadd", "tensorscatteradd",
                         "embeddingdensegrad", "embeddingdensebackward", "indexaddext"))  # fmt: skip
 _PARTS = frozenset(("slice", "stridedslice", "split", "splitd", "splitv", "chunk", "sliceext"))
 
 
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """What may explain a difference.
+
+    Attributes:
+        kind: the edit's kind, or what a lone graph computes (``half-precision reduction``).
+        nodes: where it stands, the first place first.
+        why: in words.
+        error: the relative error that it can bring.
+        times: how often it is there: once a layer, as a rule.
+    """
+
+    kind: str
+    nodes: tuple[Node, ...]
+    why: str
+    error: float
+    times: int
+
+    @property
+    def node(self) -> Node:
+        """The first node."""
+        return self.nodes[0]
+
+
+# -- of two graphs -------------------------------------------------------------------------------
+
+
+def suspects(diff: GraphDiff) -> list[Suspect]:
+    """Edits that can change numbers, the heaviest first; equal edits of layers once."""
+    ranked: list[tuple[float, float, Suspect]] = []
+    for pattern in diff.patterns:
+        edit = pattern.first
+        reason = _of_edit(edit)
+        if reason is not None:
+            nodes = tuple(node for each in pattern.edits for node in (*each.left, *each.right))
+            order = edit.order
+            suspect = Suspect(edit.kind, nodes, reason[0], reason[1], len(pattern.edits))
+            ranked.append((-reason[1], order, suspect))
+    return [item for _, _, item in sorted(ranked, key=lambda row: row[:2])]
+
+
+def _of_edit(edit: Edit) -> tuple[str, float] | None:
+    """Why an edit is suspicious and the error it can bring; None if it is not."""
+    node = edit.node
+    unit = _coarsest((*edit.left, *edit.right))
+    kind = edit.kind
+    if all(each.op in IDLE for each in (*edit.left, *edit.right)):
+        return None
+    if kind == "shape changed" and (edit.follows or _is_given_other_shapes(edit)):
+        return None  # slices, or another batch
+    if kind == "attribute changed":
+        if family(node.op) == "collective" and not edit.detail.startswith("op:"):
+            return None  # how it is sent, not what
+        if any(word in edit.detail.partition(":")[0] for word in _LAYOUT):
+            return None
+        return f"{node.op} computes with another {edit.detail}", 1.0
+    if kind == "constant changed":
+        return f"{node.op} computes with another constant: {edit.detail}", 1.0
+    if kind in ("added", "removed", "replaced", "input changed", "shape changed"):
+        if all(_hands_on(each) for each in (*edit.left, *edit.right)):
+            return None
+        return f"{kind}: {edit.detail}", 0.5
+    if kind in ("collective inserted", "collective removed"):
+        if unit < 2.0**-20:
+            return None
+        return f"{node.op} adds up in half precision", 0.5 * math.sqrt(_ranks(node)) * unit
+    if kind in ("reduction split", "reduction joined", "reduction reordered"):
+        terms = 64.0
+        return f"{kind}: the sum has another order", 0.4 * math.sqrt(terms) * max(unit, 2.0**-24)
+    if kind in ("cast inserted", "cast removed", "dtype changed") and not edit.follows:
+        return f"{kind}: {edit.detail}", max(unit, 2.0**-24)
+    if kind in ("fused", "split"):
+        fused = any(any(word in each.op for word in _FUSED) for each in (*edit.left, *edit.right))
+        return f"{kind}: {edit.detail}", (8.0 if fused else 4.0) * max(unit, 2.0**-24)
+    return None
+
+
+def _hands_on(node: Node) -> bool:
+    """Whether the numbers that come out are those that went in."""
+    return node.op in IDLE or family(node.op) in ("view", "cast", "collective")
+
+
+def _is_given_other_shapes(edit: Edit) -> bool:
+    """Whether an operand has another shape, so that the result's is no choice of the operator."""
+    left, right = (
+        [str(kind.shape) for kind in node.input_types if kind is not None and kind.shape]
+        for node in (edit.left[0], edit.right[0])
+    )
+    return left != right
+
+
+def _coarsest(nodes: Sequence[Node]) -> float:
+    """The unit roundoff of the coarsest type that these nodes put out or take in."""
+    kinds = [kind for node in nodes for kind in (node.output_type, *node.input_types) if kind]
+    units = [0.0, *(roundoff(kind.short().partition("[")[0]) for kind in kinds)]
+    return max(units)
+
+
+# -- of one graph --------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
-class _Found:
+class _Gathered:
     """One kind of suspect at all its places."""
 
     kind: str
@@ -46,27 +159,27 @@ class _Found:
 
 def lone_suspects(dump: Dump) -> list[Suspect]:
     """What a graph computes less exactly than it could, the heaviest first; equal ones once."""
-    found: dict[Hashable, _Found] = {}
+    gathered: dict[Hashable, _Gathered] = {}
     for graph in dump.graphs:
         for node in graph.nodes:
-            for kind, why, error in _judged(node):
-                item = found.setdefault((kind, why), _Found(kind, why, error))
+            for kind, why, error in _of_node(node):
+                item = gathered.setdefault((kind, why), _Gathered(kind, why, error))
                 item.error = max(item.error, error)
                 item.nodes.append(node)
-    ranked = sorted(found.values(), key=lambda item: -item.error)
+    ranked = sorted(gathered.values(), key=lambda item: -item.error)
     return [
         Suspect(item.kind, tuple(item.nodes), item.why, item.error, len(item.nodes))
         for item in ranked
     ]
 
 
-def _judged(node: Node) -> Iterator[tuple[str, str, float]]:
+def _of_node(node: Node) -> Iterator[tuple[str, str, float]]:
     """What is suspicious about one node: kind, in words, the error it can bring."""
     word, kind = node.op.lower(), family(node.op)
     unit = _unit(node.output_type)
     shorter = [each for each in node.input_types if _unit(each) > unit > 0]
     name = _dtype(node.output_type)
-    if any(fused in word for fused in _FUSED):
+    if any(fused in word for fused in _FUSED_WORDS):
         yield (
             "fused kernel",
             f"{node.op} fuses what the other side may compute in parts",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from irtool.compare.run_graphs import join_graph
-from irtool.compare.run_sides import Key, RunSide
+from irtool.compare.runs.graphs import join_graph
+from irtool.compare.runs.sides import Key, RunSide
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.fingerprints import partners
 from irtool.compare.tensors.join import Joined

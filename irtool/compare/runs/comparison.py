@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from irtool.compare.hyperparameters import Evidence, Row, hyperparameters
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
-from irtool.compare.run_sides import RunSide
-from irtool.compare.run_tensors import (
+from irtool.compare.runs.hyperparameters import Evidence, Row, hyperparameters
+from irtool.compare.runs.sides import RunSide
+from irtool.compare.runs.units import (
     Settings,
     UnitResult,
     compare_units,
@@ -24,7 +24,7 @@ from irtool.ir.display import Shown
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
-    from irtool.compare.suspects import Suspect
+    from irtool.compare.runs.suspects import Suspect
     from irtool.compare.tensors.case import Case
 
 
@@ -141,13 +141,13 @@ def first_case(comparison: RunComparison) -> Case | None:
 def _add_suspects(found: RunComparison) -> None:
     """What the graphs let one suspect, where no tensor can decide."""
     if found.graphs is not None:
-        from irtool.compare.suspects import suspects
+        from irtool.compare.runs.suspects import suspects
 
         found.suspects = suspects(found.graphs)
         return
     dump = found.left.dump or found.right.dump
     if dump is not None:
-        from irtool.compare.lone_suspects import lone_suspects
+        from irtool.compare.runs.suspects import lone_suspects
 
         found.suspects = lone_suspects(dump)
 

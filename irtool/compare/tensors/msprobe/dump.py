@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from irtool.compare.tensors.dtypes import dtype_name
 from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, TensorRun
-from irtool.compare.tensors.msprobe_files import add_owners, add_sources, load_json, whole_part
-from irtool.compare.tensors.msprobe_names import parsed
+from irtool.compare.tensors.msprobe.files import add_owners, add_sources, load_json, whole_part
+from irtool.compare.tensors.msprobe.names import parsed
 from irtool.compare.tensors.semantics import parameter_places
 from irtool.ir.run import MsprobeDump
 

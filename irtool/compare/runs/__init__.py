@@ -1,0 +1,1 @@
+"""Two runs: their sides, graphs, tensors by step and rank, hyperparameters, suspects."""

@@ -1,0 +1,1 @@
+"""Dumps of msprobe: calls and modules, and what lies beside them."""
