@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from check_corpus import Score, compare_case, first
 
 import irtool
-from irtool.ir.collectives import collective
+from irtool.ir.collectives import collective, exchange_ranks
 from irtool.ir.dump import Dump
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
@@ -31,13 +31,17 @@ TRANSFERS = ("Send", "Receive")
 
 
 def compiled(validate: Dump, rank: int, devices: int) -> Counter[Key]:
-    """The communication operators of a validate dump, calls inlined."""
+    """The communication operators of a validate dump, calls inlined.
+
+    Of an exchange between neighbours those count that the rank exchanges with: the group that
+    stands there is all devices, whoever they are.
+    """
     found: Counter[Key] = Counter()
     for node in validate.whole().nodes:
         item = collective(node.node, devices)
         if item is None or item.is_virtual:
             continue
-        ranks = item.ranks
+        ranks = exchange_ranks(node.node, rank) or item.ranks
         if item.op in TRANSFERS:
             ranks = None if item.peer is None else tuple(sorted((rank, item.peer)))
         elif ranks is not None and len(ranks) < 2:

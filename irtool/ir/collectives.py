@@ -124,6 +124,30 @@ def collective(node: Node, device_num: int | None = None) -> Collective | None:
     )
 
 
+def exchange_ranks(node: Node, rank: int) -> tuple[int, ...] | None:
+    """Who takes part in an exchange between neighbours, seen from one rank.
+
+    Its group is all devices, whoever exchanges with whom: the attributes name the neighbours.
+
+    Args:
+        node: a node of the dump of ``rank``.
+        rank: a global rank.
+
+    Returns:
+        The rank and those that it sends to or receives from, sorted; None of a node that is no
+        exchange between neighbours.
+    """
+    operator = COMMUNICATION.get(node.op)
+    if operator is None or not operator.base.startswith("NeighborExchange"):
+        return None
+    found = {rank}
+    for name in ("send_rank_ids", "recv_rank_ids"):
+        ids = node.attribute(name)
+        if isinstance(ids, tuple | list):
+            found.update(peer for peer in cast("Sequence[int]", ids) if peer >= 0)
+    return tuple(sorted(found))
+
+
 def collectives(dump: DumpModel, device_num: int | None = None) -> tuple[Collective, ...]:
     """Every collective of a dump, in printed order."""
     found = (collective(node, device_num) for node in dump.nodes(where=is_collective))

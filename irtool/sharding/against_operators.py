@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from typing import cast
 
-from irtool.ir.collectives import collective
+from irtool.ir.collectives import collective, exchange_ranks
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.layout import Shape
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
@@ -140,7 +140,9 @@ def compare_collectives(
 
 def _key(cause: Cause, report: CheckResult) -> Key:
     sent = collective(cause.node, report.devices)
-    ranks = None if sent is None or cause.op.startswith("NeighborExchange") else sent.ranks
+    ranks = exchange_ranks(cause.node, report.context.rank)
+    if ranks is None and sent is not None:
+        ranks = sent.ranks
     return cause.op, (sent.reduction or "") if sent is not None else "", ranks
 
 
@@ -150,8 +152,7 @@ def _of_operator(
     """Differences of one operator; gives back what it misses without having been found."""
     wanted: Counter[Key] = Counter()
     for item in operator.collectives:
-        ranks = None if item.op.startswith("NeighborExchange") else item.ranks
-        wanted[item.op, item.reduce, ranks] += item.count * max(nodes, 1)
+        wanted[item.op, item.reduce, item.ranks] += item.count * max(nodes, 1)
     actual = Counter(key for key, _ in there)
     missing, extra = wanted - actual, actual - wanted
     if nodes == 0 and not there:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.ir.collectives import collective
+from irtool.ir.collectives import collective, exchange_ranks
 from irtool.sharding.check import check
 from irtool.sharding.network.communications import StepCommunication, merged
 from irtool.sharding.network.context import ParallelContext
@@ -43,7 +43,7 @@ def compiled_in(folder: Path, report: CheckResult) -> Counter[Key]:
         item = collective(node.node, report.devices)
         if item is None or item.is_virtual:
             continue
-        ranks = item.ranks or ()
+        ranks = exchange_ranks(node.node, report.context.rank) or item.ranks or ()
         if item.peer is not None:
             ranks = tuple(sorted((report.context.rank, item.peer)))
         if len(ranks) > 1:
