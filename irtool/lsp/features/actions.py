@@ -23,7 +23,7 @@ from lsprotocol.types import (
 from pygls.uris import from_fs_path
 
 from irtool.ir.finding import Finding, SourceLine
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, node_of
 from irtool.ir.units import tuple_text
 from irtool.ir.values import Attributes, Scalar, Value, Word
 from irtool.ir.values import Sequence as Items
@@ -33,7 +33,6 @@ from irtool.lsp.project import Project
 from irtool.lsp.spans import Span
 from irtool.lsp.text import Text
 from irtool.operators.call import Strategy
-from irtool.sharding.network.report import CheckFinding
 from irtool.syntax.printer import print_attributes, print_value
 
 _KEYS = ("in_strategy", "strategy")
@@ -63,7 +62,7 @@ def _strategies(
 ) -> Iterator[CodeAction]:
     proposals = document.answers.proposals
     for finding, options in proposals.strategies.items():
-        node = finding.node
+        node = node_of(finding)
         if node is None or not _touches(document.text.line_range(node.line), where):
             continue
         place = strategy_place(document, node)
@@ -224,13 +223,11 @@ def _setting(project: Project, finding: Finding) -> Iterator[tuple[str, Workspac
 
 
 def _answered(
-    document: Document, given: Sequence[Diagnostic], finding: CheckFinding | Finding
+    document: Document, given: Sequence[Diagnostic], finding: Finding
 ) -> list[Diagnostic]:
     """The diagnostics of the client that are about a finding."""
-    codes = {finding.code}
-    if isinstance(finding, CheckFinding):
-        found = document.answers.findings
-        codes |= {each.code for each in found if is_same(each, finding)}
+    told = document.answers.findings
+    codes = {finding.code, *(each.code for each in told if is_same(each, finding))}
     start = document.text.position(document.text.start_of(finding.line)).line
     return [each for each in given if each.code in codes and each.range.start.line == start]
 

@@ -14,12 +14,10 @@ from lsprotocol.types import (
 )
 from pygls.uris import from_fs_path
 
-from irtool.ir.finding import Finding
-from irtool.ir.problem import Problem, Severity
+from irtool.ir.finding import Finding, Severity
 from irtool.ir.units import tuple_text
 from irtool.lsp.document import Document
 from irtool.report.text import escape_lines
-from irtool.sharding.network.report import CheckFinding
 
 _SEVERITIES: dict[Severity, DiagnosticSeverity] = {
     "error": DiagnosticSeverity.Error,
@@ -52,12 +50,12 @@ def _is_told(finding: Finding, told: set[tuple[str, int]]) -> bool:
     return (finding.code, finding.line) in told
 
 
-def is_same(finding: Finding, checked: CheckFinding) -> bool:
+def is_same(finding: Finding, checked: Finding) -> bool:
     """Whether the linter tells what ``check`` told it."""
     return finding.line == checked.line and checked.message in finding.message
 
 
-def _problem(document: Document, problem: Problem) -> Diagnostic:
+def _problem(document: Document, problem: Finding) -> Diagnostic:
     text = document.text
     start = min(text.start_of(problem.line) + problem.column - 1, text.end_of(problem.line))
     where = text.range(start, max(text.end_of(problem.line), start))
@@ -67,8 +65,8 @@ def _problem(document: Document, problem: Problem) -> Diagnostic:
 
 def _finding(document: Document, finding: Finding) -> Diagnostic:
     parts = [finding.message]
-    if finding.fix:
-        parts.append(f"instead: {finding.fix}")
+    if finding.instead:
+        parts.append(f"instead: {finding.instead}")
     elif finding.hint:
         parts.append(finding.hint)
     made = _diagnostic(
@@ -106,7 +104,7 @@ def _related(document: Document, finding: Finding) -> Iterator[DiagnosticRelated
             yield DiagnosticRelatedInformation(Location(uri, Range(start, start)), message)
 
 
-def _checked(document: Document, finding: CheckFinding) -> Diagnostic:
+def _checked(document: Document, finding: Finding) -> Diagnostic:
     parts = [f"{finding.op}: {finding.message}" if finding.op else finding.message]
     options = document.answers.proposals.strategies.get(finding, ())
     if options:
