@@ -78,15 +78,15 @@ def attributes(node: Node) -> dict[str, object]:
     Of two blocks with one key the node's own counts, then the primal's, then the primitive's;
     ``in_strategy`` and the like are those in effect.
     """
-    found: dict[str, object] = {}
+    collected: dict[str, object] = {}
     for block in (node.primitive_attributes, node.primal_attributes, node.node_attributes):
         if block is not None:
-            found.update(_clean(block))
+            collected.update(_clean(block))
     if node.strategy is not None:
-        found.update(_clean(node.strategy))
-        if "strategy" in found:
-            found["in_strategy"] = found.pop("strategy")
-    return found
+        collected.update(_clean(node.strategy))
+        if "strategy" in collected:
+            collected["in_strategy"] = collected.pop("strategy")
+    return collected
 
 
 def _clean(block: Mapping[str, object]) -> Iterator[tuple[str, object]]:

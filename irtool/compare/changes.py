@@ -93,8 +93,8 @@ def _attributes(left: Operator, right: Operator) -> Iterator[Change]:
     for key in (*left.attributes, *(key for key in right.attributes if key not in left.attributes)):
         before, after = left.attributes.get(key), right.attributes.get(key)
         if before != after:
-            texts = [_absent(key in each.attributes, each.attributes.get(key))
-                     for each in (left, right)]  # fmt: skip
+            texts = [_absent(key in side.attributes, side.attributes.get(key))
+                     for side in (left, right)]  # fmt: skip
             yield Change(_OF_TOPIC[topic(key)], key, texts[0], texts[1])
 
 

@@ -114,11 +114,11 @@ def _with_counterparts(patterns: list[Pattern]) -> tuple[Pattern, ...]:
 
 def _identities(node: Node, backward: bool) -> list[str]:
     """What a forward node and its gradients have in common: the id, else scope and operator."""
-    found: list[str] = []
+    identities: list[str] = []
     identity = node.forward_unique_id if backward else node.unique_id
     if identity is not None:
-        found.append(f"id {identity}")
+        identities.append(f"id {identity}")
     scope = _BACKWARD.sub("/" if backward else "", node.scope or "").strip("/")
     if scope:
-        found.append(f"scope {scope}" if backward else f"scope {scope}/{node.op}")
-    return found
+        identities.append(f"scope {scope}" if backward else f"scope {scope}/{node.op}")
+    return identities

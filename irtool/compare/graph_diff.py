@@ -139,14 +139,14 @@ def _places(
 
 def _pairs(matching: Matching, changed: Changed) -> tuple[Pair, ...]:
     """Each pair of nodes once, however often the nodes run."""
-    found: dict[tuple[Node, Node], Pair] = {}
+    pairs: dict[tuple[Node, Node], Pair] = {}
     for index in sorted(matching.left):
         left = matching.sides[0].operators[index].node
         right = matching.sides[1].operators[matching.left[index]].node
-        known = found.get((left, right))
+        known = pairs.get((left, right))
         if known is None or (changed[index] and not known.what):
-            found[left, right] = Pair(left, right, matching.rounds[index], changed[index])
-    return tuple(found.values())
+            pairs[left, right] = Pair(left, right, matching.rounds[index], changed[index])
+    return tuple(pairs.values())
 
 
 def _unmatched(matching: Matching, which: int) -> tuple[Node, ...]:
@@ -163,10 +163,10 @@ def _unmatched(matching: Matching, which: int) -> tuple[Node, ...]:
 
 def _changed_edits(matching: Matching, changed: Changed) -> Iterable[Edit]:
     seen: set[tuple[Node, Node, Change]] = set()
-    for index, found in changed.items():
+    for index, differences in changed.items():
         left = matching.sides[0].operators[index]
         right = matching.sides[1].operators[matching.left[index]]
-        for change in found:
+        for change in differences:
             if (left.node, right.node, change) in seen:
                 continue
             seen.add((left.node, right.node, change))
@@ -285,15 +285,15 @@ def _operators_text(nodes: tuple[Node, ...]) -> str:
 
 def _parameter_edits(left: Dump, right: Dump) -> tuple[ParameterEdit, ...]:
     ours, theirs = ({item.name: item.type for item in dump.parameters} for dump in (left, right))
-    found: list[ParameterEdit] = []
+    edits: list[ParameterEdit] = []
     for name in dict.fromkeys((*ours, *theirs)):
         texts = [
-            None if name not in each else (kind.short() if (kind := each[name]) else "")
-            for each in (ours, theirs)
+            None if name not in types else (kind.short() if (kind := types[name]) else "")
+            for types in (ours, theirs)
         ]
         if texts[0] != texts[1]:
-            found.append(ParameterEdit(name, texts[0], texts[1]))
-    return tuple(found)
+            edits.append(ParameterEdit(name, texts[0], texts[1]))
+    return tuple(edits)
 
 
 def _same_order(sides: tuple[Side, Side]) -> bool:

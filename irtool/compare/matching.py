@@ -88,13 +88,13 @@ class Matching:
             self._spread_to_readers(index, other)
 
     def _grouped(self, which: int, key: Key) -> dict[Hashable, list[int]]:
-        found: dict[Hashable, list[int]] = {}
+        groups: dict[Hashable, list[int]] = {}
         side = self.sides[which]
         for index in self.free(which):
             value = key(side, index)
             if value is not None:
-                found.setdefault(value, []).append(index)
-        return found
+                groups.setdefault(value, []).append(index)
+        return groups
 
     def _may_pair(self, index: int, other: int) -> bool:
         """Whether a parameter speaks against a match: both read one, and not the same."""
@@ -137,7 +137,7 @@ class Matching:
     ) -> dict[Hashable, list[int]]:
         """Free readers by what they are and where they take it; ``through`` casts if wanted."""
         side, taken = self.sides[which], (self.left, self.right)[which]
-        found: dict[Hashable, list[int]] = {}
+        readers: dict[Hashable, list[int]] = {}
         queue = list(dict.fromkeys(side.readers[index]))
         for reader, place in queue:
             if reader in taken:
@@ -145,8 +145,8 @@ class Matching:
             if through and side.operators[reader].op in CASTS:
                 queue += side.readers[reader]
             else:
-                found.setdefault((kinship(side, reader), place), []).append(reader)
-        return found
+                readers.setdefault((kinship(side, reader), place), []).append(reader)
+        return readers
 
     def _solid(self, which: int, made: From) -> From:
         """What stands behind casts that are not matched: they may be on one side alone."""
@@ -168,13 +168,13 @@ def match(left: Side, right: Side, given: Iterable[tuple[int, int]] = ()) -> Mat
         right: the other.
         given: pairs that are known from elsewhere (a map file); they come first.
     """
-    found = Matching(left, right)
+    matching = Matching(left, right)
     for index, other in given:
-        if index not in found.left and other not in found.right:
-            found.pair(index, other, "given")
+        if index not in matching.left and other not in matching.right:
+            matching.pair(index, other, "given")
     numbering = Numbering()
     full = [fingerprints(side, content, numbering) for side in (left, right)]
-    found.is_identical = _equal_as_a_whole(full[0].inputs, full[1].inputs)
+    matching.is_identical = _equal_as_a_whole(full[0].inputs, full[1].inputs)
     tables = {id(left): full[0], id(right): full[1]}
 
     def both(side: Side, index: int) -> Hashable:
@@ -186,29 +186,29 @@ def match(left: Side, right: Side, given: Iterable[tuple[int, int]] = ()) -> Mat
     def readers(side: Side, index: int) -> Hashable:
         return tables[id(side)].readers[index]
 
-    found.by_key("identical", both, in_order=True)
-    found.by_key("same inputs", inputs)
-    found.by_key("same readers", readers)
-    if found.free(0) and found.free(1):
-        _by_identity(found)
+    matching.by_key("identical", both, in_order=True)
+    matching.by_key("same inputs", inputs)
+    matching.by_key("same readers", readers)
+    if matching.free(0) and matching.free(1):
+        _by_identity(matching)
         loose = [fingerprints(side, loose_content, numbering) for side in (left, right)]
         tables.update({id(left): loose[0], id(right): loose[1]})
         for key in (both, inputs, readers):
-            found.by_key("structure", key)
-            found.spread()
+            matching.by_key("structure", key)
+            matching.spread()
         for ordered in ORDERED:
-            found.by_key("order", ordered, in_order=True)
-            found.spread()
-        for index, other in similar_pairs(found.sides, found.left, found.right):
-            found.pair(index, other, "similar")
-        found.spread()
-    return found
+            matching.by_key("order", ordered, in_order=True)
+            matching.spread()
+        for index, other in similar_pairs(matching.sides, matching.left, matching.right):
+            matching.pair(index, other, "similar")
+        matching.spread()
+    return matching
 
 
-def _by_identity(found: Matching) -> None:
+def _by_identity(matching: Matching) -> None:
     for round, key in IDENTITIES:
-        found.by_key(round, key)
-        found.spread()
+        matching.by_key(round, key)
+        matching.spread()
 
 
 def _equal_as_a_whole(left: tuple[int, ...], right: tuple[int, ...]) -> bool:

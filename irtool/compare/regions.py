@@ -56,20 +56,20 @@ def regions(matching: Matching) -> list[Region]:
     surroundings: dict[Hashable, list[tuple[int, ...]]] = {}
     for part in rights:
         surroundings.setdefault(_surroundings(matching, 1, part), []).append(part)
-    found: list[Region] = []
+    named: list[Region] = []
     used: set[tuple[int, ...]] = set()
     for part in lefts:
         others = surroundings.get(_surroundings(matching, 0, part), [])
         other = next((item for item in others if item not in used), None)
         if other is None:
-            found += _alone(matching, 0, part)
+            named += _alone(matching, 0, part)
         else:
             used.add(other)
-            found.append(Region(_replacement(matching, part, other), part, other))
+            named.append(Region(_replacement(matching, part, other), part, other))
     for part in rights:
         if part not in used:
-            found += _alone(matching, 1, part)
-    return found
+            named += _alone(matching, 1, part)
+    return named
 
 
 def _components(matching: Matching, which: int) -> list[tuple[int, ...]]:
@@ -125,7 +125,9 @@ def _outside(matching: Matching, which: int, operand: Operand, inside: set[int])
     if isinstance(operand, Constant):
         return set()
     if isinstance(operand, tuple):
-        return {found for item in operand for found in _outside(matching, which, item, inside)}
+        return {
+            producer for item in operand for producer in _outside(matching, which, item, inside)
+        }
     index = operand.operator
     if index in inside:
         return set()
@@ -163,17 +165,17 @@ def _alone(matching: Matching, which: int, part: tuple[int, ...]) -> list[Region
     if all(_redistributes(side, index) for index in part):
         kind: RegionKind = "redistribution inserted" if which else "redistribution removed"
         return [_region(kind, which, part)]
-    found: list[Region] = []
+    alone: list[Region] = []
     rest: list[int] = []
     for index in part:
         special = _special(side, index, which)
         if special is None:
             rest.append(index)
         else:
-            found.append(_region(special, which, (index,)))
+            alone.append(_region(special, which, (index,)))
     if rest:
-        found.append(_region("added" if which else "removed", which, tuple(rest)))
-    return found
+        alone.append(_region("added" if which else "removed", which, tuple(rest)))
+    return alone
 
 
 def _redistributes(side: Side, index: int) -> bool:

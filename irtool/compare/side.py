@@ -177,11 +177,11 @@ def _is_under(site: CallSite | None, calls: set[Node], known: dict[CallSite, boo
     while site is not None and site not in known:
         path.append(site)
         site = site.outer
-    found = site is not None and known[site]
+    is_under = site is not None and known[site]
     for place in reversed(path):
-        found = found or place.node in calls
-        known[place] = found
-    return found
+        is_under = is_under or place.node in calls
+        known[place] = is_under
+    return is_under
 
 
 # -- operands ------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _own(operand: Operand) -> Hashable:
 def _type_text(abstract: Abstract | None, known: dict[int, str]) -> str:
     if abstract is None:
         return ""
-    found = known.get(id(abstract))
-    if found is None:
-        found = known[id(abstract)] = abstract.short()
-    return found
+    text = known.get(id(abstract))
+    if text is None:
+        text = known[id(abstract)] = abstract.short()
+    return text

@@ -31,14 +31,14 @@ def similar_pairs(
                 score = similarity(sides, left, index, other)
                 if score >= ENOUGH:
                     scored.append((-score, abs(rank - place), index, other))
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     taken: tuple[set[int], set[int]] = (set(), set())
     for _, _, index, other in sorted(scored):
         if index not in taken[0] and other not in taken[1]:
-            found.append((index, other))
+            pairs.append((index, other))
             taken[0].add(index)
             taken[1].add(other)
-    return found
+    return pairs
 
 
 def similarity(sides: tuple[Side, Side], left: Mapping[int, int], index: int, other: int) -> float:
@@ -81,9 +81,9 @@ def _overlap(left: set[int], right: set[int]) -> float:
 
 
 def _grouped(side: Side, taken: Mapping[int, int]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for operator in side.operators:
         if operator.index not in taken:
             key = (operator.op, scope_pattern(operator.node.scope), operator.phase)
-            found.setdefault(key, []).append(operator.index)
-    return found
+            groups.setdefault(key, []).append(operator.index)
+    return groups

@@ -27,7 +27,7 @@ def is_addition(op: str) -> bool:
 
 def reordered_sums(matching: Matching) -> list[ReorderedSum]:
     """Sums whose terms are the same on both sides but are added up in another order."""
-    found: list[ReorderedSum] = []
+    sums: list[ReorderedSum] = []
     trees = {tree[0]: tree for tree in _trees(matching.sides[0])}
     others = {tree[0]: tree for tree in _trees(matching.sides[1])}
     for root, tree in trees.items():
@@ -36,8 +36,8 @@ def reordered_sums(matching: Matching) -> list[ReorderedSum]:
             continue
         ours = Counter(_terms(matching, 0, tree))
         if ours == Counter(_terms(matching, 1, other)) and not _same_form(matching, tree, other):
-            found.append(ReorderedSum(tree, other, sum(ours.values())))
-    return found
+            sums.append(ReorderedSum(tree, other, sum(ours.values())))
+    return sums
 
 
 def _trees(side: Side) -> Iterator[tuple[int, ...]]:

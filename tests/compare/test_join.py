@@ -106,7 +106,7 @@ def test_an_operator_gets_its_node_source_and_parameters() -> None:
     assert op.node is not None
     assert (op.node.id, op.source) == ("%1", "/net.py:12")
     assert op.parameters == {op.inputs[1]}  # seen through Load
-    assert (found.operators, found.found, found.checked) == (1, 1, 3)
+    assert (found.operators, found.with_node, found.checked) == (1, 1, 3)
     assert (found.stale, found.mismatched, found.unknown) == (0, 0, ())
     assert (found.rate, found.replayed, found.path) == (1.0, False, "ms_output_0.ir")
 
@@ -136,11 +136,11 @@ def test_operators_and_numbers_of_elements_must_agree(
     some = dumped((kind, MATMUL[1], inputs, outputs))
     found = join(some, graph(), PRINTED, False)
     if checked is None:
-        assert (found.found, found.mismatched, found.unknown) == (0, 1, (MATMUL[1],))
+        assert (found.with_node, found.mismatched, found.unknown) == (0, 1, (MATMUL[1],))
         assert some.ops[0].node is None
         assert found.rate == 0.0
     else:
-        assert (found.found, found.mismatched, found.checked) == (1, 0, checked)
+        assert (found.with_node, found.mismatched, found.checked) == (1, 0, checked)
 
 
 def test_what_has_no_node_is_told_by_name() -> None:
@@ -151,7 +151,7 @@ def test_what_has_no_node_is_told_by_name() -> None:
         ("Parameter", "other_w", [], []),
     )
     found = join(some, graph(), PRINTED, False)
-    assert (found.operators, found.found, found.rate) == (4, 2, 0.5)
+    assert (found.operators, found.with_node, found.rate) == (4, 2, 0.5)
     assert found.unknown == ("Default_ReLU-op1", "other_w")
     assert join(dumped(), graph(), PRINTED, False).rate == 0.0
 

@@ -317,7 +317,7 @@ def test_every_operator_is_joined(corpus: Path, name: str, operators: int) -> No
     assert chosen is not None
     path, is_replayed, names = chosen
     found = join(run, load(path), names, is_replayed)
-    assert (found.found, found.operators, found.mismatched) == (operators, operators, 0)
+    assert (found.with_node, found.operators, found.mismatched) == (operators, operators, 0)
     assert found.replayed
     assert found.stale > 0
 

@@ -200,8 +200,8 @@ def _offset(left: Series, right: Series) -> int:
     return apart if abs(apart) == 1 and same_rhythm and min(ours[0], theirs[0]) == 0 else 0
 
 
-def _range(found: Series) -> str:
-    steps = found.steps
+def _range(curve: Series) -> str:
+    steps = curve.steps
     return f"steps {steps[0]} to {steps[-1]}" if steps else "no steps"
 
 
@@ -212,8 +212,8 @@ def _floor(
     left: LossRun, right: LossRun, repeats: Sequence[LossRun], losses: Sequence[float]
 ) -> tuple[float, str]:
     """The absolute difference that two healthy runs have, and what it was taken from."""
-    found = [_repeat_difference(left.loss, other.loss) for other in repeats]
-    known = [value for value in found if value is not None]
+    differences = [_repeat_difference(left.loss, other.loss) for other in repeats]
+    known = [value for value in differences if value is not None]
     if known:
         return max(known), "repeats"
     rounding = _ROUNDING * (median(map(abs, losses)) if losses else 0.0)
@@ -277,7 +277,7 @@ def _change_step(steps: Sequence[int], deltas: Sequence[float], floor: float) ->
             level = max(floor, median(before[-_WINDOW:]))
         if abs(delta) > CHANGE_FACTOR * level:
             following = deltas[place : place + _WINDOW]
-            above = sum(abs(each) > CHANGE_FACTOR * level for each in following)
+            above = sum(abs(later) > CHANGE_FACTOR * level for later in following)
             if above >= _PERSISTS * len(following) and len(following) >= min(5, len(deltas)):
                 return steps[place]
         before.append(abs(delta))
@@ -298,8 +298,8 @@ def _correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     cross = sum((x - a) * (y - b) for x, y in zip(left, right, strict=True))
     # Of numbers near the largest there are, products are infinite, and so nothing is known.
     norms = math.hypot(*(x - a for x in left)) * math.hypot(*(y - b for y in right))
-    found = cross / norms if norms else math.nan
-    return found if math.isfinite(found) else None
+    correlation = cross / norms if norms else math.nan
+    return correlation if math.isfinite(correlation) else None
 
 
 def _spikes(
@@ -308,10 +308,10 @@ def _spikes(
     """Jumps of one curve that the other does not make, by a robust score of the increments."""
     jumps = [_differences(left), _differences(right)]
     scores: list[list[float]] = []
-    for found in jumps:
-        centre = median(found) if found else 0.0
-        spread = median(abs(value - centre) for value in found) if found else 0.0
-        scores.append([(v - centre) / (1.4826 * spread) if spread else 0.0 for v in found])
+    for increments in jumps:
+        centre = median(increments) if increments else 0.0
+        spread = median(abs(value - centre) for value in increments) if increments else 0.0
+        scores.append([(v - centre) / (1.4826 * spread) if spread else 0.0 for v in increments])
     spikes: list[tuple[int, str]] = []
     for place, (ours, theirs) in enumerate(zip(*scores, strict=True)):
         if max(ours, theirs) > _SPIKE_Z and min(ours, theirs) < _SPIKE_Z / 2:
@@ -322,11 +322,11 @@ def _spikes(
 def _broken(
     steps: Sequence[int], left: Sequence[float], right: Sequence[float]
 ) -> tuple[tuple[int, str], ...]:
-    found: list[tuple[int, str]] = []
+    broken: list[tuple[int, str]] = []
     for step, ours, theirs in zip(steps, left, right, strict=True):
         if math.isfinite(ours) != math.isfinite(theirs):
-            found.append((step, "right" if math.isfinite(ours) else "left"))
-    return tuple(found)
+            broken.append((step, "right" if math.isfinite(ours) else "left"))
+    return tuple(broken)
 
 
 def _shown(left: LossRun, right: LossRun, loss: float) -> float:
@@ -342,10 +342,10 @@ def _verdict(
         return "identical"
     if first > FIRST_STEP:
         return "different from the first step"
-    for found in (drift, after):
-        if found is None or abs(found.t) <= DRIFT_T or len(deltas) < FEWEST:
+    for candidate in (drift, after):
+        if candidate is None or abs(candidate.t) <= DRIFT_T or len(deltas) < FEWEST:
             continue
-        if abs(found.mean) > FLOOR_FACTOR * floor:
+        if abs(candidate.mean) > FLOOR_FACTOR * floor:
             return "drift"
     return "noise"
 

@@ -83,9 +83,9 @@ def read_log(lines: Iterable[str], path: str) -> LossRun:
         number = steps.number(int(step[1]) if step else None, int(epoch[1]) if epoch else None)
         losses.append((number, loss[1]))
         for name, pattern in _OTHERS.items():
-            found = pattern.search(line)
-            if found:
-                others.setdefault(name, []).append((number, found[1]))
+            match = pattern.search(line)
+            if match:
+                others.setdefault(name, []).append((number, match[1]))
     if not losses:
         raise NoLoss("no line tells a loss, like 'step: 100, loss is 2.34'")
     made = {name: series(pairs) for name, pairs in others.items()}

@@ -67,18 +67,18 @@ def _read_events(path: str) -> LossRun:
     except Exception as error:  # TensorBoard does not say what it raises for a damaged file
         raise NoLoss(f"TensorBoard cannot read it: {error}") from None
     scalars = {
-        str(tag): {int(each.step): float(each.value) for each in events.Scalars(tag)}
+        str(tag): {int(event.step): float(event.value) for event in events.Scalars(tag)}
         for tag in events.Tags().get("scalars", ())
     }
     for tag in events.Tags().get("tensors", ()):  # how newer writers keep scalars
-        values = {int(each.step): _scalar(each.tensor_proto) for each in events.Tensors(tag)}
+        values = {int(event.step): _scalar(event.tensor_proto) for event in events.Tensors(tag)}
         if all(value is not None for value in values.values()):
             scalars[str(tag)] = cast("dict[int, float]", values)
     wanted = [tag for tag in scalars if "loss" in tag.lower() and "scale" not in tag.lower()]
     if not wanted:
         there = ", ".join(list(scalars)[:8]) or "none"
         raise NoLoss(f"no scalar is called loss; there are: {there}")
-    tag = min(wanted, key=lambda each: ("train" not in each.lower(), len(each)))
+    tag = min(wanted, key=lambda name: ("train" not in name.lower(), len(name)))
     return LossRun(path, "event file", Series(scalars[tag]))
 
 

@@ -26,17 +26,17 @@ def read_json(text: str, path: str) -> LossRun:
         NoLoss: it is no JSON, or holds no loss.
     """
     try:
-        found = parse_json(text, special=True)
+        document = parse_json(text, special=True)
     except ValueError as error:
         raise NoLoss(f"it is no JSON: {error}") from None
-    if isinstance(found, Mapping):
-        table = cast("Mapping[str, object]", found)
+    if isinstance(document, Mapping):
+        table = cast("Mapping[str, object]", document)
         history = table.get("log_history")
         if isinstance(history, list):  # what the Hugging Face trainer leaves
             return _rows(cast("list[object]", history), path, "json")
         return _columns(table, path)
-    if isinstance(found, list):
-        items = cast("list[object]", found)
+    if isinstance(document, list):
+        items = cast("list[object]", document)
         if items and all(isinstance(item, int | float) for item in items):
             pairs = enumerate(float(cast("float", item)) for item in items)
             return LossRun(path, "json", series(pairs))
@@ -119,9 +119,9 @@ def _rows(rows: Sequence[object], path: str, kind: str) -> LossRun:
         number = place if step is None else step
         losses.append((number, loss))
         for name, keys in _OTHERS.items():
-            found = _first(named, keys)
-            if found is not None and found != "":
-                others[name].append((number, found))
+            logged = _first(named, keys)
+            if logged is not None and logged != "":
+                others[name].append((number, logged))
     if not losses:
         there = f"; there are: {', '.join(columns[:8])}" if columns else ""
         raise NoLoss(f"no column is called loss{there}")

@@ -115,19 +115,19 @@ class RunComparison(Shown):
 
 def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunComparison:
     """Everything that two runs have in common to be compared."""
-    found = RunComparison(left, right)
-    found.units = compare_units(left, right, settings)
-    _add_graphs(found)
-    _add_losses(found)
+    comparison = RunComparison(left, right)
+    comparison.units = compare_units(left, right, settings)
+    _add_graphs(comparison)
+    _add_losses(comparison)
     ours, theirs = (
-        Evidence(side.dump, _first_tensors(found, which), side.losses, side.context)
+        Evidence(side.dump, _first_tensors(comparison, which), side.losses, side.context)
         for which, side in enumerate((left, right))
     )
-    found.hyperparameters = hyperparameters(ours, theirs, _told_by_tensors(found))
-    if not found.units:
-        _add_suspects(found)
-    _add_missing(found)
-    return found
+    comparison.hyperparameters = hyperparameters(ours, theirs, _told_by_tensors(comparison))
+    if not comparison.units:
+        _add_suspects(comparison)
+    _add_missing(comparison)
+    return comparison
 
 
 def first_case(comparison: RunComparison) -> Case | None:
@@ -138,25 +138,27 @@ def first_case(comparison: RunComparison) -> Case | None:
     return case_of(tensors, first) if tensors is not None and first is not None else None
 
 
-def _add_suspects(found: RunComparison) -> None:
+def _add_suspects(comparison: RunComparison) -> None:
     """What the graphs let one suspect, where no tensor can decide."""
-    if found.graphs is not None:
+    if comparison.graphs is not None:
         from irtool.compare.runs.suspects import suspects
 
-        found.suspects = suspects(found.graphs)
+        comparison.suspects = suspects(comparison.graphs)
         return
-    dump = found.left.dump or found.right.dump
+    dump = comparison.left.dump or comparison.right.dump
     if dump is not None:
         from irtool.compare.runs.suspects import lone_suspects
 
-        found.suspects = lone_suspects(dump)
+        comparison.suspects = lone_suspects(dump)
 
 
-def _first_tensors(found: RunComparison, which: int) -> TensorRun | None:
-    shown = next((unit.comparison for unit in found.units if unit.comparison is not None), None)
+def _first_tensors(comparison: RunComparison, which: int) -> TensorRun | None:
+    shown = next(
+        (unit.comparison for unit in comparison.units if unit.comparison is not None), None
+    )
     if shown is not None:
         return (shown.left, shown.right)[which]
-    side = (found.left, found.right)[which]
+    side = (comparison.left, comparison.right)[which]
     for unit in side.units.values():
         try:
             return read_unit(unit)
@@ -165,28 +167,30 @@ def _first_tensors(found: RunComparison, which: int) -> TensorRun | None:
     return None
 
 
-def _add_graphs(found: RunComparison) -> None:
-    shown = next((unit.comparison for unit in found.units if unit.comparison is not None), None)
+def _add_graphs(comparison: RunComparison) -> None:
+    shown = next(
+        (unit.comparison for unit in comparison.units if unit.comparison is not None), None
+    )
     if shown is not None:
-        for side, run in ((found.left, shown.left), (found.right, shown.right)):
+        for side, run in ((comparison.left, shown.left), (comparison.right, shown.right)):
             side.dump = side.dump or graph_of(run)
-    if found.left.dump is not None and found.right.dump is not None:
+    if comparison.left.dump is not None and comparison.right.dump is not None:
         from irtool.compare.graph_diff import diff_graphs
 
-        found.graphs = diff_graphs(found.left.dump, found.right.dump)
+        comparison.graphs = diff_graphs(comparison.left.dump, comparison.right.dump)
 
 
-def _add_losses(found: RunComparison) -> None:
-    if found.left.losses is None or found.right.losses is None:
+def _add_losses(comparison: RunComparison) -> None:
+    if comparison.left.losses is None or comparison.right.losses is None:
         return
     try:
-        found.losses = compare_losses(found.left.losses, found.right.losses)
+        comparison.losses = compare_losses(comparison.left.losses, comparison.right.losses)
     except NothingInCommon as error:
-        found.missing.append(f"losses: {error}")
+        comparison.missing.append(f"losses: {error}")
 
 
-def _add_missing(found: RunComparison) -> None:
-    sides = (found.left, found.right)
+def _add_missing(comparison: RunComparison) -> None:
+    sides = (comparison.left, comparison.right)
     names = [os.path.basename(side.path.rstrip("/")) or side.path for side in sides]
     if names[0] == names[1]:
         names = [side.path for side in sides]
@@ -197,20 +201,20 @@ def _add_missing(found: RunComparison) -> None:
     ):
         lacking = [name for name, has in zip(names, have, strict=True) if not has]
         if len(lacking) == len(sides):
-            found.missing.append(f"{what}: neither run has any")
+            comparison.missing.append(f"{what}: neither run has any")
         elif lacking:
-            found.missing.append(f"{what}: {lacking[0]} has none")
-    if all(side.units for side in sides) and not found.units:
+            comparison.missing.append(f"{what}: {lacking[0]} has none")
+    if all(side.units for side in sides) and not comparison.units:
         texts = [", ".join(unit_name(key) for key in list(side.units)[:4]) for side in sides]
-        found.missing.append(f"tensors: no step of a rank is in both ({texts[0]}; {texts[1]})")
+        comparison.missing.append(f"tensors: no step of a rank is in both ({texts[0]}; {texts[1]})")
 
 
-def _told_by_tensors(found: RunComparison) -> list[Row]:
+def _told_by_tensors(comparison: RunComparison) -> list[Row]:
     """Hyperparameters that show only where tensors are held against each other."""
     rows: list[Row] = []
-    if found.units and found.units[0].comparison is not None:
-        rows += _initial_weights(found.units[0].comparison)
-    shown = found.shown
+    if comparison.units and comparison.units[0].comparison is not None:
+        rows += _initial_weights(comparison.units[0].comparison)
+    shown = comparison.shown
     if shown is not None and shown.comparison is not None:
         scale = shown.comparison.gradient_scale
         if scale != 1.0:

@@ -88,7 +88,7 @@ def hyperparameters(left: Evidence, right: Evidence, more: Sequence[Row] = ()) -
         right: the other.
         more: rows that only the comparison of tensors can tell.
     """
-    sides = [_values(each) for each in (left, right)]
+    sides = [_values(side) for side in (left, right)]
     rows: list[Row] = []
     for name in dict.fromkeys((*sides[0], *sides[1])):
         ours, theirs = sides[0].get(name, {}), sides[1].get(name, {})
@@ -127,17 +127,17 @@ def _same(left: Sequence[str], right: Sequence[str]) -> bool:
 
 
 def _values(evidence: Evidence) -> Values:
-    found: Values = {}
+    values: Values = {}
 
     def say(name: str, value: object, where: str) -> None:
         text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        found.setdefault(name, {}).setdefault(text, where)
+        values.setdefault(name, {}).setdefault(text, where)
 
     if evidence.tensors is not None:
         for name, value, where in _of_tensors(evidence.tensors):
             say(name, value, where)
     if evidence.dump is not None:
-        seen_in_tensors = frozenset(found)
+        seen_in_tensors = frozenset(values)
         for name, value, where in _of_graph(evidence.dump):
             if name not in seen_in_tensors or where.startswith("@"):
                 say(name, value, where.lstrip("@"))
@@ -145,10 +145,10 @@ def _values(evidence: Evidence) -> Values:
         for key, series in evidence.losses.others.items():
             if key in _LOGGED and series.values:
                 name, first = _LOGGED[key], series.values[series.steps[0]]
-                if name not in found:
+                if name not in values:
                     say(name, first, f"{_FIRST} {evidence.losses.path}")
-    if "global batch" not in found:
-        for value, where in _global_batch(evidence, found.get("batch of a rank", {})):
+    if "global batch" not in values:
+        for value, where in _global_batch(evidence, values.get("batch of a rank", {})):
             say("global batch", value, where)
     for key, name in _CONTEXT.items():
         if key in evidence.context:
@@ -156,7 +156,7 @@ def _values(evidence: Evidence) -> Values:
             if key == "gradients_mean":
                 value = "mean" if value else "sum"
             say(name, value, "context")
-    return found
+    return values
 
 
 def _global_batch(evidence: Evidence, batch: Mapping[str, str]) -> Iterator[tuple[int, str]]:
@@ -234,25 +234,25 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     columns = run.columns
-    for at in op.inputs:
-        if columns.labels[at] == label and math.prod(columns.shapes[at]) == 1:
-            if columns.files[at]:
+    for tensor in op.inputs:
+        if columns.labels[tensor] == label and math.prod(columns.shapes[tensor]) == 1:
+            if columns.files[tensor]:
                 from irtool.compare.tensors.payload import BadPayload, read_array
 
                 try:
-                    return float(read_array(columns.files[at]).item(0))
+                    return float(read_array(columns.files[tensor]).item(0))
                 except BadPayload:
                     return None
-            return None if math.isnan(columns.most[at]) else columns.most[at]
+            return None if math.isnan(columns.most[tensor]) else columns.most[tensor]
     return None
 
 
 def _batch(run: TensorRun) -> int | None:
     """The first dimension of the first whole-number input: token ids, labels."""
     for op in run.ops[:50]:
-        for at in op.inputs:
-            shape = run.columns.shapes[at]
-            if len(shape) >= 2 and not is_float(run.columns.dtypes[at]):
+        for place in op.inputs:
+            shape = run.columns.shapes[place]
+            if len(shape) >= 2 and not is_float(run.columns.dtypes[place]):
                 return shape[0]
     return None
 

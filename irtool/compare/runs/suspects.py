@@ -80,7 +80,11 @@ def suspects(diff: GraphDiff) -> list[Suspect]:
         edit = pattern.first
         reason = _of_edit(edit)
         if reason is not None:
-            nodes = tuple(node for each in pattern.edits for node in (*each.left, *each.right))
+            nodes = tuple(
+                node
+                for edit_of_layer in pattern.edits
+                for node in (*edit_of_layer.left, *edit_of_layer.right)
+            )
             order = edit.order
             suspect = Suspect(edit.kind, nodes, reason[0], reason[1], len(pattern.edits))
             ranked.append((-reason[1], order, suspect))
@@ -92,7 +96,7 @@ def _of_edit(edit: Edit) -> tuple[str, float] | None:
     node = edit.node
     unit = _coarsest((*edit.left, *edit.right))
     kind = edit.kind
-    if all(each.op in IDLE for each in (*edit.left, *edit.right)):
+    if all(changed.op in IDLE for changed in (*edit.left, *edit.right)):
         return None
     if kind == "shape changed" and (edit.follows or _is_given_other_shapes(edit)):
         return None  # slices, or another batch
@@ -105,7 +109,7 @@ def _of_edit(edit: Edit) -> tuple[str, float] | None:
     if kind == "constant changed":
         return f"{node.op} computes with another constant: {edit.detail}", 1.0
     if kind in ("added", "removed", "replaced", "input changed", "shape changed"):
-        if all(_hands_on(each) for each in (*edit.left, *edit.right)):
+        if all(_hands_on(changed) for changed in (*edit.left, *edit.right)):
             return None
         return f"{kind}: {edit.detail}", 0.5
     if kind in ("collective inserted", "collective removed"):
@@ -118,7 +122,9 @@ def _of_edit(edit: Edit) -> tuple[str, float] | None:
     if kind in ("cast inserted", "cast removed", "dtype changed") and not edit.follows:
         return f"{kind}: {edit.detail}", max(unit, 2.0**-24)
     if kind in ("fused", "split"):
-        fused = any(any(word in each.op for word in _FUSED) for each in (*edit.left, *edit.right))
+        fused = any(
+            any(word in changed.op for word in _FUSED) for changed in (*edit.left, *edit.right)
+        )
         return f"{kind}: {edit.detail}", (8.0 if fused else 4.0) * max(unit, 2.0**-24)
     return None
 
@@ -177,7 +183,7 @@ def _of_node(node: Node) -> Iterator[tuple[str, str, float]]:
     """What is suspicious about one node: kind, in words, the error it can bring."""
     word, kind = node.op.lower(), family(node.op)
     unit = _unit(node.output_type)
-    shorter = [each for each in node.input_types if _unit(each) > unit > 0]
+    shorter = [source_type for source_type in node.input_types if _unit(source_type) > unit > 0]
     name = _dtype(node.output_type)
     if any(fused in word for fused in _FUSED_WORDS):
         yield (
@@ -210,16 +216,16 @@ def _parts(node: Node) -> int:
     """Of how many parts of one product a sum consists; 0 if it is no such sum."""
     if not is_addition(node.op):
         return 0
-    made = [each for each in _terms(node) if isinstance(each, Node)]
+    made = [term for term in _terms(node) if isinstance(term, Node)]
     if len(made) < 2 or len(made) != len(_terms(node)):
         return 0
-    if len({each.op for each in made}) != 1 or family(made[0].op) not in ("matmul", "convolution"):
+    if len({term.op for term in made}) != 1 or family(made[0].op) not in ("matmul", "convolution"):
         return 0
-    return len(made) if all(any(_is_part(i) for i in each.inputs) for each in made) else 0
+    return len(made) if all(any(_is_part(i) for i in term.inputs) for term in made) else 0
 
 
 def _product(node: Node) -> str:
-    return next((each.op for each in _terms(node) if isinstance(each, Node)), "")
+    return next((term.op for term in _terms(node) if isinstance(term, Node)), "")
 
 
 def _terms(node: Node) -> list[object]:
@@ -228,7 +234,7 @@ def _terms(node: Node) -> list[object]:
     first = inputs[0] if inputs else None
     if isinstance(first, Node) and first.op == "MakeTuple":
         inputs = list(first.inputs)
-    return [_behind_cast(each) for each in inputs]
+    return [_behind_cast(operand) for operand in inputs]
 
 
 def _behind_cast(source: object) -> object:

@@ -74,12 +74,12 @@ def _call(run: TensorRun, op: Op, after: Op | None, now: _Parameter) -> Iterator
 
 def _stepped(run: TensorRun, op: Op, now: _Parameter) -> Iterator[Said]:
     """Adam's last call."""
-    found = op.attributes.get("input.value", op.attributes.get("input.3"))
-    if not isinstance(found, float):
+    step = op.attributes.get("input.value", op.attributes.get("input.3"))
+    if not isinstance(step, float):
         return
-    rate = -found * (1 - now.beta1**now.step)
+    rate = -step * (1 - now.beta1**now.step)
     if math.isnan(rate) or not rate:
-        yield "step size (rate, bias corrected)", -found, op.name
+        yield "step size (rate, bias corrected)", -step, op.name
         if not math.isnan(now.factor):
             yield "decay factor (1 - rate · decay)", now.factor, op.name
         return

@@ -103,7 +103,7 @@ class Settings:
 
 def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
     """The tensors of two runs, one unit after the other; memory holds one unit at a time."""
-    found: list[UnitResult] = []
+    units: list[UnitResult] = []
     graphs: dict[tuple[str, str], GraphDiff] = {}
     compared: set[tuple[int, int]] = set()
     for name, ours, theirs in common_units(left, right):
@@ -145,13 +145,13 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             joined,
             result,
         )
-        found.append(unit)
+        units.append(unit)
         for side, run in zip((left, right), runs, strict=True):
             side.complaints += [f"{run.path}: {problem}" for problem in run.problems]
-        _forget(found)
+        _forget(units)
         if any(joined):
             gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
-    return found
+    return units
 
 
 def _read(side: RunSide, key: Key) -> TensorRun | None:
@@ -164,10 +164,10 @@ def _read(side: RunSide, key: Key) -> TensorRun | None:
         return None
 
 
-def _forget(found: Sequence[UnitResult]) -> None:
+def _forget(units: Sequence[UnitResult]) -> None:
     """Keep the tensors of the first faulty unit, or of the first; let go of the others."""
-    keep = next((unit for unit in found if unit.first is not None), found[0])
-    for unit in found:
+    keep = next((unit for unit in units if unit.first is not None), units[0])
+    for unit in units:
         if unit is not keep:
             unit.comparison = None
 
@@ -197,9 +197,9 @@ def graph_of(run: TensorRun) -> Dump | None:
 
 def _changed(diff: GraphDiff) -> dict[Node, list[str]]:
     """What differs in matched nodes that can change numbers."""
-    found: dict[Node, list[str]] = {}
+    changed: dict[Node, list[str]] = {}
     for pair in diff.pairs:
         for change in pair.what:
             if change.kind in _TELLING_KINDS and change.what not in _LAYOUT:
-                found.setdefault(pair.left, []).append(change.detail)
-    return found
+                changed.setdefault(pair.left, []).append(change.detail)
+    return changed

@@ -28,14 +28,14 @@ _CLEAN = 0.1
 def explained_by_ends(run: TensorRun, op: Op) -> float:
     """Units in the last place that rounding the ends of a sum may bring, cancellation included."""
     columns = run.columns
-    inputs = [at for at in op.inputs if is_float(columns.dtypes[at])]
-    norms = [columns.norm[at] for at in inputs[:2]]
+    inputs = [place for place in op.inputs if is_float(columns.dtypes[place])]
+    norms = [columns.norm[place] for place in inputs[:2]]
     if not op.outputs or not norms or any(math.isnan(n) for n in norms):
         return ENDS
     norm = columns.norm[op.outputs[0]]
     if not norm or math.isnan(norm):
         return ENDS
-    shapes = [columns.shapes[at] for at in inputs]
+    shapes = [columns.shapes[place] for place in inputs]
     length = reduction_length(
         family(op.type), op.phase, shapes, columns.shapes[op.outputs[0]], opaque=False
     )
@@ -44,34 +44,34 @@ def explained_by_ends(run: TensorRun, op: Op) -> float:
 
 
 def adds_up_in_half(
-    left: TensorRun, right: TensorRun, found: Judged, measure: Measure, forward: Judged | None
+    left: TensorRun, right: TensorRun, judged: Judged, measure: Measure, forward: Judged | None
 ) -> str:
     """Which side of a paired sum rounds on its way; empty if none does, or nobody knows.
 
     Args:
         left: one dump.
         right: the other.
-        found: the operator, with the output that decided.
+        judged: the operator, with the output that decided.
         measure: of that output.
         forward: of a gradient, the forward call.
     """
-    if found.output is None or not measure.exact or family(found.pair.left.type) not in LINEAR:
+    if judged.output is None or not measure.exact or family(judged.pair.left.type) not in LINEAR:
         return ""
     units = [
         roundoff(run.columns.dtypes[place])
-        for run, place in zip((left, right), found.output, strict=True)
+        for run, place in zip((left, right), judged.output, strict=True)
     ]
     if max(units) < 2.0**-20 or measure.error <= ENDS * max(units):
         return ""
-    if found.error_in > _CLEAN * measure.error:
+    if judged.error_in > _CLEAN * measure.error:
         return ""
     for which, (name, run, op) in enumerate(
-        (("left", left, found.pair.left), ("right", right, found.pair.right))
+        (("left", left, judged.pair.left), ("right", right, judged.pair.right))
     ):
         if units[which] < 2.0**-20:
             continue
         call = (forward.pair.left, forward.pair.right)[which] if forward is not None else None
-        error = recomputed_error(run, op, call, found.output[which])
+        error = recomputed_error(run, op, call, judged.output[which])
         if error is not None and error > explained_by_ends(run, op) * units[which]:
             return name
     return ""

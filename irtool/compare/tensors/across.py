@@ -62,8 +62,8 @@ class Partners:
         """Values of about the same figures, the nearest first."""
         ours = [v for v in self.left.values if self._takes_part(self.left, v, gradients, 0)]
         theirs = [v for v in self.right.values if self._takes_part(self.right, v, gradients, 1)]
-        found = sorted(self._near(ours, theirs), key=lambda row: row[:2])
-        for _, _, a, b in found:
+        candidates = sorted(self._near(ours, theirs), key=lambda row: row[:2])
+        for _, _, a, b in candidates:
             self.pair(self.left.values[a], self.right.values[b])
 
     def gradients_by_figures(self) -> None:
@@ -93,15 +93,15 @@ class Partners:
             rows = by_size.get(value.size, [])
             norm = value.figures[0]
             widest = 1.01 * max(_TOLERANCE, _ROUNDINGS * max(value.unit, coarsest))
-            at = bisect_left(rows, (norm * (1 - widest), -1))
-            while at < len(rows) and rows[at][0] <= norm * (1 + widest):
-                other = theirs[rows[at][1]]
+            row = bisect_left(rows, (norm * (1 - widest), -1))
+            while row < len(rows) and rows[row][0] <= norm * (1 + widest):
+                other = theirs[rows[row][1]]
                 apart = _apart(value, other)
                 unit = max(value.unit, other.unit, self._least)
                 if apart <= max(_TOLERANCE, _ROUNDINGS * unit):
-                    order = abs(place / len(ours) - rows[at][1] / len(theirs))
+                    order = abs(place / len(ours) - rows[row][1] / len(theirs))
                     yield max(apart, _SURE), order, value.number, other.number
-                at += 1
+                row += 1
 
     # -- by parameters
 
@@ -148,12 +148,12 @@ class Partners:
 
     def _reader(self, op: Op) -> Op | None:
         """The last call of the right run that reads the parameters of one of the left run."""
-        found: Op | None = None
+        reader: Op | None = None
         for leaf in self.left.inputs(op):
             other = self._counterpart(leaf, op)
-            if other is not None and (found is None or other.index > found.index):
-                found = other
-        return found
+            if other is not None and (reader is None or other.index > reader.index):
+                reader = other
+        return reader
 
     def _counterpart(self, leaf: Value, op: Op) -> Op | None:
         """The call of the right run that reads a parameter when a call of the left run does."""

@@ -45,10 +45,10 @@ def changed_arguments(
         if ours != theirs and len(ours) == len(theirs):
             yield AttributeChange(f"{left.labels[a]} shape", str(ours), str(theirs))
     if len(slots.only_left) != len(slots.only_right) and pair.how != "graph":
-        for at in slots.only_left:
-            yield AttributeChange(left.labels[at], _tensor_text(left, at), "(none)")
-        for at in slots.only_right:
-            yield AttributeChange(right.labels[at], "(none)", _tensor_text(right, at))
+        for place in slots.only_left:
+            yield AttributeChange(left.labels[place], _tensor_text(left, place), "(none)")
+        for place in slots.only_right:
+            yield AttributeChange(right.labels[place], "(none)", _tensor_text(right, place))
     if pair.left.node is not None:
         for text in changed.get(pair.left.node, ()):
             name, _, rest = text.partition(": ")
@@ -80,15 +80,15 @@ def _computed(pair: OpPair, worst: float) -> frozenset[str]:
             for name in ours
             if name in theirs and 0 < _apart(ours[name], theirs[name]) <= _FEW * worst
         )
-    found: set[str] = set()
+    computed: set[str] = set()
     for place, source in enumerate(op.node.inputs):
         steps = 0
         while isinstance(source, Node) and source.op in ("Load", "Depend") and steps < _MOST_STEPS:
             source = source.inputs[0] if source.inputs else None
             steps += 1
         if isinstance(source, Node):
-            found.add(f"input.{place}")
-    return frozenset(found)
+            computed.add(f"input.{place}")
+    return frozenset(computed)
 
 
 def _apart(left: object, right: object) -> float:

@@ -50,7 +50,10 @@ def changed_attributes(
             given = theirs if name not in left else ours
             if given in (None, False, "", ()):
                 continue  # a default that one side wrote out
-        texts = [_text(each, name) if name in each else "(none)" for each in (left, right)]
+        texts = [
+            _text(attributes, name) if name in attributes else "(none)"
+            for attributes in (left, right)
+        ]
         yield AttributeChange(name, texts[0], texts[1])
 
 

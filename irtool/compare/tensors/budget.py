@@ -85,9 +85,9 @@ def budget(account: Account) -> tuple[float, float]:
     stored = chi if kind in ("sum", "reduce", "matmul", "softmax", "norm") else 1.0
     lossy = 4.0 if op.is_opaque else 1.0
     rounding = chi * math.sqrt(length) * accumulate + 2 * unit * min(stored, 1e3)
-    found = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
+    explained = 1.42 * carried + lossy * rounding + max(left.resolution, right.resolution)
     floor = 3.0 * math.sqrt(length) * accumulate * whole if whole else 0.0
-    return found, floor
+    return explained, floor
 
 
 @lru_cache(maxsize=8192)  # layers are alike
@@ -109,7 +109,7 @@ def _form(
 
 def part_dtypes(op: Op, columns: Columns) -> list[str]:
     """Types of all tensors of the calls that stand as one operator: the coarsest counts."""
-    return sorted({columns.dtypes[at] for part in op.parts for at in part.tensors})
+    return sorted({columns.dtypes[place] for part in op.parts for place in part.tensors})
 
 
 def is_gradient(op: Op) -> bool:
@@ -157,7 +157,7 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
     kind, op, gradient, _, inputs, hidden, length, norm, output = terms
     used = (*inputs, *hidden) if hidden else inputs
     norms = [max(m.left, m.right) for _, m in used]
-    norms = [each for each in norms if each == each]  # not NaN
+    norms = [value for value in norms if value == value]  # not NaN
     if not norm or not norms or math.isnan(norm):
         return 1.0, 0.0
     if op.type.lower() in _MEAN:

@@ -104,7 +104,7 @@ def _without_gradient(comparison: TensorComparison, judged: Judged) -> Iterator[
     if crossing is None or judged.pair.left.phase != "backward" or crossing.is_by_figures:
         return
     pair = judged.pair
-    calls = {each.call for each in (pair.left if crossing.is_left else pair.right).members}
+    calls = {member.call for member in (pair.left if crossing.is_left else pair.right).members}
     yield from (op.name for op in crossing.unseen_gradients if op.call in calls)
 
 
@@ -169,7 +169,7 @@ def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
     for _ in range(_HOPS):
         near |= {source for node in near for source in node.inputs if isinstance(source, Node)}
     told: set[str] = set()
-    for edit in sorted(diff.edits, key=lambda each: each.order):
+    for edit in sorted(diff.edits, key=lambda item: item.order):
         text = f"{edit.kind}: {edit.detail}" if edit.detail else edit.kind
         if text not in told and any(node in near for node in (*edit.left, *edit.right)):
             told.add(text)
@@ -207,7 +207,7 @@ def advice(judged: Judged) -> tuple[str, ...]:
             "scale), and what is done to gradients between it and this operator",
         )
     kind = family(op.type)
-    found = {
+    texts = {
         "matmul": "run this product in Float32 on both sides; check the accumulator's precision "
         "(high-precision mode, HF32 or TF32 switches)",
         "norm": "compare epsilon and the axes that are normalised over",
@@ -219,7 +219,7 @@ def advice(judged: Judged) -> tuple[str, ...]:
         "loss": "compare reduction, ignored labels and smoothing",
     }.get(kind, "run this operator alone, with the inputs of the dump, on both devices")
     side = f"the {judged.wrong} side is the one that is off; " if judged.wrong else ""
-    return (side + found,)
+    return (side + texts,)
 
 
 def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None:
@@ -234,7 +234,7 @@ def _histogram(comparison: TensorComparison, judged: Judged) -> Histogram | None
         theirs = read_stored(right.files[b], right.dtypes[b])
     except BadPayload:
         return None
-    is_real = all(is_float(each.dtype) and each.kind.kind != "c" for each in (ours, theirs))
+    is_real = all(is_float(stored.dtype) and stored.kind.kind != "c" for stored in (ours, theirs))
     if not is_real or ours.size != theirs.size:
         return None
     is_left = ours.kind.itemsize <= theirs.kind.itemsize
@@ -261,8 +261,8 @@ def histogram_of(
     total = square = 0.0
     size = 0
     for left, right in pairs:
-        found, deltas = _counted(left, right, dtype)
-        counts = [a + b for a, b in zip(counts, found, strict=True)]
+        block, deltas = _counted(left, right, dtype)
+        counts = [a + b for a, b in zip(counts, block, strict=True)]
         total += float(deltas.sum())
         square += float((deltas * deltas).sum())
         size += deltas.size
@@ -317,10 +317,10 @@ def _neighbours(node: Node | None) -> tuple[Neighbour, ...]:
     """The node, what it reads and what reads it."""
     if node is None:
         return ()
-    found = [_neighbour("itself", node)]
-    found += [_neighbour("reads", each) for each in node.inputs if isinstance(each, Node)]
-    found += [_neighbour("read by", each) for each in list(node.users)[:6]]
-    return tuple(found)
+    neighbours = [_neighbour("itself", node)]
+    neighbours += [_neighbour("reads", other) for other in node.inputs if isinstance(other, Node)]
+    neighbours += [_neighbour("read by", other) for other in list(node.users)[:6]]
+    return tuple(neighbours)
 
 
 def _neighbour(role: str, node: Node) -> Neighbour:
@@ -330,8 +330,8 @@ def _neighbour(role: str, node: Node) -> Neighbour:
 
 def lone_operators(ops: Sequence[Op]) -> list[tuple[str, int, str]]:
     """Operators without a partner by type: how many, and the first one's name."""
-    found: dict[str, list[Op]] = {}
+    by_type: dict[str, list[Op]] = {}
     for op in ops:
-        found.setdefault(op.type, []).append(op)
-    rows = [(kind, len(members), members[0].name) for kind, members in found.items()]
+        by_type.setdefault(op.type, []).append(op)
+    rows = [(kind, len(members), members[0].name) for kind, members in by_type.items()]
     return sorted(rows, key=lambda row: -row[1])

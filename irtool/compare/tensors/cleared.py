@@ -22,7 +22,7 @@ _RECOMPUTED = 3.0
 def only_propagates(
     left: TensorRun,
     right: TensorRun,
-    found: Judged,
+    judged: Judged,
     forward: Judged | None,
     measures: Mapping[Places, Measure],
 ) -> bool:
@@ -31,46 +31,46 @@ def only_propagates(
     Args:
         left: one dump.
         right: the other.
-        found: the operator, with the output that decided.
+        judged: the operator, with the output that decided.
         forward: of a gradient, the forward call.
         measures: of all pairs of tensors.
     """
-    if found.output is None:
+    if judged.output is None:
         return False
-    state = _same_state(left, right, found, measures)
+    state = _same_state(left, right, judged, measures)
     if state is not None:
         return state
     ratios: list[float] = []
-    for which, (run, op) in enumerate(((left, found.pair.left), (right, found.pair.right))):
+    for which, (run, op) in enumerate(((left, judged.pair.left), (right, judged.pair.right))):
         call = None
         if forward is not None and op.phase == "backward":
             call = (forward.pair.left, forward.pair.right)[which]
-        ratio = _ratio(run, op, call, found.output[which])
+        ratio = _ratio(run, op, call, judged.output[which])
         if ratio is None:
             return False
         ratios.append(ratio)
     sides = zip(("left", "right"), ratios, strict=True)
     wrong = [name for name, ratio in sides if ratio > _RECOMPUTED]
     if wrong:
-        found.wrong = " and ".join(wrong)
-        found.why = (
-            f"computed again in double precision, the {found.wrong} output is not what its "
+        judged.wrong = " and ".join(wrong)
+        judged.why = (
+            f"computed again in double precision, the {judged.wrong} output is not what its "
             f"inputs give ({max(ratios):.3g} times the rounding that is allowed)"
         )
     return not wrong
 
 
 def _same_state(
-    left: TensorRun, right: TensorRun, found: Judged, measures: Mapping[Places, Measure]
+    left: TensorRun, right: TensorRun, judged: Judged, measures: Mapping[Places, Measure]
 ) -> bool | None:
     """Of an optimizer: whether both sides found the same state; None where nobody knows."""
     from irtool.compare.tensors.reexecute import state_before
 
-    ours = state_before(left, found.pair.left)
-    theirs = state_before(right, found.pair.right) if ours else None
+    ours = state_before(left, judged.pair.left)
+    theirs = state_before(right, judged.pair.right) if ours else None
     if ours is None or theirs is None:
         return None
-    for places in found.slots.outputs:
+    for places in judged.slots.outputs:
         label = left.columns.labels[places[0]]
         after = measures.get(places)
         if label not in ours or label not in theirs or after is None:
@@ -111,7 +111,7 @@ def _ratio(run: TensorRun, op: Op, forward: Op | None, place: int) -> float | No
     if error is None:
         return None
     columns = run.columns
-    shapes = [columns.shapes[at] for at in op.inputs]
+    shapes = [columns.shapes[tensor] for tensor in op.inputs]
     length = reduction_length(family(op.type), op.phase, shapes, columns.shapes[place], False)
-    unit = coarsest([columns.dtypes[at] for at in op.tensors])
+    unit = coarsest([columns.dtypes[tensor] for tensor in op.tensors])
     return error / (math.sqrt(length) * 2.0**-24 + 2 * unit)

@@ -84,7 +84,7 @@ class Cluster:
                 done = self._result(future)
             except _Gone as error:
                 self._tell(f"{error}: the rest is done here")
-                for left in (chunk, *(each for each, _ in waiting), *rest):
+                for left in (chunk, *(unfinished for unfinished, _ in waiting), *rest):
                     yield from here(work, left)
                 return
             yield from done if done is not None else [None] * len(chunk)

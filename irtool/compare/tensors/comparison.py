@@ -116,9 +116,11 @@ def compare_tensors(
         pairs, slots = _with_crossing(pairs, slots, crossing)
     else:
         pairs, slots = _in_order(pairs, slots, [float(pair.left.index) for pair in pairs])
-    wanted = list(dict.fromkeys(p for each in slots for p in (*each.inputs, *each.outputs)))
-    found = measure_all(Sides(left.columns, right.columns, wanted), schedule)
-    measures = dict(zip(wanted, found, strict=True))
+    wanted = list(
+        dict.fromkeys(p for tensors in slots for p in (*tensors.inputs, *tensors.outputs))
+    )
+    measured = measure_all(Sides(left.columns, right.columns, wanted), schedule)
+    measures = dict(zip(wanted, measured, strict=True))
     measure_transposed(left, right, zip(pairs, slots, strict=True), measures)
     if crossing is not None:
         measure_elsewhere(left, right, crossing.others, measures)
@@ -126,7 +128,7 @@ def compare_tensors(
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
     judge = Judge(left, right, measures, makers, same, training, changed or {})
-    judged = [judge.judge(pair, each) for pair, each in zip(pairs, slots, strict=True)]
+    judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
     first = _first(judged, makers)
     if first is not None and first.entered and not (first.maker_left or first.maker_right):
         look_back(left, right, first, judged[: judged.index(first)], measures)
@@ -169,16 +171,18 @@ def _with_crossing(
 ) -> tuple[list[OpPair], list[Slots]]:
     """Pairs of modules and those of calls, in the order of the left dump."""
     taken = taken_calls(pairs)
-    rows = [(float(pair.left.index), pair, each) for pair, each in zip(pairs, slots, strict=True)]
+    rows = [
+        (float(pair.left.index), pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)
+    ]
     rows += [
-        (order, pair, each)
-        for order, (pair, each) in zip(crossing.order, crossing.pairs, strict=True)
+        (order, pair, tensors)
+        for order, (pair, tensors) in zip(crossing.order, crossing.pairs, strict=True)
         if not any(call.index in taken[0] for call in pair.left.members)
         and not any(call.index in taken[1] for call in pair.right.members)
     ]
     rows.sort(key=lambda row: row[0])
     order = [row[0] for row in rows]
-    return _in_order([pair for _, pair, _ in rows], [each for _, _, each in rows], order)
+    return _in_order([pair for _, pair, _ in rows], [tensors for _, _, tensors in rows], order)
 
 
 def _state_norms(
@@ -196,13 +200,13 @@ def _state_norms(
 
 def _first(judged: Sequence[Judged], makers: Makers) -> Judged | None:
     """The first fault, with the operators that made an input that comes from nowhere."""
-    found = first_fault(judged)
-    if found is None or not found.entered or found.parameter or found.output is None:
-        return found
-    sides = (found.pair.left, found.pair.right)
-    found.maker_left, found.maker_right = (
+    first = first_fault(judged)
+    if first is None or not first.entered or first.parameter or first.output is None:
+        return first
+    sides = (first.pair.left, first.pair.right)
+    first.maker_left, first.maker_right = (
         maker and makers.origin(which, maker)
         for which in (0, 1)
-        for maker in (makers.maker(which, sides[which], found.output[which]),)
+        for maker in (makers.maker(which, sides[which], first.output[which]),)
     )
-    return found
+    return first

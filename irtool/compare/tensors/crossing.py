@@ -50,32 +50,32 @@ def cross(left: TensorRun, right: TensorRun) -> Crossing | None:
         return None
     flip = is_graph[0] or (not is_graph[1] and _calls(right) < _calls(left))
     sides = (right, left) if flip else (left, right)
-    found = Stretches(*sides)
-    stretches = [*found.forward(), *found.backward()]
+    stretches_of_runs = Stretches(*sides)
+    stretches = [*stretches_of_runs.forward(), *stretches_of_runs.backward()]
     if not stretches:
         return None
-    flow = found.flows[0]
-    seen = {op.index for each in stretches for op in each.left}
+    flow = stretches_of_runs.flows[0]
+    seen = {op.index for stretch in stretches for op in stretch.left}
     calls = [op for op in flow.calls if op.index in flow.forward]
     lone = tuple(op for op in calls if op.index not in seen)
-    gradients, shown = found.gradients[0], found.shown
+    gradients, shown = stretches_of_runs.gradients[0], stretches_of_runs.shown
     lost = [flow.values[number] for number in gradients if number not in shown]
-    pairs = [_pair(each, sides, flip) for each in stretches]
+    pairs = [_pair(stretch, sides, flip) for stretch in stretches]
     return Crossing(
         tuple(pairs),
         tuple(
-            pair.left.index if flip else max(pair.left.index, each.before - 0.5)
-            for (pair, _), each in zip(pairs, stretches, strict=True)
+            pair.left.index if flip else max(pair.left.index, stretch.before - 0.5)
+            for (pair, _), stretch in zip(pairs, stretches, strict=True)
         ),
         (len(calls) - len(lone), len(calls)),
         (len(gradients) - len(lost), len(gradients)),
         lone,
-        tuple(each.maker for each in lost if each.maker is not None),
+        tuple(value.maker for value in lost if value.maker is not None),
         not flip,
-        found.flows[1].is_graph,
-        {(b, a): (theirs, ours) for (a, b), (ours, theirs) in found.others.items()}
+        stretches_of_runs.flows[1].is_graph,
+        {(b, a): (theirs, ours) for (a, b), (ours, theirs) in stretches_of_runs.others.items()}
         if flip
-        else found.others,
+        else stretches_of_runs.others,
     )
 
 
@@ -83,18 +83,18 @@ def _calls(run: TensorRun) -> int:
     return sum(not op.is_module for op in run.ops)
 
 
-def _pair(found: Stretch, sides: tuple[TensorRun, TensorRun], flip: bool) -> tuple[OpPair, Slots]:
-    inputs = [*found.inputs.values(), *_whole_numbers(found, sides)]
-    outputs = list(found.outputs.values())
-    ops = found.left, found.right
+def _pair(stretch: Stretch, sides: tuple[TensorRun, TensorRun], flip: bool) -> tuple[OpPair, Slots]:
+    inputs = [*stretch.inputs.values(), *_whole_numbers(stretch, sides)]
+    outputs = list(stretch.outputs.values())
+    ops = stretch.left, stretch.right
     made: list[Op] = []
     for which, (calls, run) in enumerate(zip(ops, sides, strict=True)):
         others = ops[1 - which]
-        if len(calls) == len(others) == 1 and found.phase == "forward":
+        if len(calls) == len(others) == 1 and stretch.phase == "forward":
             made.append(calls[0])
             continue
         places = [pair[which] for pair in inputs], [pair[which] for pair in outputs]
-        made.append(_together(calls, _kind(calls, others), found, run.columns, places))
+        made.append(_together(calls, _kind(calls, others), stretch, run.columns, places))
     parameters = [
         (a, b)
         for a, b in inputs
@@ -115,8 +115,8 @@ def _turned(pairs: Sequence[Places]) -> tuple[Places, ...]:
 
 def _kind(calls: Sequence[Op], others: Sequence[Op]) -> str:
     """The operator that calls are together: what the other side calls it, if that is one."""
-    for each in (calls, others):
-        kinds = {op.type for op in each}
+    for members in (calls, others):
+        kinds = {op.type for op in members}
         if len(kinds) == 1:
             return kinds.pop()
     return ""
@@ -125,7 +125,7 @@ def _kind(calls: Sequence[Op], others: Sequence[Op]) -> str:
 def _together(
     calls: Sequence[Op],
     kind: str,
-    found: Stretch,
+    stretch: Stretch,
     columns: Columns,
     places: tuple[list[int], list[int]],
 ) -> Op:
@@ -136,32 +136,34 @@ def _together(
         last.index,
         last.name,
         kind or last.type,
-        found.phase,
+        stretch.phase,
         tuple(places[0]),
         tuple(places[1]),
         attributes=attributes,
         owner=last.owner,
-        call=found.call,
+        call=stretch.call,
         source=last.source,
         node=last.node,
         parts=tuple(calls),
     )
 
 
-def _whole_numbers(found: Stretch, sides: tuple[TensorRun, TensorRun]) -> Iterator[tuple[int, int]]:
+def _whole_numbers(
+    stretch: Stretch, sides: tuple[TensorRun, TensorRun]
+) -> Iterator[tuple[int, int]]:
     """Indices and labels that both read: the only ones of their size."""
-    if found.phase != "forward":
+    if stretch.phase != "forward":
         return
-    known = set(found.inputs.values())
+    known = set(stretch.inputs.values())
     rows: list[dict[int, list[int]]] = []
-    for calls, run in zip((found.left, found.right), sides, strict=True):
+    for calls, run in zip((stretch.left, stretch.right), sides, strict=True):
         sizes: dict[int, list[int]] = {}
         for op in calls:
-            for at in op.inputs:
-                dtype = run.columns.dtypes[at]
-                size = _size(run.columns, at)
+            for place in op.inputs:
+                dtype = run.columns.dtypes[place]
+                size = _size(run.columns, place)
                 if not is_float(dtype) and dtype != "Bool" and size > 1:
-                    sizes.setdefault(size, []).append(at)
+                    sizes.setdefault(size, []).append(place)
         rows.append(sizes)
     for size, ours in rows[0].items():
         theirs = rows[1].get(size, [])
@@ -170,7 +172,7 @@ def _whole_numbers(found: Stretch, sides: tuple[TensorRun, TensorRun]) -> Iterat
 
 
 def _size(columns: Columns, place: int) -> int:
-    found = 1
+    size = 1
     for length in columns.shapes[place]:
-        found *= length
-    return found
+        size *= length
+    return size

@@ -42,10 +42,10 @@ def is_digest(path: str) -> bool:
 def fill(run: TensorRun, schedule: Scheduler | None = None) -> None:
     """State the figures, checksum and sketch of every tensor whose values the dump holds."""
     columns = run.columns
-    places = [at for at, file in enumerate(columns.files) if file]
-    files = [File(columns.files[at], columns.dtypes[at]) for at in places]
-    for at, found in zip(places, (schedule or here)(figures_of_files, files), strict=True):
-        state(columns, at, found or Figures(note=LOST))
+    places = [place for place, file in enumerate(columns.files) if file]
+    files = [File(columns.files[place], columns.dtypes[place]) for place in places]
+    for place, measured in zip(places, (schedule or here)(figures_of_files, files), strict=True):
+        state(columns, place, measured or Figures(note=LOST))
 
 
 def write_digest(
@@ -109,11 +109,11 @@ def _unit_object(run: TensorRun) -> dict[str, object]:
             "broken": columns.broken,
             "checksum": columns.hashes,
         },
-        "notes": {str(at): note for at, note in columns.notes.items()},
-        "unread": {str(at): why for at, why in columns.unread.items()},
+        "notes": {str(place): note for place, note in columns.notes.items()},
+        "unread": {str(place): why for place, why in columns.unread.items()},
         "sketches": {
-            str(at): [float(f"{value:.12g}") for value in values]
-            for at, values in columns.sketches.items()
+            str(place): [float(f"{value:.12g}") for value in values]
+            for place, values in columns.sketches.items()
         },
         "operators": [
             {
@@ -183,9 +183,11 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
         hashes=[str(text or "") for text in table["checksum"]],
         files=[""] * len(table["label"]),
         resolution=float(unit.get("resolution", 0.0)),
-        notes={int(at): str(note) for at, note in unit["notes"].items()},
-        unread={int(at): str(why) for at, why in unit.get("unread", {}).items()},
-        sketches={int(at): tuple(map(float, values)) for at, values in unit["sketches"].items()},
+        notes={int(place): str(note) for place, note in unit["notes"].items()},
+        unread={int(place): str(why) for place, why in unit.get("unread", {}).items()},
+        sketches={
+            int(place): tuple(map(float, values)) for place, values in unit["sketches"].items()
+        },
     )
     lengths = {
         len(column)
@@ -202,8 +204,8 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
             str(op["name"]),
             str(op["type"]),
             _one_of(op["phase"], _PHASES),
-            [int(at) for at in op["inputs"]],
-            [int(at) for at in op["outputs"]],
+            [int(place) for place in op["inputs"]],
+            [int(place) for place in op["outputs"]],
             frozenset(map(int, op["parameters"])),
             dict(op["attributes"].items()),
             str(op["owner"]),
@@ -214,7 +216,7 @@ def _read_unit(path: str, unit: Mapping[str, Any]) -> TensorRun:
         for index, op in enumerate(unit["operators"])
     ]
     for op in ops:
-        if any(not 0 <= at < len(columns) for at in (*op.tensors, *op.parameters)):
+        if any(not 0 <= place < len(columns) for place in (*op.tensors, *op.parameters)):
             raise ValueError(f"{op.name}: tensors that are not there")
     return TensorRun(
         path,

@@ -46,14 +46,14 @@ class Entering:
     Attributes:
         left: one dump.
         right: the other.
-        found: the operator that reads it; says which input, once one was found.
+        judged: the operator that reads it; says which input, once one was found.
         past: what came before.
         makers: operators without a partner.
     """
 
     left: TensorRun
     right: TensorRun
-    found: Judged
+    judged: Judged
     past: Past
     makers: Makers
 
@@ -75,10 +75,10 @@ class Entering:
         if not is_float(self.left.columns.dtypes[places[0]]):
             is_new = self.is_new_integer(places, measure)
             return " is not the same on both sides" if is_new else ""
-        if places[0] in self.found.pair.left.parameters:
+        if places[0] in self.judged.pair.left.parameters:
             if self.is_trained(places, measure) or not self.is_other_parameter(places, measure):
                 return ""
-            self.found.parameter = True
+            self.judged.parameter = True
             return ", a parameter, differs before it is used"
         return self.from_nowhere(places, measure)
 
@@ -95,12 +95,12 @@ class Entering:
 
     def has_maker(self, places: Places) -> bool:
         """Whether it was made in this step, by an operator that only one side has."""
-        sides = (self.found.pair.left, self.found.pair.right)
+        sides = (self.judged.pair.left, self.judged.pair.right)
         return any(self.makers.maker(n, sides[n], places[n]) is not None for n in (0, 1))
 
     def is_new_integer(self, places: Places, measure: Measure) -> bool:
         past = self.past
-        if past.is_residue(places[0]) or self.found.pair.left.phase != "forward":
+        if past.is_residue(places[0]) or self.judged.pair.left.phase != "forward":
             return False
         if past.worst > 0:  # some of them may come of numbers that differ by rounding
             if past.integers_differ:
@@ -133,7 +133,7 @@ class Entering:
             return ""
         if self.may_be_half(measure):
             label = self.left.columns.labels[places[0]]
-            self.found.untold = f"{label}: half precision between modules, or a fault (level L0)"
+            self.judged.untold = f"{label}: half precision between modules, or a fault (level L0)"
             return ""
         may_be_state = past.training != "first step" and not self.is_far(places, measure)
         if may_be_state and not self.has_maker(places):
@@ -142,11 +142,11 @@ class Entering:
 
     def may_be_half(self, measure: Measure) -> bool:
         """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
-        return self.found.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
+        return self.judged.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
 
     def may_have_jumped(self, measure: Measure) -> bool:
         """Whether a rectifier that a dump of modules alone leaves out explains a gradient."""
-        left = self.found.pair.left
+        left = self.judged.pair.left
         is_alone = left.is_module and not self.past.is_mixed
         far = JUMP * math.sqrt(self.past.worst)
         return is_alone and left.phase == "backward" and measure.error <= far
@@ -155,7 +155,7 @@ class Entering:
         """Of a sum that only one side computes as one: whether the parts were added in half."""
         if coarse < _FINE or not measure.exact:
             return ""
-        pair = self.found.pair
+        pair = self.judged.pair
         for which, (run, reader) in enumerate(((self.left, pair.left), (self.right, pair.right))):
             maker = self.makers.maker(which, reader, places[which])
             if maker is None or family(maker.type) not in LINEAR:
@@ -171,9 +171,9 @@ class Entering:
     def has_no_effect(self, unit: float, factor: float) -> bool:
         """Whether all outputs agree as if the input did."""
         measures = self.past.measures
-        found = [measures[p] for p in self.found.slots.outputs if p in measures]
+        results = [measures[p] for p in self.judged.slots.outputs if p in measures]
         limit = max(factor * self.past.worst, 8 * unit)
-        return bool(found) and all(m.error <= limit and is_broken_alike(m) for m in found)
+        return bool(results) and all(m.error <= limit and is_broken_alike(m) for m in results)
 
     def unit(self, places: Places) -> float:
         return max(
@@ -184,16 +184,16 @@ class Entering:
     def true_unit(self, places: Places) -> float:
         """The coarsest precision that a tensor has been through, whatever it is kept in now."""
         return max(
-            true_unit(self.left, self.found.pair.left, places[0]),
-            true_unit(self.right, self.found.pair.right, places[1]),
+            true_unit(self.left, self.judged.pair.left, places[0]),
+            true_unit(self.right, self.judged.pair.right, places[1]),
         )
 
     def accuse(self, places: Places, measure: Measure, what: str) -> None:
-        found, past = self.found, self.past
+        judged, past = self.judged, self.past
         label = self.left.columns.labels[places[0]]
-        found.entered = f"{label}{what}"
-        found.verdict = "introduces error"
-        found.error_out, found.output = measure.error, places
-        found.error_in = past.worst
-        found.budget = max(past.worst, 2.0**-24)
-        found.z = measure.error / found.budget
+        judged.entered = f"{label}{what}"
+        judged.verdict = "introduces error"
+        judged.error_out, judged.output = measure.error, places
+        judged.error_in = past.worst
+        judged.budget = max(past.worst, 2.0**-24)
+        judged.z = measure.error / judged.budget

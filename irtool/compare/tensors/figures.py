@@ -90,13 +90,13 @@ def _figures(stored: Stored, is_sketched: bool) -> Figures:
     )
 
 
-def state(columns: Columns, place: int, found: Figures) -> None:
+def state(columns: Columns, place: int, figures: Figures) -> None:
     """Put figures where a dump states those of its tensors."""
-    if found.note:
-        columns.unread[place] = found.note
+    if figures.note:
+        columns.unread[place] = figures.note
         return
-    columns.most[place], columns.least[place] = found.most, found.least
-    columns.mean[place], columns.norm[place] = found.mean, found.norm
-    columns.broken[place], columns.hashes[place] = found.broken, found.checksum
-    if found.sketch:
-        columns.sketches[place] = found.sketch
+    columns.most[place], columns.least[place] = figures.most, figures.least
+    columns.mean[place], columns.norm[place] = figures.mean, figures.norm
+    columns.broken[place], columns.hashes[place] = figures.broken, figures.checksum
+    if figures.sketch:
+        columns.sketches[place] = figures.sketch

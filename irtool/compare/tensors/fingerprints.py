@@ -35,7 +35,7 @@ def partners(left: TensorRun, right: TensorRun) -> Mapping[str, tuple[int, int]]
         first = bisect_left(rows, (norm * (1 - tolerance), -math.inf, -math.inf))
         last = bisect_right(rows, (norm / (1 - tolerance), math.inf, math.inf))
         tally[0] += any(_close(figures, other, tolerance) for other in rows[first:last])
-    return {phase: (found, total) for phase, (found, total) in counts.items()}
+    return {phase: (alike, total) for phase, (alike, total) in counts.items()}
 
 
 def _distinct(
@@ -47,21 +47,21 @@ def _distinct(
         phase = "backward" if op.phase == "backward" else "forward"
         if op.phase == "optimizer":
             continue
-        for at in op.tensors:
-            if not is_float(columns.dtypes[at]):
+        for place in op.tensors:
+            if not is_float(columns.dtypes[place]):
                 continue
-            figures = _figures(columns, at)
+            figures = _figures(columns, place)
             if figures is None:
                 continue
-            size = math.prod(columns.shapes[at])
+            size = math.prod(columns.shapes[place])
             key = (phase, size, figures)
             if key not in seen:
                 seen.add(key)
-                yield phase, at, figures, size, roundoff(columns.dtypes[at])
+                yield phase, place, figures, size, roundoff(columns.dtypes[place])
 
 
-def _figures(columns: Columns, at: int) -> tuple[float, float, float] | None:
-    figures = columns.norm[at], columns.most[at], columns.least[at]
+def _figures(columns: Columns, place: int) -> tuple[float, float, float] | None:
+    figures = columns.norm[place], columns.most[place], columns.least[place]
     return None if any(map(math.isnan, figures)) else figures
 
 

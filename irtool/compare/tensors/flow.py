@@ -121,31 +121,31 @@ class Flow:
         is_gradient = op.phase == "backward" and not self.is_graph
         if is_gradient and op.call:
             self.gradient_calls.setdefault(op.call, op)
-        read = [self._find(at, is_gradient) for at in op.inputs]
+        read = [self._find(place, is_gradient) for place in op.inputs]
         numbers = {value.number for value in read if value is not None}
         if len(numbers) == 1 and op.type.lower() in _REPEATS:
             self._repeat(next(value for value in read if value is not None), op, is_gradient)
             return
-        made = [self._find(at, is_gradient) for at in op.outputs]
+        made = [self._find(place, is_gradient) for place in op.outputs]
         if made and all(value is not None and value.number in numbers for value in made):
             return  # a view hands on what it reads
         self.calls.append(op)
-        for at, value in zip(op.outputs, made, strict=True):
-            if value is not None and value.places[0] == at:
-                value.maker, value.made = op, at
+        for place, value in zip(op.outputs, made, strict=True):
+            if value is not None and value.places[0] == place:
+                value.maker, value.made = op, place
         for value in read:
             if value is not None and op not in value.readers[-1:]:
                 value.readers.append(op)
 
     def _repeat(self, value: Value, op: Op, is_gradient: bool) -> None:
         """What is only the same numbers several times over is the same value."""
-        for at in op.outputs:
-            figures = self._figures(at)
+        for place in op.outputs:
+            figures = self._figures(place)
             if figures is not None:
                 size, norm, most, least = figures
                 key = is_gradient, size, most, least
                 self._known.setdefault(key, []).append((norm, value))
-                self._number[at] = value
+                self._number[place] = value
 
     def find(self, place: int, is_gradient: bool = False) -> Value | None:
         """The value that a tensor has, which need not be one of a call."""

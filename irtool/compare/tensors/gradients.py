@@ -20,14 +20,14 @@ def gradients_of(flow: Flow, run: TensorRun) -> Mapping[int, int]:
     """Where the gradients of values stand, by the number of the value."""
     if flow.is_graph:
         return dict(_updates(flow, run))
-    found = dict(_parameter_gradients(flow, run))
+    gradients = dict(_parameter_gradients(flow, run))
     for value in flow.values:
-        if value.is_gradient or value.number in found:
+        if value.is_gradient or value.number in gradients:
             continue
         place = _of_result(flow, value) if value.maker is not None else _of_operand(flow, value)
         if place is not None:
-            found[value.number] = place
-    return found
+            gradients[value.number] = place
+    return gradients
 
 
 def _updates(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
@@ -37,17 +37,17 @@ def _updates(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]]:
         if op.node is None:
             continue
         if op.phase != "optimizer":
-            for at in op.inputs:
-                number = run.columns.labels[at].rpartition(".")[2]
+            for tensor in op.inputs:
+                number = run.columns.labels[tensor].rpartition(".")[2]
                 name = _parameter(op.node, whole(number)) if number.isdecimal() else ""
-                value = flow.value(at) if name else None
+                value = flow.value(tensor) if name else None
                 if value is not None and value.maker is None:
                     parameters.setdefault(name, value)
         elif family(op.type) == "optimizer":
             names = (_parameter(op.node, place) for place in range(len(op.node.inputs)))
             value = next((parameters[name] for name in names if name in parameters), None)
             if value is not None:
-                places = [at for at in op.inputs if _size(flow, at) == value.size]
+                places = [tensor for tensor in op.inputs if _size(flow, tensor) == value.size]
                 if len(places) == 1:
                     yield value.number, places[0]
 
@@ -70,7 +70,7 @@ def _of_result(flow: Flow, value: Value) -> int | None:
         return None
     labels = flow.columns.labels
     wanted = labels[value.made].replace("output", "input", 1)
-    place = next((at for at in gradient.inputs if labels[at] == wanted), None)
+    place = next((operand for operand in gradient.inputs if labels[operand] == wanted), None)
     return place if place is not None and _size(flow, place) == value.size else None
 
 
@@ -81,19 +81,27 @@ def _of_operand(flow: Flow, value: Value) -> int | None:
     if gradient is None or family(readers[0].type) == "view":
         return None
     shapes = flow.columns.shapes
-    read = [at for at in readers[0].inputs if is_float(flow.columns.dtypes[at])]
-    places = [n for n, at in enumerate(read) if flow.value(at) is value]
+    read = [operand for operand in readers[0].inputs if is_float(flow.columns.dtypes[operand])]
+    places = [n for n, operand in enumerate(read) if flow.value(operand) is value]
     made = gradient.outputs
     if len(made) == len(read):
         place = made[places[0]] if len(places) == 1 else None
     else:
-        sized = [at for at in made if shapes[at] == shapes[read[places[0]]]] if places else []
-        alike = [at for at in read if shapes[at] == shapes[read[places[0]]]] if places else []
+        sized = (
+            [operand for operand in made if shapes[operand] == shapes[read[places[0]]]]
+            if places
+            else []
+        )
+        alike = (
+            [operand for operand in read if shapes[operand] == shapes[read[places[0]]]]
+            if places
+            else []
+        )
         place = sized[0] if len(sized) == len(alike) == 1 else None
     if place is None or _size(flow, place) != value.size:
         return None
     if family(readers[0].type) != "sum":  # others that hand on what they are given state too little
-        given = [flow.value(at) for at in gradient.inputs]
+        given = [flow.value(operand) for operand in gradient.inputs]
         return None if flow.value(place) is not None and flow.value(place) in given else place
     return place
 
@@ -105,13 +113,13 @@ def _parameter_gradients(flow: Flow, run: TensorRun) -> Iterator[tuple[int, int]
         if not op.is_module:
             continue
         if op.phase == "forward":
-            for at in op.parameters:
-                parameters[op.owner, run.columns.labels[at]] = at
+            for parameter in op.parameters:
+                parameters[op.owner, run.columns.labels[parameter]] = parameter
         elif ".parameters_grad" in op.name:
             for place in op.outputs:
                 name = run.columns.labels[place].partition(".grad")[0]
-                at = parameters.get((op.owner, name))
-                value = flow.find(at) if at is not None else None
+                parameter = parameters.get((op.owner, name))
+                value = flow.find(parameter) if parameter is not None else None
                 if value is not None:
                     yield value.number, place
 

@@ -44,7 +44,7 @@ class Joined:
         path: the graph's file.
         replayed: its names were stale and were numbered anew.
         operators: operators of the dump.
-        found: those that have a node.
+        with_node: those that have a node.
         stale: operators that the names as printed would have led nowhere, or to another node.
         mismatched: operators whose node has another operator or other shapes; they are not joined.
         unknown: names of operators without a node, the first of them.
@@ -54,7 +54,7 @@ class Joined:
     path: str
     replayed: bool
     operators: int
-    found: int
+    with_node: int
     stale: int
     mismatched: int
     unknown: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Joined:
     @property
     def rate(self) -> float:
         """Share of the operators that have a node."""
-        return self.found / self.operators if self.operators else 0.0
+        return self.with_node / self.operators if self.operators else 0.0
 
 
 def full_names(path: str, data: bytes) -> Names:
@@ -79,15 +79,15 @@ def replayed(names: Sequence[str], counters: Counter[str]) -> list[str]:
         names: full names in printed order, which is that of the renumbering.
         counters: of the graphs before, in the same process; changed.
     """
-    found: list[str] = []
+    renumbered: list[str] = []
     for name in names:
         prefix, mark, _ = name.rpartition("-op")
         if not mark:
-            found.append(name)
+            renumbered.append(name)
             continue
-        found.append(f"{prefix}-op{counters[prefix]}")
+        renumbered.append(f"{prefix}-op{counters[prefix]}")
         counters[prefix] += 1
-    return found
+    return renumbered
 
 
 @dataclass(slots=True)
@@ -132,13 +132,13 @@ def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) ->
         by_name.setdefault(sanitised(name), []).append(node)
     parameters = _parameters(dump)
     printed = {sanitised(node.full_name or ""): node for node in nodes}
-    found = stale = mismatched = checked = 0
+    with_node = stale = mismatched = checked = 0
     unknown: list[str] = []
     joined: Counter[str] = Counter()
     for op in run.ops:
         if op.type == "Parameter":
             if op.name in parameters:
-                found += 1
+                with_node += 1
             else:
                 unknown.append(op.name)
             continue
@@ -155,7 +155,7 @@ def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) ->
         op.node = node
         _note_unread(op, node, run)
         joined[op.name] += 1
-        found += 1
+        with_node += 1
         checked += count
         stale += printed.get(op.name) is not node
         location = node.location
@@ -166,7 +166,7 @@ def join(run: TensorRun, dump: Dump, names: Sequence[str], is_replayed: bool) ->
         dump.path,
         is_replayed,
         len(run.ops),
-        found,
+        with_node,
         stale,
         mismatched,
         tuple(unknown[:20]),
@@ -188,10 +188,10 @@ def _note_unread(op: Op, node: Node, run: TensorRun) -> None:
             return
         read.add(number)
     columns = run.columns
-    for at in op.outputs:
-        way, _, text = columns.labels[at].partition(".")
-        if way == "output" and _place(text) not in read:
-            columns.notes.setdefault(at, "dead output")
+    for tensor in op.outputs:
+        direction, _, text = columns.labels[tensor].partition(".")
+        if direction == "output" and _place(text) not in read:
+            columns.notes.setdefault(tensor, "dead output")
 
 
 def _parameters(dump: Dump) -> Mapping[str, str]:
@@ -205,14 +205,14 @@ def _agrees(op: Op, node: Node, run: TensorRun) -> tuple[bool, int]:
     shapes, results = signature_shapes(node)
     columns = run.columns
     checked = 0
-    for at in op.tensors:
-        way, _, text = columns.labels[at].partition(".")
-        expected = (results if way == "output" else shapes).get(_place(text))
+    for place in op.tensors:
+        direction, _, text = columns.labels[place].partition(".")
+        expected = (results if direction == "output" else shapes).get(_place(text))
         if expected is None or -1 in expected:
             continue
-        if expected == columns.shapes[at]:
+        if expected == columns.shapes[place]:
             checked += 1
-        elif _elements(expected) != _elements(columns.shapes[at]):
+        elif _elements(expected) != _elements(columns.shapes[place]):
             return False, checked  # a device layout may differ, the number of elements not
     return True, checked
 
@@ -228,9 +228,9 @@ def signature_shapes(node: Node) -> tuple[dict[int, Shape], dict[int, Shape]]:
     """Static shapes of a node's inputs and results by place; unknown ones are left out."""
     inputs: dict[int, Shape] = {}
     for place, abstract in enumerate(node.input_types):
-        found = _shape(abstract)
-        if found is not None:
-            inputs[place] = found
+        shape = _shape(abstract)
+        if shape is not None:
+            inputs[place] = shape
     outputs: dict[int, Shape] = {}
     result = node.output_type
     if result is None:
@@ -256,13 +256,13 @@ def _shape(abstract: Abstract | None) -> Shape | None:
 def _name_inputs(op: Op, node: Node, run: TensorRun) -> None:
     """Which inputs are parameters of the network: the graph knows, the dump does not."""
     inputs = list(_through(node))
-    found = set(op.parameters)
-    for at in op.inputs:
-        way, _, text = run.columns.labels[at].partition(".")
+    parameters = set(op.parameters)
+    for tensor in op.inputs:
+        direction, _, text = run.columns.labels[tensor].partition(".")
         place = _place(text)
-        if way == "input" and 0 <= place < len(inputs) and inputs[place]:
-            found.add(at)
-    op.parameters = frozenset(found)
+        if direction == "input" and 0 <= place < len(inputs) and inputs[place]:
+            parameters.add(tensor)
+    op.parameters = frozenset(parameters)
 
 
 def _through(node: Node) -> Iterator[bool]:

@@ -74,60 +74,60 @@ class Judge:
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
         """The verdict on one pair."""
-        found = Judged(pair, slots)
+        judged = Judged(pair, slots)
         if self.same_framework:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst
-            found.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
-        self._classify(found)
-        self.past.remember(found)
-        if found.untold:
-            known = (e for e in (found.error_in, found.error_out) if math.isfinite(e))
+            judged.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
+        self._classify(judged)
+        self.past.remember(judged)
+        if judged.untold:
+            known = (e for e in (judged.error_in, judged.error_out) if math.isfinite(e))
             self.past.worst = max(self.past.worst, *known)
-            if found.verdict != "introduces error":
-                found.verdict, found.why = "not comparable", found.untold
-        return found
+            if judged.verdict != "introduces error":
+                judged.verdict, judged.why = "not comparable", judged.untold
+        return judged
 
-    def _classify(self, found: Judged) -> None:
-        pair, slots, measures = found.pair, found.slots, self.measures
+    def _classify(self, judged: Judged) -> None:
+        pair, slots, measures = judged.pair, judged.slots, self.measures
         inputs = [(p, m) for p in slots.inputs if (m := measures.get(p)) is not None]
         outputs = [
             (p, m)
             for p in slots.outputs
             if (m := measures.get(p)) is not None and not self._is_dead(pair, p)
         ]
-        _note_origin(found, inputs, outputs)
+        _note_origin(judged, inputs, outputs)
         if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
-            found.verdict = "attribute differs" if found.attributes else "equal bits"
-            found.error_in = found.error_out = 0.0
+            judged.verdict = "attribute differs" if judged.attributes else "equal bits"
+            judged.error_in = judged.error_out = 0.0
             return
         if pair.left.type == "Parameter":
-            found.why = "the state at the end of the step"
+            judged.why = "the state at the end of the step"
             return
-        if not found.attributes and self._is_rounding(inputs, outputs):
-            self._carries_rounding(found, inputs, outputs)
+        if not judged.attributes and self._is_rounding(inputs, outputs):
+            self._carries_rounding(judged, inputs, outputs)
             return
         hidden = self.past.hidden(pair.left)
         known = [m.error for _, m in (*inputs, *hidden) if not math.isnan(m.error)]
-        found.error_in = max(known, default=0.0 if pair.left.inputs else math.nan)
-        if self._enters(found, inputs):
+        judged.error_in = max(known, default=0.0 if pair.left.inputs else math.nan)
+        if self._enters(judged, inputs):
             return
-        if not _breaks(found, inputs, outputs):
-            self._outputs(found, inputs, hidden, outputs)
+        if not _breaks(judged, inputs, outputs):
+            self._outputs(judged, inputs, hidden, outputs)
 
     def _is_dead(self, pair: OpPair, places: Places) -> bool:
         """Whether a result is memory that nobody wrote: it says nothing, whoever reads it."""
         columns = self.left.columns
         label = columns.labels[places[0]]
-        found = columns.notes.get(places[0]) == "dead output" or (
+        is_dead = columns.notes.get(places[0]) == "dead output" or (
             self.left.framework == "mindspore" and is_unwritten(pair.left.type, label)
         )
-        if found:
+        if is_dead:
             self.past.mark_unwritten(places)
-        return found
+        return is_dead
 
-    def _enters(self, found: Judged, inputs: Sequence[Measured]) -> bool:
+    def _enters(self, judged: Judged, inputs: Sequence[Measured]) -> bool:
         sides = self.left, self.right
-        entering = Entering(*sides, found, self.past, self.makers)
+        entering = Entering(*sides, judged, self.past, self.makers)
         return entering.is_found(inputs)
 
     def _is_rounding(self, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
@@ -143,18 +143,18 @@ class Judge:
         return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
 
     def _carries_rounding(
-        self, found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]
+        self, judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]
     ) -> None:
-        found.verdict = "carries error"
-        found.error_in = max((m.error for _, m in inputs), default=0.0)
+        judged.verdict = "carries error"
+        judged.error_in = max((m.error for _, m in inputs), default=0.0)
         places, measure = max(outputs, key=lambda item: item[1].error)
-        found.output, found.error_out = places, measure.error
-        found.budget = 2 * roundoff(self.left.columns.dtypes[places[0]])
-        found.z = found.error_out / found.budget
+        judged.output, judged.error_out = places, measure.error
+        judged.budget = 2 * roundoff(self.left.columns.dtypes[places[0]])
+        judged.z = judged.error_out / judged.budget
 
     def _outputs(
         self,
-        found: Judged,
+        judged: Judged,
         inputs: Sequence[Measured],
         hidden: Sequence[Measured],
         outputs: Sequence[Measured],
@@ -162,14 +162,14 @@ class Judge:
         """Every output against its budget; the worst one decides."""
         left = self.left.columns
         if any(m.error > 0 and not is_float(left.dtypes[p[0]]) for p, m in inputs):
-            found.verdict = "carries error"
-            found.why = "works on other whole numbers than the other side"
+            judged.verdict = "carries error"
+            judged.why = "works on other whole numbers than the other side"
             return
         best: tuple[float, float, Measured] | None = None
         floors = 0
         notes: list[str] = []
         cancelled = 0.0
-        if found.pair.left.is_module and not found.pair.left.inputs:  # of all its parameters
+        if judged.pair.left.is_module and not judged.pair.left.inputs:  # of all its parameters
             cancelled = _CANCELLED * max((m.left for _, m in outputs if m.left >= 0), default=0.0)
         for places, measure in outputs:
             if math.isnan(measure.error):
@@ -177,12 +177,12 @@ class Judge:
                 continue
             if not is_float(left.dtypes[places[0]]):
                 if not measure.equal and measure.error and self._are_equal(inputs):
-                    found.verdict = "introduces error"
-                    found.why = "from equal inputs it gives other whole numbers"
-                    found.z, found.error_out, found.output = math.inf, measure.error, places
+                    judged.verdict = "introduces error"
+                    judged.why = "from equal inputs it gives other whole numbers"
+                    judged.z, judged.error_out, judged.output = math.inf, measure.error, places
                     return
                 continue
-            explained, floor = self._budget(found.pair, (places, measure), inputs, hidden)
+            explained, floor = self._budget(judged.pair, (places, measure), inputs, hidden)
             floor = max(floor, cancelled)
             least = min(measure.left, measure.right)
             if max(measure.left, measure.right) < floor or 0 < least < floor:
@@ -193,29 +193,29 @@ class Judge:
             if best is None or z > best[0]:
                 best = (z, explained, (places, measure))
         if best is None:
-            if self._is_other_result(found, outputs):
+            if self._is_other_result(judged, outputs):
                 return
-            _no_output(found, floors, notes)
+            _no_output(judged, floors, notes)
             return
-        found.z, found.budget, (found.output, measure) = best
-        found.error_out = measure.error
-        self._decide(found, measure)
+        judged.z, judged.budget, (judged.output, measure) = best
+        judged.error_out = measure.error
+        self._decide(judged, measure)
 
-    def _is_other_result(self, found: Judged, outputs: Sequence[Measured]) -> bool:
+    def _is_other_result(self, judged: Judged, outputs: Sequence[Measured]) -> bool:
         """Whether other arguments give a result of another size, from inputs that agree."""
         left, right = self.left.columns, self.right.columns
-        if all(change.is_shape for change in found.attributes) or found.pair.left.is_module:
+        if all(change.is_shape for change in judged.attributes) or judged.pair.left.is_module:
             return False
-        if family(found.pair.left.type) not in _SHRINK:
+        if family(judged.pair.left.type) not in _SHRINK:
             return False
-        if found.error_in > LIMIT_FIGURES * max(self.past.worst, 2.0**-20):
+        if judged.error_in > LIMIT_FIGURES * max(self.past.worst, 2.0**-20):
             return False
         for places, measure in outputs:
             a, b = left.shapes[places[0]], right.shapes[places[1]]
             if math.isnan(measure.error) and math.prod(a) != math.prod(b):
-                found.verdict = "introduces error"
-                found.why = f"its result is {list(a)} on the left and {list(b)} on the right"
-                found.output, found.z = places, math.inf
+                judged.verdict = "introduces error"
+                judged.why = f"its result is {list(a)} on the left and {list(b)} on the right"
+                judged.output, judged.z = places, math.inf
                 return True
         return False
 
@@ -239,121 +239,123 @@ class Judge:
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)
 
-    def _decide(self, found: Judged, measure: Measure) -> None:
+    def _decide(self, judged: Judged, measure: Measure) -> None:
         limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
-        told = found.attributes
+        told = judged.attributes
         is_told = bool(told) and any(not change.is_shape for change in told)
-        if self._is_first_step(found, measure):
-            found.why = "a first optimizer step from zero state: only signs of gradients count"
-        elif found.z > limit or (is_told and self._stands_out(found, measure)):
-            if is_random(found.pair.left.type) and not found.attributes:
-                found.why = "random by intention"
-            elif self._may_be_half_within(found, measure):
-                found.untold = "half precision within the module, or a fault (level L0)"
-            elif self._is_cleared(found):
-                found.verdict = "carries error"
-                found.why = "computed again in double precision, both sides are what they should be"
+        if self._is_first_step(judged, measure):
+            judged.why = "a first optimizer step from zero state: only signs of gradients count"
+        elif judged.z > limit or (is_told and self._stands_out(judged, measure)):
+            if is_random(judged.pair.left.type) and not judged.attributes:
+                judged.why = "random by intention"
+            elif self._may_be_half_within(judged, measure):
+                judged.untold = "half precision within the module, or a fault (level L0)"
+            elif self._is_cleared(judged):
+                judged.verdict = "carries error"
+                judged.why = (
+                    "computed again in double precision, both sides are what they should be"
+                )
             else:
-                found.verdict = "introduces error"
-        elif found.attributes:
-            found.verdict = "attribute differs"
-        elif self._adds_up_in_half(found, measure):
-            found.verdict = "introduces error"
-        elif self._is_lower_precision(found):
-            found.verdict = "lower precision, explained"
-        elif measure.equal and not found.error_in:
-            found.verdict = "equal bits"
+                judged.verdict = "introduces error"
+        elif judged.attributes:
+            judged.verdict = "attribute differs"
+        elif self._adds_up_in_half(judged, measure):
+            judged.verdict = "introduces error"
+        elif self._is_lower_precision(judged):
+            judged.verdict = "lower precision, explained"
+        elif measure.equal and not judged.error_in:
+            judged.verdict = "equal bits"
         else:
-            found.verdict = "carries error"
+            judged.verdict = "carries error"
 
-    def _may_be_half_within(self, found: Judged, measure: Measure) -> bool:
+    def _may_be_half_within(self, judged: Judged, measure: Measure) -> bool:
         """Whether a module of the network's own may compute in half precision what it gives."""
-        op = found.pair.left
+        op = judged.pair.left
         is_hidden = op.is_module and not self.past.is_mixed and not is_framework_module(op.type)
-        return is_hidden and measure.error <= HALF and not found.attributes
+        return is_hidden and measure.error <= HALF and not judged.attributes
 
-    def _stands_out(self, found: Judged, measure: Measure) -> bool:
+    def _stands_out(self, judged: Judged, measure: Measure) -> bool:
         """Of operators with other arguments: whether that shows, against all that came before."""
-        if found.z > LIMIT_ATTRIBUTES:
+        if judged.z > LIMIT_ATTRIBUTES:
             return True
         left, right = self.left.columns.dtypes, self.right.columns.dtypes
-        slots = (*found.slots.inputs, *found.slots.outputs)
+        slots = (*judged.slots.inputs, *judged.slots.outputs)
         unit = max(coarsest([left[a] for a, _ in slots]), coarsest([right[b] for _, b in slots]))
-        before = max(self.past.worst, found.error_in, 8 * unit)
+        before = max(self.past.worst, judged.error_in, 8 * unit)
         return not math.isnan(before) and measure.error > LIMIT_FIGURES * before
 
-    def _adds_up_in_half(self, found: Judged, measure: Measure) -> bool:
+    def _adds_up_in_half(self, judged: Judged, measure: Measure) -> bool:
         if not measure.exact:
             return False
-        forward = self.past.forward.get(found.pair.left.call)
-        if found.pair.left.phase != "backward":
+        forward = self.past.forward.get(judged.pair.left.call)
+        if judged.pair.left.phase != "backward":
             forward = None
-        side = adds_up_in_half(self.left, self.right, found, measure, forward)
+        side = adds_up_in_half(self.left, self.right, judged, measure, forward)
         if side:
-            found.wrong = side
-            found.why = (
+            judged.wrong = side
+            judged.why = (
                 f"the {side} output is further from what its inputs give than rounding them and "
                 "it explains: the sum is rounded on its way"
             )
         return bool(side)
 
-    def _is_first_step(self, found: Judged, measure: Measure) -> bool:
+    def _is_first_step(self, judged: Judged, measure: Measure) -> bool:
         """A quotient of moments that began at zero turns gradients into signs."""
-        if measure.exact or not self.past.zero_state or found.attributes:
+        if measure.exact or not self.past.zero_state or judged.attributes:
             return False
-        op = found.pair.left
+        op = judged.pair.left
         divides = op.type.lower() in ("addcdiv_", "addcdiv") or family(op.type) == "optimizer"
-        return divides and measure.error > max(_SIGNS, 2 * found.error_in)
+        return divides and measure.error > max(_SIGNS, 2 * judged.error_in)
 
-    def _is_cleared(self, found: Judged) -> bool:
-        if found.attributes or found.pair.left.parts or found.pair.right.parts:
+    def _is_cleared(self, judged: Judged) -> bool:
+        if judged.attributes or judged.pair.left.parts or judged.pair.right.parts:
             return False
-        if found.pair.left.type != found.pair.right.type and self.same_framework:
+        if judged.pair.left.type != judged.pair.right.type and self.same_framework:
             return False
-        forward = self.past.forward.get(found.pair.left.call)
-        if not only_propagates(self.left, self.right, found, forward, self.measures):
+        forward = self.past.forward.get(judged.pair.left.call)
+        if not only_propagates(self.left, self.right, judged, forward, self.measures):
             return False
         if self.same_framework:
             return True
-        is_norm = family(found.pair.left.type) == "norm"
+        is_norm = family(judged.pair.left.type) == "norm"
         most = _OTHER_EPSILON if is_norm else _OTHER_ARGUMENTS
-        if found.error_out <= most * max(found.error_in, 2.0**-24):
+        if judged.error_out <= most * max(judged.error_in, 2.0**-24):
             return True
         told = "another epsilon" if is_norm else "other arguments"
-        found.why = f"from equal inputs both sides are what they should be: with {told}"
+        judged.why = f"from equal inputs both sides are what they should be: with {told}"
         return False
 
-    def _is_lower_precision(self, found: Judged) -> bool:
-        if not found.error_out > found.error_in:
+    def _is_lower_precision(self, judged: Judged) -> bool:
+        if not judged.error_out > judged.error_in:
             return False
         left, right = self.left.columns, self.right.columns
-        pairs = (*found.slots.inputs, *found.slots.outputs)
+        pairs = (*judged.slots.inputs, *judged.slots.outputs)
         ours, theirs = [left.dtypes[a] for a, _ in pairs], [right.dtypes[b] for _, b in pairs]
-        ours += part_dtypes(found.pair.left, left)
-        theirs += part_dtypes(found.pair.right, right)
+        ours += part_dtypes(judged.pair.left, left)
+        theirs += part_dtypes(judged.pair.right, right)
         return ours != theirs and coarsest(ours) != coarsest(theirs)
 
 
-def _no_output(found: Judged, floors: int, notes: Sequence[str]) -> None:
+def _no_output(judged: Judged, floors: int, notes: Sequence[str]) -> None:
     """No output could be judged."""
     if floors:
-        found.verdict = "below rounding floor"
-        found.why = "the result is rounding residue: its terms cancel"
+        judged.verdict = "below rounding floor"
+        judged.why = "the result is rounding residue: its terms cancel"
         return
-    found.why = notes[0] if notes else "no float output on both sides"
-    if found.attributes:
-        found.verdict = "attribute differs"
+    judged.why = notes[0] if notes else "no float output on both sides"
+    if judged.attributes:
+        judged.verdict = "attribute differs"
 
 
-def _note_origin(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
+def _note_origin(judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
     """Say on which sides NaN or infinity comes out where none went in, masks excepted."""
     left = right = False
     for _, measure in outputs:
         left = left or measure.broken_left > 0
         right = right or measure.broken_right > 0
-    if not (left or right) or any(is_broken(m) for _, m in inputs) or _masks(found.pair):
+    if not (left or right) or any(is_broken(m) for _, m in inputs) or _masks(judged.pair):
         return
-    found.broken = "both" if left and right else "left" if left else "right" if right else ""
+    judged.broken = "both" if left and right else "left" if left else "right" if right else ""
 
 
 def _masks(pair: OpPair) -> bool:
@@ -364,19 +366,19 @@ def _masks(pair: OpPair) -> bool:
     return pair.left.type.lower() in ("full", "fill", "fill_", "where", "select", "tensor")
 
 
-def _breaks(found: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
+def _breaks(judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
     """NaN and infinity that only one side has; what both have alike, a mask say, is left out."""
     new = next((item for item in outputs if not is_broken_alike(item[1])), None)
     if new is None:
         return False
     if any(is_broken(m) and not is_broken_alike(m) for _, m in inputs):
-        found.why = "NaN or infinity"
+        judged.why = "NaN or infinity"
         return True
     places, measure = new
-    found.wrong = "left" if measure.broken_left > measure.broken_right else "right"
-    found.verdict = "introduces error"
-    found.z = found.error_out = math.inf
-    found.output = places
+    judged.wrong = "left" if measure.broken_left > measure.broken_right else "right"
+    judged.verdict = "introduces error"
+    judged.z = judged.error_out = math.inf
+    judged.output = places
     kind = "finite" if not any(is_broken(m) for _, m in inputs) else "equally finite"
-    found.why = f"NaN or infinity on the {found.wrong} side, from {kind} inputs"
+    judged.why = f"NaN or infinity on the {judged.wrong} side, from {kind} inputs"
     return True

@@ -20,7 +20,7 @@ _MOST_ELEMENTS = 1 << 24
 def look_back(
     left: TensorRun,
     right: TensorRun,
-    found: Judged,
+    judged: Judged,
     before: Sequence[Judged],
     measures: Mapping[Places, Measure],
 ) -> None:
@@ -29,13 +29,13 @@ def look_back(
     Args:
         left: one dump.
         right: the other.
-        found: the operator that reads it.
+        judged: the operator that reads it.
         before: what was judged before it.
         measures: of all pairs of tensors.
     """
-    if found.output is None:
+    if judged.output is None:
         return
-    places = found.output
+    places = judged.output
     sides = left.columns, right.columns
     for item in before:
         for pair in item.slots.outputs:
@@ -45,17 +45,17 @@ def look_back(
             if any(
                 _is_same(columns, a, b) for columns, a, b in zip(sides, pair, places, strict=True)
             ):
-                found.since = item.pair.left
-    found.is_permuted = _is_permuted(left.columns, right.columns, places)
+                judged.since = item.pair.left
+    judged.is_permuted = _is_permuted(left.columns, right.columns, places)
 
 
 def _is_same(columns: Columns, place: int, other: int) -> bool:
     """Whether two tensors of one dump have the same figures."""
     if math.prod(columns.shapes[place]) != math.prod(columns.shapes[other]):
         return False
-    for at in (place, other):
-        if math.isnan(columns.norm[at]) or math.isnan(columns.most[at]):
-            complete(columns, at, False)
+    for tensor in (place, other):
+        if math.isnan(columns.norm[tensor]) or math.isnan(columns.most[tensor]):
+            complete(columns, tensor, False)
     return (
         columns.most[place] == columns.most[other]
         and columns.least[place] == columns.least[other]

@@ -45,17 +45,17 @@ class Makers:
             reader: the operator that reads.
             place: the tensor in the columns of that run.
         """
-        found: Op | None = None
+        maker: Op | None = None
         for op in self._makers(which, reader, place):
-            if found is None or family(op.type) not in _HAND_ON:
-                found = op
-        return found
+            if maker is None or family(op.type) not in _HAND_ON:
+                maker = op
+        return maker
 
     def origin(self, which: int, maker: Op) -> Op:
         """Of a maker that was given NaN or infinity: the unpaired operator where they begin."""
         broken = self._runs[which].columns.broken
         while True:
-            given = next((at for at in maker.inputs if broken[at] > 0), None)
+            given = next((place for place in maker.inputs if broken[place] > 0), None)
             earlier = None if given is None else self.maker(which, maker, given)
             if earlier is None:
                 return maker
@@ -70,15 +70,15 @@ class Makers:
         for op in self._free[which]:
             if op.index >= reader.index:
                 break
-            for at in op.outputs:
-                if math.prod(columns.shapes[at]) != size:
+            for result in op.outputs:
+                if math.prod(columns.shapes[result]) != size:
                     continue
-                if math.isnan(columns.norm[at]):
-                    complete(columns, at, False)
-                if math.isclose(columns.norm[at], norm, rel_tol=_SAME) or (
+                if math.isnan(columns.norm[result]):
+                    complete(columns, result, False)
+                if math.isclose(columns.norm[result], norm, rel_tol=_SAME) or (
                     math.isnan(norm)
-                    and math.isnan(columns.norm[at])
-                    and self._are_broken(which, place, at)
+                    and math.isnan(columns.norm[result])
+                    and self._are_broken(which, place, result)
                 ):
                     yield op
 

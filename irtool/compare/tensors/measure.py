@@ -44,7 +44,7 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
     with_files = any(left.files), any(right.files)
     if not any(with_files) and not (left.sketches and right.sketches):
         return measure_stated(left, right, pairs)
-    found: list[Measure] = [UNKNOWN] * len(pairs)
+    measures: list[Measure] = [UNKNOWN] * len(pairs)
     wanted: list[int] = []
     stated: list[int] = []
     for place, (a, b) in enumerate(pairs):
@@ -56,7 +56,7 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
         elif right.files[b]:
             complete(right, b, a in left.sketches)
         if a in left.sketches and b in right.sketches:
-            found[place] = _sketched(left, right, a, b)
+            measures[place] = _sketched(left, right, a, b)
         else:
             stated.append(place)
     files = [
@@ -64,15 +64,15 @@ def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure
         for a, b in (pairs[place] for place in wanted)
     ]
     for place, one in zip(wanted, _measured(files, schedule or here), strict=True):
-        found[place] = one
+        measures[place] = one
         if one.note and not one.exact:
             _note_unread(left, right, pairs[place], one.note)
             if has_figures(left, pairs[place][0]) and has_figures(right, pairs[place][1]):
                 stated.append(place)
     rest = measure_stated(left, right, [pairs[place] for place in stated])
     for place, one in zip(stated, rest, strict=True):
-        found[place] = one
-    return found
+        measures[place] = one
+    return measures
 
 
 def _measured(files: Sequence[Files], schedule: Scheduler) -> Iterator[Measure]:

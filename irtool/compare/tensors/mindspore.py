@@ -117,11 +117,11 @@ def _files(folder: str, complaints: list[str]) -> Iterator[_Tensor]:
     with entries:
         for entry in entries:
             name = aliases.get(entry.name, entry.name)
-            found = FILE_NAME.fullmatch(name)
-            if found is None:
+            match = FILE_NAME.fullmatch(name)
+            if match is None:
                 continue
             try:
-                yield _file(entry.path, found)
+                yield _file(entry.path, match)
             except BadPayload as error:
                 unread += 1
                 if unread <= 3:
@@ -132,21 +132,21 @@ def _files(folder: str, complaints: list[str]) -> Iterator[_Tensor]:
 
 def _aliases(folder: str) -> dict[str, str]:
     """Names that were too long for a file system stand in ``mapping.csv``."""
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     try:
         text = read_text(os.path.join(folder, "mapping.csv"), MAX_DOCUMENT)
         for row in csv.reader(text.splitlines()):
             if len(row) >= 2:
-                found[row[0]] = row[1]
+                aliases[row[0]] = row[1]
     except (OSError, csv.Error):
         pass
-    return found
+    return aliases
 
 
-def _file(path: str, found: re.Match[str]) -> _Tensor:
-    named = dtype_name(found["dtype"] or found["format"])
+def _file(path: str, match: re.Match[str]) -> _Tensor:
+    named = dtype_name(match["dtype"] or match["format"])
     note = ""
-    if found["npy"]:
+    if match["npy"]:
         declared, shape, size = npy_declaration(path)
         _, note = stored_type(declared, shape, size)
         if note.startswith("payload is cut"):
@@ -157,11 +157,11 @@ def _file(path: str, found: re.Match[str]) -> _Tensor:
         width = int((numpy_code(named) or "|i1")[2:])
         shape = (os.path.getsize(path) // width,)  # nobody says how they lie
     return _Tensor(
-        found["op"],
-        found["name"],
-        int(found["time"]),
-        found["io"] == "output",
-        int(found["index"]),
+        match["op"],
+        match["name"],
+        int(match["time"]),
+        match["io"] == "output",
+        int(match["index"]),
         dtype,
         shape,
         (math.nan, math.nan, math.nan, math.nan),
@@ -261,21 +261,21 @@ def _operator(place: int, run: list[_Tensor], columns: Columns) -> Op:
         if not item.is_output and not item.shape:
             attributes[label] = _scalar(item)
             continue
-        at = columns.add(
+        tensor = columns.add(
             label, item.dtype, item.shape, item.figures, item.file, item.checksum, item.broken
         )
         if item.note:
-            columns.notes[at] = item.note
+            columns.notes[tensor] = item.note
         if item.is_output and operator_called(word).is_("no_results"):
-            columns.notes[at] = "dead output"
-            outputs.append(at)
+            columns.notes[tensor] = "dead output"
+            outputs.append(tensor)
         elif not item.is_output and item.index in updated:
-            columns.notes[at] = "updated in place"
-            outputs.append(at)
+            columns.notes[tensor] = "updated in place"
+            outputs.append(tensor)
         else:
-            (outputs if item.is_output else inputs).append(at)
+            (outputs if item.is_output else inputs).append(tensor)
     if operator_called(word).is_("no_results") and updated:
-        outputs.sort(key=lambda at: columns.labels[at])
+        outputs.sort(key=lambda tensor: columns.labels[tensor])
     return Op(place, first.name, first.op, _phase(first), inputs, outputs, attributes=attributes)
 
 

@@ -159,12 +159,12 @@ class TensorRun:
     def problems(self) -> list[str]:
         """What of it could not be read, the first few tensors by name."""
         unread = self.columns.unread
-        found = [*self.complaints]
-        for at, reason in list(unread.items())[:_NAMED]:
-            found.append(f"{os.path.basename(self.columns.files[at])}: {reason}")
+        problems = [*self.complaints]
+        for place, reason in list(unread.items())[:_NAMED]:
+            problems.append(f"{os.path.basename(self.columns.files[place])}: {reason}")
         if len(unread) > _NAMED:
-            found.append(f"… and {len(unread) - _NAMED:,} more tensors that cannot be read")
-        return found
+            problems.append(f"… and {len(unread) - _NAMED:,} more tensors that cannot be read")
+        return problems
 
     @property
     def conflicts(self) -> int:

@@ -44,14 +44,14 @@ class Unit:
     def name(self) -> str:
         """``rank 0, step 1``."""
         rank, step, graph, part = self.key
-        found = [f"rank {rank}"]
+        words = [f"rank {rank}"]
         if step >= 0:
-            found.append(f"step {step}")
+            words.append(f"step {step}")
         if graph > 0:
-            found.append(f"graph {graph}")
+            words.append(f"graph {graph}")
         if part:
-            found.append(part)
-        return ", ".join(found)
+            words.append(part)
+        return ", ".join(words)
 
     def read(self) -> TensorRun:
         """Read what it names.
@@ -68,16 +68,16 @@ class Unit:
 
 def units_of(run: Run) -> list[Unit]:
     """The tensor dumps of a run folder, by step and then by rank."""
-    found: list[Unit] = []
+    units: list[Unit] = []
     for dump in run.tensor_dumps:
         if dump.iteration is not None and (dump.tensors or dump.statistics):
             graph = dump.graph or 0
-            found.append(Unit((dump.rank, dump.iteration, graph, ""), dump))
+            units.append(Unit((dump.rank, dump.iteration, graph, ""), dump))
     for dump in run.msprobe:
         step = -1 if dump.step is None else dump.step
-        found.append(Unit((dump.rank, step, 0, dump.part), dump))
+        units.append(Unit((dump.rank, step, 0, dump.part), dump))
     unique: dict[tuple[int, int, int, str], Unit] = {}
-    for unit in found:
+    for unit in units:
         unique.setdefault(unit.key, unit)
     return sorted(unique.values(), key=lambda unit: (unit.key[1], unit.key[0], unit.key[2:]))
 

@@ -68,23 +68,23 @@ def pair_operators(
         given: names of the left dump and what they are called in the right one.
         calls: whether to look for pairs of calls too, not of modules and optimizers alone.
     """
-    found = _Pairs(left, right)
-    found.by_own_names(lambda op: op.type == "Parameter")
+    pairs = _Pairs(left, right)
+    pairs.by_own_names(lambda op: op.type == "Parameter")
     if nodes:
-        found.by_nodes(nodes)
+        pairs.by_nodes(nodes)
     if given:
-        found.by_names(given)
+        pairs.by_names(given)
     if not left.order_known or not right.order_known:
-        found.by_own_names()
-        return found.sorted()
-    found.by_modules()
+        pairs.by_own_names()
+        return pairs.sorted()
+    pairs.by_modules()
     for phase in ("forward", "optimizer", "backward") if calls else ("optimizer",):
         if phase == "backward":
-            found.by_forward_calls()
-        found.by_unique(phase)
-        found.by_values(phase)
-        found.by_order(phase)
-    return found.sorted()
+            pairs.by_forward_calls()
+        pairs.by_unique(phase)
+        pairs.by_values(phase)
+        pairs.by_order(phase)
+    return pairs.sorted()
 
 
 class _Pairs:
@@ -122,11 +122,11 @@ class _Pairs:
 
     def of_phase(self, which: int, phase: str) -> list[Op]:
         """Operators of one phase, in their order."""
-        found = self._phases.get((which, phase))
-        if found is None:
-            found = [op for op in self.runs[which].ops if op.phase == phase]
-            self._phases[which, phase] = found
-        return found
+        ops = self._phases.get((which, phase))
+        if ops is None:
+            ops = [op for op in self.runs[which].ops if op.phase == phase]
+            self._phases[which, phase] = ops
+        return ops
 
     def free(self, which: int, phase: str) -> list[Op]:
         """Those of them that have no partner yet."""
@@ -244,11 +244,11 @@ class _Pairs:
         if known is None:
             shapes = self.runs[which].columns.shapes
             if self.cross:
-                sizes = tuple(math.prod(shapes[at]) for at in op.outputs)
+                sizes = tuple(math.prod(shapes[place]) for place in op.outputs)
                 known = (kind_of(op), op.phase, sizes)
             else:
-                inputs = tuple([shapes[at] for at in op.inputs])  # a list is quicker made
-                results = tuple([shapes[at] for at in op.outputs])
+                inputs = tuple([shapes[place] for place in op.inputs])  # a list is quicker made
+                results = tuple([shapes[place] for place in op.outputs])
                 known = (_scope(op), op.type, inputs, results)
             self._keys[which][op.index] = known
         return known
@@ -256,20 +256,20 @@ class _Pairs:
     def _value_key(self, which: int, op: Op) -> Hashable:
         """What a call puts out, roughly; nothing else is like what has no figures, or is flat."""
         columns = self.runs[which].columns
-        found: list[Hashable] = [kind_of(op)]
-        for at in op.outputs[:1]:
-            if not has_figures(columns, at):
-                complete(columns, at, False)
-            norm, most, least = columns.norm[at], columns.most[at], columns.least[at]
+        key: list[Hashable] = [kind_of(op)]
+        for place in op.outputs[:1]:
+            if not has_figures(columns, place):
+                complete(columns, place, False)
+            norm, most, least = columns.norm[place], columns.most[place], columns.least[place]
             if norm > 0 and most != least:
-                found += [math.prod(columns.shapes[at]), f"{norm:.3e}", f"{most:.2e}"]
-        return tuple(found) if len(found) > 1 else (which, op.index)
+                key += [math.prod(columns.shapes[place]), f"{norm:.3e}", f"{most:.2e}"]
+        return tuple(key) if len(key) > 1 else (which, op.index)
 
     def _loose_key(self, which: int, op: Op) -> Hashable:
         """The same without what a fault may change: another operator of the same family."""
         shapes = self.runs[which].columns.shapes
         places = (*op.inputs[:1], *op.outputs[:1])
-        sizes = tuple(math.prod(shapes[at]) for at in places)
+        sizes = tuple(math.prod(shapes[place]) for place in places)
         kind = kind_of(op) if self.cross else family(op.type)
         return (op.type.lower() if kind in ("unknown", "view") else kind, sizes)
 
@@ -278,7 +278,7 @@ class _Pairs:
         shapes = self.runs[which].columns.shapes
         if family(op.type) not in ("reduce", "norm", "softmax", "loss"):
             return (which, op.index)
-        return (op.type.lower(), tuple(math.prod(shapes[at]) for at in op.inputs))
+        return (op.type.lower(), tuple(math.prod(shapes[place]) for place in op.inputs))
 
 
 def kind_of(op: Op) -> str:
@@ -294,12 +294,12 @@ def _shapes(op: Op, columns: Columns) -> list[Hashable]:
     """Labels and shapes of an operator's tensors."""
     labels, shapes = columns.labels, columns.shapes
     places = (*op.inputs, *op.outputs)
-    return [*[labels[at] for at in places], *[shapes[at] for at in places]]
+    return [*[labels[place] for place in places], *[shapes[place] for place in places]]
 
 
 def _sizes(op: Op, columns: Columns) -> dict[str, int]:
     """Numbers of elements of an operator's tensors."""
-    return {columns.labels[at]: math.prod(columns.shapes[at]) for at in op.tensors}
+    return {columns.labels[place]: math.prod(columns.shapes[place]) for place in op.tensors}
 
 
 def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> str | None:
@@ -323,15 +323,15 @@ def _scope(op: Op) -> str:
 
 def _parameter_values(op: Op, columns: Columns) -> Hashable:
     """What the parameters that a call reads are, roughly; None where that is not known."""
-    found: list[Hashable] = []
-    for at in sorted(op.parameters) if len(op.parameters) > 1 else op.parameters:
-        norm, most = columns.norm[at], columns.most[at]
+    values: list[Hashable] = []
+    for place in sorted(op.parameters) if len(op.parameters) > 1 else op.parameters:
+        norm, most = columns.norm[place], columns.most[place]
         if math.isnan(norm) or math.isnan(most):
             return None
-        if norm == 0 or columns.least[at] == most:
+        if norm == 0 or columns.least[place] == most:
             continue  # zeros and ones are the same everywhere
-        found.append((columns.shapes[at], f"{norm:.3e} {most:.2e}"))
-    return tuple(found) or None
+        values.append((columns.shapes[place], f"{norm:.3e} {most:.2e}"))
+    return tuple(values) or None
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -344,13 +344,13 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     last: list[int] = []
     before: list[int] = [-1] * len(pairs)
     for n, (_, place) in enumerate(pairs):
-        at = bisect_left(tails, place)
-        before[n] = last[at - 1] if at else -1
-        if at == len(tails):
+        length = bisect_left(tails, place)
+        before[n] = last[length - 1] if length else -1
+        if length == len(tails):
             tails.append(place)
             last.append(n)
         else:
-            tails[at], last[at] = place, n
+            tails[length], last[length] = place, n
     chain: list[tuple[int, int]] = []
     n = last[-1] if last else -1
     while n >= 0:

@@ -49,26 +49,26 @@ class Past:
     integers_differ: bool = False
     broken_differ: bool = False
 
-    def remember(self, found: Judged) -> None:
+    def remember(self, judged: Judged) -> None:
         """What one more operator showed."""
-        op, columns = found.pair.left, self.columns
+        op, columns = judged.pair.left, self.columns
         if op.phase == "forward" and op.call:
-            self.forward[op.call] = found
+            self.forward[op.call] = judged
         if op.type.lower() in ("lerp_", "lerp") and op.inputs:
             self.zero_state = columns.norm[op.inputs[0]] == 0.0
-        self._notice(found)
-        if self._is_tainted(found):
+        self._notice(judged)
+        if self._is_tainted(judged):
             return
-        if found.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
+        if judged.verdict in ("not comparable", "equal bits") or op.phase == "optimizer":
             return
-        for places in found.slots.outputs:
+        for places in judged.slots.outputs:
             measure = self.measures.get(places)
             if measure is not None and measure.error > self.worst:
                 self.worst = measure.error
 
-    def _notice(self, found: Judged) -> None:
+    def _notice(self, judged: Judged) -> None:
         """Results that are no numbers to compute an error with."""
-        for places in found.slots.outputs:
+        for places in judged.slots.outputs:
             measure = self.measures.get(places)
             if measure is None:
                 continue
@@ -77,14 +77,14 @@ class Past:
             if not measure.equal and not is_float(self.columns.dtypes[places[0]]):
                 self.integers_differ = True
 
-    def _is_tainted(self, found: Judged) -> bool:
+    def _is_tainted(self, judged: Judged) -> bool:
         """Whether an operator works on residue; then its results are marked, and do not count."""
-        is_residue = found.verdict == "below rounding floor"
+        is_residue = judged.verdict == "below rounding floor"
         if not is_residue and not self.residue:
             return False
-        if not is_residue and not any(self.is_residue(a) for a, _ in found.slots.inputs):
+        if not is_residue and not any(self.is_residue(a) for a, _ in judged.slots.inputs):
             return False
-        for places in found.slots.outputs:
+        for places in judged.slots.outputs:
             measure = self.measures.get(places)
             if measure is None:
                 continue
@@ -154,10 +154,10 @@ def is_mixed(run: TensorRun) -> bool:
 
 def composites(run: TensorRun) -> set[str]:
     """Paths of modules that have others within them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for op in run.ops:
         parent = op.owner.rpartition(".")[0] if op.is_module else ""
-        while parent and parent not in found:
-            found.add(parent)
+        while parent and parent not in names:
+            names.add(parent)
             parent = parent.rpartition(".")[0]
-    return found
+    return names

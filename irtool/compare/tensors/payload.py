@@ -266,16 +266,16 @@ def _usual_header(text: bytes) -> tuple[str, Shape, bool]:
 
 
 def _header(text: bytes) -> tuple[str, Shape, bool]:
-    found = ast.literal_eval(text.decode("latin-1"))
-    descr = found["descr"]
+    header = ast.literal_eval(text.decode("latin-1"))
+    descr = header["descr"]
     if not isinstance(descr, str):
         raise BadPayload("a structured array")
     if descr.startswith(">"):
         raise BadPayload("big-endian numbers")
-    shape = tuple(int(size) for size in found["shape"])
+    shape = tuple(int(size) for size in header["shape"])
     if min(shape, default=0) < 0:
         raise BadPayload("a negative dimension")
-    return _npy_type(descr), shape, bool(found["fortran_order"])
+    return _npy_type(descr), shape, bool(header["fortran_order"])
 
 
 def _npy_type(descr: str) -> str:

@@ -34,14 +34,14 @@ def read_plain(path: str) -> TensorRun:
     """
     columns, complaints = Columns(), list[str]()
     ops: list[Op] = []
-    for name, file in sorted(_found(path, complaints), key=lambda item: _natural(item[0])):
+    for name, file in sorted(_files(path, complaints), key=lambda item: _natural(item[0])):
         try:
             dtype, shape = _declared(file)
         except BadPayload as error:
             complaints.append(f"{name}: {error}")
             continue
-        at = columns.add("output.0", dtype, shape, file=file)
-        ops.append(Op(len(ops), name, name.rpartition("/")[2], "forward", (), (at,)))
+        place = columns.add("output.0", dtype, shape, file=file)
+        ops.append(Op(len(ops), name, name.rpartition("/")[2], "forward", (), (place,)))
     if not ops:
         reason = complaints[0] if complaints else f"no {', '.join(SUFFIXES)} here"
         raise NoTensors(f"no tensors: {reason}")
@@ -50,22 +50,22 @@ def read_plain(path: str) -> TensorRun:
     )
 
 
-def _found(path: str, complaints: list[str]) -> list[tuple[str, str]]:
+def _files(path: str, complaints: list[str]) -> list[tuple[str, str]]:
     """Names without suffix, and where each tensor is."""
     if os.path.isfile(path):
         return _members(path, "", complaints)
-    found: list[tuple[str, str]] = []
+    files: list[tuple[str, str]] = []
     for folder, below, names in os.walk(path):
         below.sort()
         inside = os.path.relpath(folder, path)
         prefix = "" if inside == "." else f"{inside}/"
         for name in names:
             if name.endswith(SUFFIXES):
-                found += _members(os.path.join(folder, name), prefix, complaints)
-        if len(found) > _MOST_FILES:
+                files += _members(os.path.join(folder, name), prefix, complaints)
+        if len(files) > _MOST_FILES:
             complaints.append(f"only the first {_MOST_FILES:,} tensors were listed")
             break
-    return found
+    return files
 
 
 def _members(file: str, prefix: str, complaints: list[str]) -> list[tuple[str, str]]:

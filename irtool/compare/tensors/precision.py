@@ -21,19 +21,19 @@ _STEPS = 30
 
 def true_unit(run: TensorRun, op: Op, place: int) -> float:
     """Unit roundoff of the coarsest type that an input has been through, as far as it shows."""
-    found = [roundoff(run.columns.dtypes[place]), _by_graph(op, run, place), _by_casts(run, place)]
-    if max(found) < 2.0**-20:
-        found += (_by_values(run, place), _by_extremes(run, place))
-    return max(found)
+    units = [roundoff(run.columns.dtypes[place]), _by_graph(op, run, place), _by_casts(run, place)]
+    if max(units) < 2.0**-20:
+        units += (_by_values(run, place), _by_extremes(run, place))
+    return max(units)
 
 
 def _by_graph(op: Op, run: TensorRun, place: int) -> float:
     """Through the Casts that lead to it."""
     if op.node is None:
         return 0.0
-    way, _, text = run.columns.labels[place].partition(".")
+    direction, _, text = run.columns.labels[place].partition(".")
     inputs = op.node.inputs
-    if way != "input" or not text.isdecimal() or whole(text) >= len(inputs):
+    if direction != "input" or not text.isdecimal() or whole(text) >= len(inputs):
         return 0.0
     source: object = inputs[whole(text)]
     unit = 0.0
@@ -57,9 +57,10 @@ def _by_casts(run: TensorRun, place: int) -> float:
         if family(op.type) != "cast":
             continue
         if any(
-            columns.norm[at] == norm and math.prod(columns.shapes[at]) == size for at in op.outputs
+            columns.norm[result] == norm and math.prod(columns.shapes[result]) == size
+            for result in op.outputs
         ):
-            units.append(coarsest([columns.dtypes[at] for at in op.tensors]))
+            units.append(coarsest([columns.dtypes[result] for result in op.tensors]))
     return max(units)
 
 
@@ -73,10 +74,10 @@ def _by_extremes(run: TensorRun, place: int) -> float:
     most, least = columns.most[place], columns.least[place]
     if columns.dtypes[place] != "Float32" or not (math.isfinite(most) and math.isfinite(least)):
         return 0.0
-    if most == least or any(math.frexp(each)[0] * 16 % 1 == 0 for each in (most, least)):
+    if most == least or any(math.frexp(extreme)[0] * 16 % 1 == 0 for extreme in (most, least)):
         return 0.0
     for name, bits in (("BFloat16", 8), ("Float16", 11)):  # what has 8 bits has 11 as well
-        if all(math.frexp(each)[0] * 2**bits % 1 == 0 for each in (most, least)):
+        if all(math.frexp(extreme)[0] * 2**bits % 1 == 0 for extreme in (most, least)):
             return roundoff(name)
     return 0.0
 

@@ -33,9 +33,9 @@ def gradient_scale(
     """
     results = [
         measures[places]
-        for pair, each in zip(pairs, slots, strict=True)
+        for pair, tensors in zip(pairs, slots, strict=True)
         if pair.left.phase == "backward"
-        for places in each.outputs
+        for places in tensors.outputs
     ]
     powers = Counter(
         power for m in results if m.left > 0 and (power := _power(m.right / m.left)) is not None
@@ -63,25 +63,25 @@ def _gradients(
 ) -> Iterator[Places]:
     """All tensors from the first scaled gradient on, up to the optimizer."""
     has_begun = False
-    for pair, each in zip(pairs, slots, strict=True):
+    for pair, tensors in zip(pairs, slots, strict=True):
         has_begun = has_begun or (
             pair.left.phase == "backward"
             and any(
                 measures[p].left > 0 and _power(measures[p].right / measures[p].left) == power
-                for p in each.outputs
+                for p in tensors.outputs
             )
         )
         if has_begun and pair.left.phase != "optimizer":
-            yield from (*each.inputs, *each.outputs)
+            yield from (*tensors.inputs, *tensors.outputs)
 
 
 def _losses(pairs: Sequence[OpPair], slots: Sequence[Slots], scale: float) -> Iterator[Places]:
     """What the factor itself multiplies."""
-    for pair, each in zip(pairs, slots, strict=True):
+    for pair, tensors in zip(pairs, slots, strict=True):
         if pair.left.phase == "forward" and family(pair.left.type) == "product":
             ours, theirs = pair.left.attributes, pair.right.attributes
             if any(_is_times(ours.get(name), theirs.get(name), scale) for name in ours):
-                yield from each.outputs
+                yield from tensors.outputs
 
 
 def _is_times(left: object, right: object, scale: float) -> bool:

@@ -33,7 +33,9 @@ def _adds_bias_alone(pair: OpPair) -> bool:
 
 def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
     """Of parameters that are called otherwise on the other side, the one that is most alike."""
-    return min(places, key=lambda at: abs(columns.norm[at] - norm))  # the first, if it is not known
+    return min(
+        places, key=lambda place: abs(columns.norm[place] - norm)
+    )  # the first, if it is not known
 
 
 def pair_parameter_gradients(
@@ -41,12 +43,12 @@ def pair_parameter_gradients(
 ) -> list[Slots]:
     """Slots in which gradients of parameters go together as the parameters do, by their names."""
     names: dict[tuple[str, str], str] = {}
-    for pair, each in zip(pairs, slots, strict=True):
+    for pair, tensors in zip(pairs, slots, strict=True):
         if pair.left.is_module and pair.left.phase == "forward":
-            for a, b in each.inputs:
+            for a, b in tensors.inputs:
                 names[pair.left.owner, left.labels[a]] = right.labels[b]
-    found: list[Slots] = []
-    for pair, each in zip(pairs, slots, strict=True):
+    extended: list[Slots] = []
+    for pair, tensors in zip(pairs, slots, strict=True):
         if pair.left.is_module and ".parameters_grad" in pair.left.name:
             theirs = {right.labels[b]: b for b in pair.right.outputs}
             rows: list[tuple[int, int]] = []
@@ -55,10 +57,10 @@ def pair_parameter_gradients(
                 match = theirs.get(f"{names.get((pair.left.owner, name), name)}{mark}{rest}")
                 if match is not None and left.shapes[a] == right.shapes[match]:
                     rows.append((a, match))
-            if len(rows) == len(each.outputs):
-                each = each._replace(outputs=tuple(rows))
-        found.append(each)
-    return found
+            if len(rows) == len(tensors.outputs):
+                tensors = tensors._replace(outputs=tuple(rows))
+        extended.append(tensors)
+    return extended
 
 
 def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:

@@ -37,7 +37,10 @@ def measure_stated(
     """Measures of pairs from figures; from checksums where there are no figures."""
     import numpy as np
 
-    a, b = _figures(left, [at for at, _ in pairs]), _figures(right, [at for _, at in pairs])
+    a, b = (
+        _figures(left, [place for place, _ in pairs]),
+        _figures(right, [place for _, place in pairs]),
+    )
     hidden = max(left.resolution, right.resolution)
     with np.errstate(all="ignore"):
         extreme = np.fmax(_extreme(a), _extreme(b))
@@ -67,9 +70,9 @@ def measure_stated(
     columns = error.tolist(), norms[0].tolist(), norms[1].tolist(), equal.tolist()
     broken = a.broken.astype(np.int64).tolist(), b.broken.astype(np.int64).tolist()
     rows = zip(*columns, *broken, repeat(False), repeat(""))
-    found = list(map(Measure._make, rows))
-    _correct(found, left, right, pairs, (_is_empty(a) | _is_empty(b)), a.size != b.size)
-    return found
+    measures = list(map(Measure._make, rows))
+    _correct(measures, left, right, pairs, (_is_empty(a) | _is_empty(b)), a.size != b.size)
+    return measures
 
 
 def _figures(columns: Columns, places: Sequence[int]) -> _Figures:
@@ -78,8 +81,8 @@ def _figures(columns: Columns, places: Sequence[int]) -> _Figures:
     is_all = len(places) == len(columns) and list(places) == list(range(len(columns)))
 
     def gathered(column: Sequence[float]) -> Numbers:
-        found = column if is_all else [column[place] for place in places]
-        return np.array(found, np.float64)
+        values = column if is_all else [column[place] for place in places]
+        return np.array(values, np.float64)
 
     most, least = gathered(columns.most), gathered(columns.least)
     # 1 where an extreme is infinite; that a figure is NaN the readers know better.
@@ -107,7 +110,7 @@ def _is_empty(side: _Figures) -> NDArray[np.bool_]:
 
 
 def _correct(
-    found: list[Measure],
+    measures: list[Measure],
     left: Columns,
     right: Columns,
     pairs: Sequence[tuple[int, int]],
@@ -117,15 +120,21 @@ def _correct(
     """Pairs that figures alone say too much or too little of."""
     rows: list[int] = other_size.nonzero()[0].tolist()
     for row in rows:
-        found[row] = found[row]._replace(error=math.nan, equal=False, note="shapes differ")
+        measures[row] = measures[row]._replace(error=math.nan, equal=False, note="shapes differ")
     rows = unknown.nonzero()[0].tolist()
     for row in rows:
-        found[row] = _hashed(left, right, *pairs[row])
+        measures[row] = _hashed(left, right, *pairs[row])
     if any(left.hashes) and any(right.hashes):
         for row, (a, b) in enumerate(pairs):
             ours, theirs = left.hashes[a], right.hashes[b]
-            if found[row].equal and ours and theirs and ours != theirs and _are_alike(ours, theirs):
-                found[row] = found[row]._replace(equal=False)
+            if (
+                measures[row].equal
+                and ours
+                and theirs
+                and ours != theirs
+                and _are_alike(ours, theirs)
+            ):
+                measures[row] = measures[row]._replace(equal=False)
 
 
 def _hashed(left: Columns, right: Columns, place: int, match: int) -> Measure:

@@ -71,7 +71,7 @@ class Stretches:
 
     def forward(self) -> Iterator[Stretch]:
         """What makes each paired value of the forward pass, by the left call that makes it."""
-        found: dict[int, Stretch] = {}
+        by_value: dict[int, Stretch] = {}
         for value in self.flows[0].values:
             match = self.partners.of_left.get(value.number)
             if match is None or value.maker is None or match.maker is None:
@@ -81,13 +81,13 @@ class Stretches:
             stretch = self._made(value, match)
             if not stretch.inputs:  # nothing that it is made of is paired
                 continue
-            known = found.setdefault(value.maker.index, stretch)
+            known = by_value.setdefault(value.maker.index, stretch)
             if known is not stretch:
                 known.inputs |= stretch.inputs
                 known.outputs |= stretch.outputs
                 known.right = _merged(known.right, stretch.right)
                 known.left = _merged(known.left, stretch.left)
-        yield from found.values()
+        yield from by_value.values()
 
     def _made(self, value: Value, match: Value) -> Stretch:
         """The calls that make a value of others that are paired too."""
@@ -97,14 +97,14 @@ class Stretches:
             self.partners.pair(ours, theirs)
             given[ours.number], read[theirs.number] = ours.places, theirs.places
         assert value.maker is not None
-        found = Stretch(left, right, call=value.maker.call)
+        stretch = Stretch(left, right, call=value.maker.call)
         for number, ours in given.items():
             theirs = read.get(self.partners.of_left[number].number)
             if theirs is not None:
                 pair = self.flows[0].values[number], self.partners.of_left[number]
-                found.inputs[number] = self._best(*pair, ours, theirs)
-        found.outputs[value.number] = self._best(value, match, [value.made], [match.made])
-        return found
+                stretch.inputs[number] = self._best(*pair, ours, theirs)
+        stretch.outputs[value.number] = self._best(value, match, [value.made], [match.made])
+        return stretch
 
     def _shown(self, ours: list[int], theirs: list[int]) -> Shown:
         """Of the tensors of two values a pair of equal shape, if there is one."""
@@ -117,14 +117,14 @@ class Stretches:
     def _best(self, value: Value, match: Value, ours: list[int], theirs: list[int]) -> Shown:
         """The same; if there is none, whatever else shows one of the values."""
         left, right = self.flows[0].columns.shapes, self.flows[1].columns.shapes
-        found = ours[0], theirs[0]
+        best = ours[0], theirs[0]
         for first, second in product((ours, value.places), (theirs, match.places)):
             a, b = self._shown(first, second)
             if left[a] == right[b]:
-                found = a, b
+                best = a, b
                 break
-        self.others[found] = value.places, match.places
-        return found
+        self.others[best] = value.places, match.places
+        return best
 
     # -- the backward pass
 
@@ -132,7 +132,7 @@ class Stretches:
         """What makes each paired gradient of those behind it."""
         shown = self.shown = self._paired_gradients()
         self._stops = self._known_on_the_right() if self.flows[1].is_graph else {}
-        found: dict[tuple[int, ...], Stretch] = {}
+        by_calls: dict[tuple[int, ...], Stretch] = {}
         for value in self.flows[0].values:
             pair = shown.get(value.number)
             if pair is None:
@@ -147,7 +147,7 @@ class Stretches:
             if not theirs:  # handed on
                 continue
             key = tuple(op.index for op in calls)
-            stretch = found.setdefault(key, Stretch(ours, theirs, "backward", calls[-1].call))
+            stretch = by_calls.setdefault(key, Stretch(ours, theirs, "backward", calls[-1].call))
             stretch.right = _merged(stretch.right, theirs)
             stretch.inputs |= behind
             stretch.outputs[value.number] = pair
@@ -155,19 +155,19 @@ class Stretches:
             is_sum = all(family(op.type) == "sum" for op in calls)
             if is_sum and maker is not None:  # who else reads it may not be dumped, and run later
                 stretch.before = max(stretch.before, maker.index)
-        yield from found.values()
+        yield from by_calls.values()
 
     def _paired_gradients(self) -> dict[int, Shown]:
         """Tensors that show the gradients of paired values, by the number of the left value."""
-        found: dict[int, Shown] = {}
+        paired: dict[int, Shown] = {}
         ours, theirs = self.gradients
         if not self.flows[0].is_graph and not self.flows[1].is_graph:
             for number, match in self.partners.of_left.items():
                 if number in ours and match.number in theirs:
-                    pair = found[number] = ours[number], theirs[match.number]
+                    pair = paired[number] = ours[number], theirs[match.number]
                     if match.maker is None:  # a matrix may be kept the other way round
                         self.others[pair] = [pair[0]], [pair[1]]
-            return found
+            return paired
         self.partners.gradients_by_figures()
         which = 1 if self.flows[1].is_graph else 0
         flow, columns = self.flows[1 - which], self.flows[which].columns
@@ -180,7 +180,7 @@ class Stretches:
             other = self.gradients[which].get(self._other(number, 1 - which))
             if other is None and match is not None:
                 shape = flow.columns.shapes[place]
-                same = (at for at in match.places if columns.shapes[at] == shape)
+                same = (tensor for tensor in match.places if columns.shapes[tensor] == shape)
                 other = next(same, match.places[0])
                 pair = (place, other) if which else (other, place)
                 self.others[pair] = ([place], match.places) if which else (match.places, [place])
@@ -188,8 +188,8 @@ class Stretches:
                 continue
             self.others.setdefault((place, other) if which else (other, place), ([place], [other]))
             mine = self._other(number, 1) if which == 0 else number
-            found[mine] = (place, other) if which else (other, place)
-        return found
+            paired[mine] = (place, other) if which else (other, place)
+        return paired
 
     def _known_on_the_right(self) -> dict[int, Value]:
         """Values of the right graph at which a gradient's calls end: forward, or paired."""
@@ -208,19 +208,19 @@ class Stretches:
     ) -> list[Op]:
         """Calls of the left run between a value and the next ones whose gradients are paired."""
         flow = self.flows[0]
-        found: dict[int, Op] = {}
+        calls: dict[int, Op] = {}
         pending = flow.forward_readers(value)
         while pending:
             op = pending.pop()
-            if op.index in found:
+            if op.index in calls:
                 continue
-            found[op.index] = op
+            calls[op.index] = op
             for made in flow.outputs(op):
                 if made.number in shown:
                     behind[made.number] = shown[made.number]
                 else:
                     pending += flow.forward_readers(made)
-        return [found[index] for index in sorted(found)]
+        return [calls[index] for index in sorted(calls)]
 
     def _right_calls(
         self, match: Value, pair: Shown, shown: Mapping[int, Shown], given: Sequence[int]
@@ -231,37 +231,39 @@ class Stretches:
             made = flow.at(pair[1])
             if made is None or made.maker is None:
                 return []
-            behind = {at.number: at for place in given if (at := flow.at(place)) is not None}
+            behind = {
+                origin.number: origin for place in given if (origin := flow.at(place)) is not None
+            }
             if made.number in behind:
                 return []
             return _slice(flow, made, self._stops).calls
         partners = self.partners.of_right
-        found: dict[int, Op] = {}
+        calls: dict[int, Op] = {}
         pending = flow.forward_readers(match)
         while pending:
             op = pending.pop()
-            if op.index not in found:
-                found[op.index] = op
+            if op.index not in calls:
+                calls[op.index] = op
                 for value in flow.outputs(op):
                     partner = partners.get(value.number)
                     if partner is None or partner.number not in shown:
                         pending += flow.forward_readers(value)
-        return _gradient_calls(flow, found.values())
+        return _gradient_calls(flow, calls.values())
 
     def _is_residue(self, pair: Shown, behind: Mapping[int, Shown]) -> bool:
         """Whether a gradient is nothing but rounding: its terms cancel, as of a key's bias."""
         columns: tuple[Columns, Columns] = self.flows[0].columns, self.flows[1].columns
         for side, place in zip(columns, pair, strict=True):
             which = 0 if side is columns[0] else 1
-            norms = [side.norm[each[which]] for each in behind.values()]
+            norms = [side.norm[places[which]] for places in behind.values()]
             if norms and side.norm[place] < _RESIDUE * max(norms):
                 return True
         return False
 
 
 def _merged(ours: Iterable[Op], more: Iterable[Op]) -> list[Op]:
-    found = {op.index: op for op in (*ours, *more)}
-    return [found[index] for index in sorted(found)]
+    by_index = {op.index: op for op in (*ours, *more)}
+    return [by_index[index] for index in sorted(by_index)]
 
 
 class _Slice(NamedTuple):
@@ -274,15 +276,15 @@ class _Slice(NamedTuple):
 
 def _slice(flow: Flow, value: Value, known: Mapping[int, Value]) -> _Slice:
     """Calls that make a value of known ones."""
-    found: dict[int, Op] = {}
+    calls: dict[int, Op] = {}
     given: dict[int, list[int]] = {}
     lone: dict[int, Value] = {}
     pending = [value.maker] if value.maker is not None else []
     while pending:
         op = pending.pop()
-        if op.index in found:
+        if op.index in calls:
             continue
-        found[op.index] = op
+        calls[op.index] = op
         read = [(place, flow.value(place)) for place in op.inputs]
         for place, source in (*read, *((value.made, value) for value in flow.scalars(op))):
             if source is None:
@@ -293,7 +295,7 @@ def _slice(flow: Flow, value: Value, known: Mapping[int, Value]) -> _Slice:
                 lone[source.number] = source
             elif source.maker.index < op.index:
                 pending.append(source.maker)
-    return _Slice([found[index] for index in sorted(found)], given, list(lone.values()))
+    return _Slice([calls[index] for index in sorted(calls)], given, list(lone.values()))
 
 
 def _alike(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
@@ -307,5 +309,5 @@ def _alike(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tuple[Val
 
 def _gradient_calls(flow: Flow, calls: Iterable[Op]) -> list[Op]:
     """Gradients of some calls, in the order in which they ran."""
-    found = (flow.gradient_calls.get(op.call) for op in calls)
-    return sorted((op for op in found if op is not None), key=lambda op: op.index)
+    gradients = (flow.gradient_calls.get(op.call) for op in calls)
+    return sorted((op for op in gradients if op is not None), key=lambda op: op.index)

@@ -59,17 +59,17 @@ def _members(data: Window) -> dict[bytes, tuple[int, int]]:
     tail = bytes(data.read(-22))
     if not tail.startswith(b"PK\x05\x06"):  # a comment follows, or more than 32 bits are needed
         tail = bytes(data.read(-65557))
-    at = tail.rfind(b"PK\x05\x06")
-    if at < 0:
+    position = tail.rfind(b"PK\x05\x06")
+    if position < 0:
         raise NotATensor("the file is cut off")
-    count, _, place = struct.unpack_from("<HII", tail, at + 10)
+    count, _, place = struct.unpack_from("<HII", tail, position + 10)
     if place == _LARGE or count == 0xFFFF:
         tail = bytes(data.read(-65557))
-        at = tail.rfind(b"PK\x06\x06")
-        if at < 0:
+        position = tail.rfind(b"PK\x06\x06")
+        if position < 0:
             raise NotATensor("the file is cut off")
-        count, _, place = struct.unpack_from("<QQQ", tail, at + 32)
-    found: dict[bytes, tuple[int, int]] = {}
+        count, _, place = struct.unpack_from("<QQQ", tail, position + 32)
+    members: dict[bytes, tuple[int, int]] = {}
     for _ in range(count):
         head = data.read(place, place + _DIRECTORY.size)
         method, packed, names, extras, notes, local = _DIRECTORY.unpack(head)
@@ -79,9 +79,9 @@ def _members(data: Window) -> dict[bytes, tuple[int, int]]:
         if packed == _LARGE or local == _LARGE:
             packed, local = _wide(text[names:], packed, local)
         local_names, local_extras = _LENGTHS.unpack(data.read(local + 26, local + 30))
-        found[text[:names]] = (local + 30 + local_names + local_extras, packed)
+        members[text[:names]] = (local + 30 + local_names + local_extras, packed)
         place += 46 + names + extras + notes
-    return found
+    return members
 
 
 def _wide(extra: bytes, packed: int, local: int) -> tuple[int, int]:
@@ -171,13 +171,13 @@ def _called(function: str, arguments: Any) -> object:
     return f"what {function} gives"
 
 
-def _checked(found: object) -> Rebuilt:
-    if not isinstance(found, _Tensor):
-        what = found if isinstance(found, str) else "something else"
+def _checked(value: object) -> Rebuilt:
+    if not isinstance(value, _Tensor):
+        what = value if isinstance(value, str) else "something else"
         raise NotATensor(f"not one tensor but {what}")
-    (_, stored), offset, shape, strides = found[:4]
+    (_, stored), offset, shape, strides = value[:4]
     kind = str(stored[1]).rpartition(" ")[2].rpartition(".")[2]
     dtype = dtype_name(kind)
     if kind == "UntypedStorage":  # newer types have no storage of their own; offsets are elements
-        dtype = dtype_name(str(found[6]).rpartition(" ")[2])
+        dtype = dtype_name(str(value[6]).rpartition(" ")[2])
     return dtype, str(stored[2]), int(offset), tuple(shape), tuple(strides)

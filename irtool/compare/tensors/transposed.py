@@ -76,7 +76,7 @@ def _alike(left: TensorRun, right: TensorRun, places: Places) -> Measure | None:
     if sorted(shapes[0]) != sorted(shapes[1]) or len(shapes[0]) > _MOST_AXES:
         return None
     is_matrix = len(shapes[0]) == 2
-    found: Measure | None = None
+    alike: Measure | None = None
     arrays = _arrays(left, right, places)
     if arrays is None:
         return None
@@ -87,9 +87,9 @@ def _alike(left: TensorRun, right: TensorRun, places: Places) -> Measure | None:
         if tuple(shapes[1][axis] for axis in axes) == shapes[0]:
             turned = np.ascontiguousarray(np.transpose(arrays[1], axes))
             measure = measure_arrays(arrays[0], turned)
-            if found is None or measure.error < found.error:
-                found = measure
-    return found
+            if alike is None or measure.error < alike.error:
+                alike = measure
+    return alike
 
 
 def _turned(left: TensorRun, right: TensorRun, places: Places) -> Measure | None:

@@ -33,9 +33,9 @@ def read_msprobe(dump: MsprobeDump) -> TensorRun:
     """
     path = next(
         (
-            found
+            file
             for name in ("dump.json", "debug.json")
-            if os.path.exists(found := os.path.join(dump.path, name))
+            if os.path.exists(file := os.path.join(dump.path, name))
         ),
         os.path.join(dump.path, "dump.json"),
     )
@@ -112,7 +112,7 @@ class _Reader:
             inputs += parameters
         elif phase == "forward" and (wanted := _parameter_labels(type_)):
             labels = self._labels
-            parameters += [at for at in inputs if labels[at] in wanted]
+            parameters += [place for place in inputs if labels[place] in wanted]
         self.ops.append(
             Op(
                 len(self.ops),
@@ -195,7 +195,7 @@ class _Reader:
         if not any("md5" in leaf or "xor" in leaf for leaf in leaves):
             return [""] * len(leaves)
         given = [leaf.get("md5", leaf.get("xor")) for leaf in leaves]
-        return ["" if each is None else str(each) for each in given]
+        return ["" if checksum is None else str(checksum) for checksum in given]
 
     def _files(self) -> list[str]:
         folder = self._folder
@@ -248,9 +248,9 @@ def _parameter_labels(type_: str) -> frozenset[str]:
 def _shapes(values: list[Any]) -> list[tuple[int, ...]]:
     """Dimensions; what are none make a shape that nothing else has."""
     try:
-        found = [tuple(value or ()) for value in values]
-        if all(type(size) is int for shape in set(found) for size in shape):
-            return found
+        shapes = [tuple(value or ()) for value in values]
+        if all(type(size) is int for shape in set(shapes) for size in shape):
+            return shapes
     except TypeError:
         pass
     return [_shape(value) for value in values]

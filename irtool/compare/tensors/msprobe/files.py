@@ -43,15 +43,15 @@ def whole_part(path: str) -> dict[str, Any] | None:
     except ValueError:
         document = {}
     decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
+    operators: dict[str, Any] = {}
     place = start.end()
     while (name := _KEY.match(text, place)) is not None:
         try:
             entry, place = decoder.raw_decode(text, name.end())
-            found[json.loads(name[1])] = entry
+            operators[json.loads(name[1])] = entry
         except (ValueError, RecursionError):
             break
-    return {**document, "data": found} if found else None
+    return {**document, "data": operators} if operators else None
 
 
 def add_sources(ops: list[Op], folder: str) -> None:
@@ -83,9 +83,9 @@ def _innermost(frames: list[Any]) -> str:
         text = str(frame)
         if _LIBRARY.search(text):
             continue
-        found = _FRAME.search(text)
-        if found is not None:
-            return f"{found['file']}:{found['line']}"
+        match = _FRAME.search(text)
+        if match is not None:
+            return f"{match['file']}:{match['line']}"
     return ""
 
 

@@ -17,18 +17,18 @@ _MODULE = re.compile(
 def parsed(name: str) -> tuple[str, Phase, str, str, bool]:
     """Operator, phase, owner, name of the forward call, and whether it is a module."""
     if name.startswith(("Module.", "Cell.")):
-        found = _MODULE.fullmatch(name)
-        if found is not None:
-            phase: Phase = "forward" if found["way"] == "forward" else "backward"
-            call = f"{found['kind']}.{found['path']}.{found['type']}.forward.{found['call'] or 0}"
-            return found["type"], phase, found["path"], call, True
-    head, _, way = name.rpartition(".")
+        match = _MODULE.fullmatch(name)
+        if match is not None:
+            phase: Phase = "forward" if match["way"] == "forward" else "backward"
+            call = f"{match['kind']}.{match['path']}.{match['type']}.forward.{match['call'] or 0}"
+            return match["type"], phase, match["path"], call, True
+    head, _, direction = name.rpartition(".")
     head, _, call = head.rpartition(".")
     kind, mark, api = head.partition(".")
-    if not mark or not call.isdecimal() or way not in ("forward", "backward"):
+    if not mark or not call.isdecimal() or direction not in ("forward", "backward"):
         return name.rpartition(".")[2] or name, "forward", "", name, False
     type_ = api.rpartition(".")[2]
     if kind == "Primitive":
         type_ = api.partition(".")[2] or api
-    phase = "forward" if way == "forward" else "backward"
+    phase = "forward" if direction == "forward" else "backward"
     return type_, phase, "", f"{head}.{call}.forward", False

@@ -39,12 +39,12 @@ def recomputed(run: TensorRun, op: Op, forward: Op | None = None) -> Results | N
         return None
     try:
         with np.errstate(all="ignore"):
-            found = kernel(Call(run, op, forward))
+            computed = kernel(Call(run, op, forward))
     except (Missing, BadPayload, ValueError, IndexError, TypeError, MemoryError):
         return None
-    if found is None:
+    if computed is None:
         return None
-    results = found if isinstance(found, dict) else {"output.0": found}
+    results = computed if isinstance(computed, dict) else {"output.0": computed}
     return {label: np.asarray(value) for label, value in results.items()}
 
 

@@ -73,17 +73,19 @@ class Call:
     def has(self, label: str) -> bool:
         """Whether there is such an input."""
         columns = self.run.columns
-        return any(columns.labels[at] == label for at in self.op.inputs)
+        return any(columns.labels[place] == label for place in self.op.inputs)
 
     def is_float(self, label: str) -> bool:
         """Whether an input is of a float type."""
         columns = self.run.columns
-        kinds = [columns.dtypes[at] for at in self.op.inputs if columns.labels[at] == label]
+        kinds = [
+            columns.dtypes[place] for place in self.op.inputs if columns.labels[place] == label
+        ]
         return any("loat" in kind for kind in kinds)
 
     def tensors(self) -> list[Array]:
         """All inputs with values, in order."""
-        return [self.tensor(self.run.columns.labels[at]) for at in self.op.inputs]
+        return [self.tensor(self.run.columns.labels[place]) for place in self.op.inputs]
 
     def number(self, *labels: str, default: float | None = None) -> float:
         """A scalar argument, or a scalar attribute of the node."""
@@ -96,13 +98,13 @@ class Call:
         return default
 
     def _said(self, label: str) -> list[object]:
-        found: list[object] = [self.op.attributes.get(label)]
+        values: list[object] = [self.op.attributes.get(label)]
         if self.op.node is not None:
             value = self.op.node.attribute(label)
-            found.append(value)
+            values.append(value)
             if isinstance(value, tuple) and len(value) == 1:  # pyright: ignore[reportUnknownArgumentType]  # attributes are plain data
-                found.append(value[0])  # pyright: ignore[reportUnknownArgumentType]  # as above
-        return found
+                values.append(value[0])  # pyright: ignore[reportUnknownArgumentType]  # as above
+        return values
 
     def operand(self, place: int) -> Array:
         """A tensor or scalar operand."""
@@ -120,11 +122,11 @@ class Call:
 
     def _read(self, op: Op, label: str) -> Array:
         columns = self.run.columns
-        for at in (*op.inputs, *op.outputs):
-            if columns.labels[at] == label and columns.files[at]:
-                if math.prod(columns.shapes[at]) > MOST:
+        for place in (*op.inputs, *op.outputs):
+            if columns.labels[place] == label and columns.files[place]:
+                if math.prod(columns.shapes[place]) > MOST:
                     raise Missing(label)
-                return read_array(columns.files[at], columns.dtypes[at]).astype(np.float64)
+                return read_array(columns.files[place], columns.dtypes[place]).astype(np.float64)
         raise Missing(label)
 
 

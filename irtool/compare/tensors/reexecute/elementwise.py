@@ -168,8 +168,8 @@ _CUBIC = 0.044715
 
 
 def _erf(x: Array) -> Array:
-    found: Array = np.vectorize(math.erf, otypes=[np.float64])(x)
-    return found
+    values: Array = np.vectorize(math.erf, otypes=[np.float64])(x)
+    return values
 
 
 @computes("gelu", "geluext")

@@ -63,12 +63,14 @@ def _matmul_backward(call: Call) -> Results | None:
 
 def _by_shape(call: Call, candidates: Sequence[Array]) -> Results:
     """Results by label, each with the only candidate of its shape."""
-    columns, found = call.run.columns, Results()
-    for at in call.op.outputs:
-        fitting = [each for each in candidates if each.shape == columns.shapes[at]]
+    columns, results = call.run.columns, Results()
+    for place in call.op.outputs:
+        fitting = [
+            candidate for candidate in candidates if candidate.shape == columns.shapes[place]
+        ]
         if len(fitting) == 1:
-            found[columns.labels[at]] = fitting[0]
-    return found
+            results[columns.labels[place]] = fitting[0]
+    return results
 
 
 @computes("biasaddgrad")

@@ -352,7 +352,7 @@ def _join(joined: Joined | None) -> GraphJoin | None:
     return GraphJoin(
         graph=joined.path,
         operators=joined.operators,
-        joined=joined.found,
+        joined=joined.with_node,
         rate=joined.rate,
         stale=joined.stale,
         replayed=joined.replayed,

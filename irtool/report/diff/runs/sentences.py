@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from irtool.compare.runs.comparison import RunComparison
+from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreement
 from irtool.compare.tensors.crossing import Crossing
 from irtool.compare.tensors.model import Op
@@ -30,8 +31,7 @@ def sentences(comparison: RunComparison, case: Case | None) -> list[str]:
 def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     rows = comparison.told_differently[:_SETTINGS]
     if rows:
-        texts = "; ".join(f"{row.name}: {row.left} | {row.right}" for row in rows)
-        yield f"the runs have different settings: {texts}"
+        yield f"the runs have different settings: {'; '.join(map(_setting_text, rows))}"
     if case is not None:
         yield _case_text(comparison, case)
     elif comparison.units:
@@ -50,6 +50,12 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
     elif comparison.suspects:
         side = "left" if comparison.left.dump is not None else "right"
         yield _suspects_text(comparison, f"the graph of the {side} run")
+
+
+def _setting_text(row: Row) -> str:
+    # What only tensors tell of both runs is one text.
+    values = row.left if row.left == row.right else f"{row.left} | {row.right}"
+    return f"{row.name}: {values}"
 
 
 def _case_text(comparison: RunComparison, case: Case) -> str:
@@ -104,8 +110,8 @@ def _healthy_text(comparison: RunComparison) -> str:
     lower = sum(unit.counts.get("lower precision, explained", 0) for unit in units)
     if lower:
         return (
-            f"no operator introduces error: {plural(lower, 'operator')} in lower precision "
-            "explain what differs"
+            "no operator introduces error: what differs is explained by "
+            f"{plural(lower, 'operator')} in lower precision"
         )
     judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in units)
     return "no operator introduces error of its own" if judged else "no tensor could be judged"

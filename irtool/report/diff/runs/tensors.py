@@ -185,7 +185,9 @@ def _join_text(joined: Joined | None) -> str:
     """How many operators have a node, and what it took."""
     if joined is None:
         return "no graph to join with"
-    text = f"{joined.found:,} of {joined.operators:,} operators ({share_text(joined.rate)}) joined"
+    text = (
+        f"{joined.with_node:,} of {joined.operators:,} operators ({share_text(joined.rate)}) joined"
+    )
     text += f" with {joined.path}"
     if joined.replayed:
         text += f"; its names are stale ({joined.stale:,} would have misled), renumbering replayed"
