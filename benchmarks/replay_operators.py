@@ -7,7 +7,7 @@ The records stand in ``record_operators/records``; MindSpore is not needed. The 
 operator how many cases are equal, unknown and wrong; ``--list`` writes each disagreement, sorted by
 kind: which form, which strategy, what MindSpore made of it, what irtool says. ``--note`` writes
 ``record_operators/disagreements.tsv``: every case that ever was not equal, ``open`` while it is not
-and ``mended`` after. The tests replay all of those that are mended, and a sample of the others.
+and ``mended`` after. The tests replay all that are not open.
 """
 
 from __future__ import annotations
