@@ -249,9 +249,11 @@ def test_runs_that_count_from_0_and_from_1(
 def test_steps_of_one_side_are_counted() -> None:
     found = compare_losses(run(ones(9)), run(ones(10), first=4))
     assert (found.steps, found.only_left, found.only_right) == ((4, 5, 6, 7, 8), 4, 5)
-    with pytest.raises(NothingInCommon, match="steps 0 to 2 left, steps 7 to 9 right"):
+    with pytest.raises(
+        NothingInCommon, match="steps 0 to 2 on the left, steps 7 to 9 on the right"
+    ):
         compare_losses(run(ones(3)), run(ones(3), first=7))
-    with pytest.raises(NothingInCommon, match="no steps here"):
+    with pytest.raises(NothingInCommon, match="no steps on the left"):
         compare_losses(run([]), run(ones(3)))
 
 

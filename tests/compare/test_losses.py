@@ -227,7 +227,9 @@ def test_runs_that_count_from_0_and_from_1_are_aligned() -> None:
 def test_other_steps_are_counted() -> None:
     found = compare_losses(run(BASE), run(BASE[100:], first=100))
     assert (found.only_left, found.only_right, len(found.steps)) == (100, 0, 300)
-    with pytest.raises(NothingInCommon, match="steps 0 to 399 left, steps 1000 to 1399 right"):
+    with pytest.raises(
+        NothingInCommon, match="steps 0 to 399 on the left, steps 1000 to 1399 on the right"
+    ):
         compare_losses(run(BASE), run(BASE, first=1000))
 
 

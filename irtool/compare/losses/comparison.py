@@ -146,7 +146,8 @@ def compare_losses(
     common = sorted(left.loss.values.keys() & moved.keys())
     if not common:
         raise NothingInCommon(
-            f"the runs have no step in common: {_range(left.loss)} left, {_range(right.loss)} right"
+            f"the runs have no step in common: {_range(left.loss)} on the left, "
+            f"{_range(right.loss)} on the right"
         )
     ours = [left.loss.values[step] for step in common]
     theirs = [moved[step] for step in common]
