@@ -54,6 +54,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     "parse": ("--jobs", "1"),
     "lint": ("--jobs", "1", "--no-cache"),
     "diff": ("--jobs", "1"),
+    "doctor": ("--jobs", "1"),
 }
 """Options that keep a command in this process; they change no answer."""
 
@@ -68,6 +69,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], ...]] = {
     "lint": ((),),
     "comm groups": ((),),
     "comm hang": ((),),
+    "doctor": ((),),
     "comm reuse": ((),),
     "comm fuse": ((),),
     "recover": (("--lost", "0"),),
@@ -86,6 +88,7 @@ FITTING: dict[str, frozenset[str]] = {
     "lint": frozenset({"begin", "final", "other", "run"}),
     "comm groups": frozenset({"final", "run"}),
     "comm hang": frozenset({"final", "run"}),
+    "doctor": frozenset({"run"}),
     "comm reuse": frozenset({"final", "run"}),
     "comm fuse": frozenset({"final", "run"}),
     "recover": frozenset({"run"}),

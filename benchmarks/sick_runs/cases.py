@@ -162,6 +162,196 @@ HANGS = [
     ),
 ]
 
+_TWO = {"dp": 1, "tp": 2, "layers": 3}
+"""Two devices: few compilations a case."""
+
+REDISTRIBUTIONS = [
+    Case(
+        "redistribution_down",
+        "redistribution|strategy",
+        ("MatMul",),
+        2,
+        {**_TWO, "layer": {1: {"down": ((1, 1), (2, 1))}}},
+    ),
+    Case(
+        "redistribution_up",
+        "redistribution|strategy",
+        ("MatMul",),
+        2,
+        {**_TWO, "layer": {2: {"up": ((1, 2), (1, 2))}}},
+    ),
+    Case(
+        "redistribution_softmax",
+        "redistribution",
+        ("Softmax",),
+        2,
+        {**_TWO, "softmax": ((1, 1, 2, 1),)},
+    ),
+    Case(
+        "redistribution_softmax_one",
+        "redistribution",
+        ("Softmax",),
+        2,
+        {**_TWO, "layer": {0: {"softmax": ((1, 1, 2, 1),)}}},
+    ),
+    Case(
+        "redistribution_transpose",
+        "redistribution",
+        ("Transpose",),
+        2,
+        {**_TWO, "layer": {1: {"transpose": ((1, 2, 1, 1),)}}},
+    ),
+    Case("redistribution_relu", "redistribution", ("ReLU",), 2, {**_TWO, "flat_up": ((2, 1),)}),
+    Case(
+        "redistribution_cast",
+        "redistribution",
+        ("Softmax|Cast",),
+        2,
+        {**_TWO, "half": True, "softmax": ((1, 1, 2, 1),)},
+    ),
+]
+
+REFUSED = [
+    Case(
+        "refused_contracted",
+        "strategy|compile-failure",
+        ("MatMul",),
+        2,
+        {**_TWO, "layer": {1: {"down": ((1, 2), (1, 1))}}},
+    ),
+    Case(
+        "refused_softmax",
+        "strategy|compile-failure",
+        ("Softmax",),
+        2,
+        {**_TWO, "softmax": ((1, 1, 1, 2),)},
+    ),
+    Case(
+        "refused_norm",
+        "strategy|compile-failure",
+        ("LayerNorm",),
+        2,
+        {**_TWO, "norm_strategy": ((1, 2), (2,), (2,))},
+    ),
+    Case(
+        "refused_division",
+        "strategy|compile-failure",
+        ("MatMul",),
+        2,
+        {**_TWO, "inner": 129, "up": ((1, 1), (2, 1))},
+    ),
+    Case(
+        "refused_logged",
+        "strategy|compile-failure",
+        ("MatMul",),
+        2,
+        {**_TWO, "layer": {1: {"down": ((1, 2), (1, 1))}}},
+        logged=True,
+    ),
+    Case(
+        "refused_devices",
+        "strategy|compile-failure",
+        ("",),
+        2,
+        {**_TWO, "up": ((1, 1), (4, 1))},
+        logged=True,
+    ),
+]
+
+RECOMPUTE = [
+    Case(
+        "recompute_lost",
+        "recompute",
+        ("layers.2",),
+        2,
+        {**_TWO, "layers": 4, "recompute": (0, 1, 3)},
+    ),
+    Case(
+        "recompute_half", "recompute", ("layers.2",), 2, {**_TWO, "layers": 4, "recompute": (0, 1)}
+    ),
+    Case(
+        "recompute_first", "recompute", ("layers.0",), 2, {**_TWO, "layers": 3, "recompute": (1, 2)}
+    ),
+]
+
+BALANCE = [
+    Case(
+        "balance_front",
+        "stage-balance",
+        ("stage 0",),
+        2,
+        {
+            "stages": 2,
+            "micro": 4,
+            "layers": 6,
+            "dp": 1,
+            "tp": 1,
+            "hidden": 256,
+            "inner": 1024,
+            "split_of_stage": (0, 0, 0, 0, 0, 1),
+        },
+    ),
+    Case(
+        "balance_back",
+        "stage-balance",
+        ("stage 1",),
+        2,
+        {
+            "stages": 2,
+            "micro": 4,
+            "layers": 6,
+            "dp": 1,
+            "tp": 1,
+            "hidden": 256,
+            "inner": 1024,
+            "split_of_stage": (0, 1, 1, 1, 1, 1),
+        },
+    ),
+]
+
+COMPILE = [
+    Case(
+        "compile_unrolled",
+        "slow-compile",
+        ("loop|unrolled",),
+        1,
+        {"dp": 1, "tp": 1, "layers": 2, "unroll": 40},
+    ),
+    Case(
+        "compile_no_lazy",
+        "slow-compile",
+        ("lazy_inline",),
+        2,
+        {"stages": 2, "micro": 12, "layers": 12, "dp": 1, "tp": 1},
+        ranks=(0, 1),
+    ),
+    Case(
+        "compile_all_passes",
+        "slow-compile",
+        ("loop|unrolled",),
+        1,
+        {"dp": 1, "tp": 1, "layers": 1, "unroll": 60},
+        all_passes=True,
+    ),
+]
+
+MEMORY = [
+    Case(
+        "memory_weights",
+        "memory",
+        ("GiB",),
+        2,
+        {**_TWO, "hidden": 16384, "inner": 65536, "heads": 128, "optimizer": "adam"},
+    ),
+    Case(
+        "memory_activations",
+        "memory",
+        ("GiB",),
+        2,
+        {**_TWO, "hidden": 4096, "inner": 16384, "heads": 32, "batch": 64, "sequence": 4096},
+    ),
+]
+
 HEALTHY = [
     Case("healthy_dp", devices=4, network={"dp": 4, "tp": 1}),
     Case("healthy_tp", devices=4, network={"dp": 1, "tp": 4}),
@@ -182,4 +372,6 @@ HEALTHY = [
     Case("healthy_missing", ranks=(0, 1, 3)),
 ]
 
-CASES = [*HANGS, *HEALTHY]
+CASES = [
+    *HANGS, *HEALTHY, *REDISTRIBUTIONS, *REFUSED, *RECOMPUTE, *BALANCE, *COMPILE, *MEMORY,
+]  # fmt: skip

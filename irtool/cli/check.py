@@ -265,7 +265,10 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         return 1
     if later is not None and not _agrees(later[0], asked.allow_unknown):
         return 1
-    return 1 if view.result.findings and not asked.allow_unknown else 0
+    if view.result.accepted is None and not asked.allow_unknown:
+        return 1
+    grave = any(finding.severity != "info" for finding in view.result.findings)
+    return 1 if grave and not asked.allow_unknown else 0
 
 
 def _saved_answer(checked: _Checked) -> SavedFile | None:

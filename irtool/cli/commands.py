@@ -13,6 +13,10 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS: dict[str, CommandEntry] = {
+    "doctor": CommandEntry(
+        "irtool.cli.doctor",
+        "What is wrong with this run, what would mend it? (irtool RUN)",
+    ),
     "parse": CommandEntry("irtool.cli.parse", "What is in this dump?"),
     "check": CommandEntry(
         "irtool.cli.check", "Is each strategy legal; what will be sliced and communicated?"

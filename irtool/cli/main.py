@@ -56,6 +56,8 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
+        if _is_run(name):
+            return super().resolve_command(ctx, ["doctor", *args])
         if name not in COMMANDS and not name.startswith("-"):
             close = get_close_matches(name, list(COMMANDS))
             known = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COMMANDS)}"
@@ -95,6 +97,11 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+def _is_run(name: str) -> bool:
+    """Whether a folder stands where a command should; names of commands win."""
+    return name not in COMMANDS and not name.startswith("-") and os.path.isdir(name)
 
 
 app = typer.Typer(

@@ -25,6 +25,7 @@ ANSWERS: dict[str, str] = {
     "diff-passes": "irtool.report.diff.series:PassesAnswer",
     "diff-ranks": "irtool.report.diff.series:RanksAnswer",
     "diff-runs": "irtool.report.diff.runs.answer:RunsAnswer",
+    "doctor": "irtool.report.doctor.answer:DoctorAnswer",
     "memory": "irtool.report.memory:MemoryAnswer",
     "pipeline": "irtool.report.pipeline:PipelineAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",

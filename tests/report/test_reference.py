@@ -30,6 +30,7 @@ ASKED = {
     "diff-passes": ["diff", "--passes", "samples/mlp_semi_auto"],
     "diff-ranks": ["diff", "--ranks", "samples/pipeline_2_stages"],
     "diff-runs": ["diff", "samples/precision/reference", "samples/precision/tanh_gelu"],
+    "doctor": ["doctor", "samples/mlp_rejected"],
     "memory": ["memory", "samples/pipeline_run"],
     "pipeline": ["pipeline", "samples/pipeline_2_stages"],
     "plan": ["plan", BEGIN, "--to", "4"],

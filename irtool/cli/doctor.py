@@ -1,0 +1,168 @@
+"""``irtool doctor``: everything that a run's folder can be asked, ranked."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irtool.cli import options
+from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.context import ContextArguments, context_command, given_by
+from irtool.cli.machines import named_machine
+from irtool.cli.memory_inputs import size_of
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.cluster.context.model import RunContext
+from irtool.syntax.run import Run, load_run
+from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from irtool.cluster.context.given import Given
+    from irtool.doctor.diagnosis import Task
+
+
+def _doctor(
+    path: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    format: options.AnswerFormat = AnswerForm.table,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="A healthy run, or one of another device."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--task", metavar="TASK", help="Only this question (may be repeated)."),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Write a page with everything and open it.")
+    ] = False,
+    machine: options.MachineName = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Of one device, 64GiB say.")
+    ] = None,
+    jobs: options.Jobs = None,
+    limit: options.Limit = None,
+    graph: options.GraphNumber = None,
+    assumptions: options.Assumptions = False,
+    config: options.Config = None,
+    output_file: options.OutputFile = None,
+    *,
+    context: ContextArguments,
+) -> int:
+    """What is wrong with this run, ranked: cause, place, edit, gain, and what shows more.
+
+    Exit status: 0 nothing is graver than an opportunity; 1 there are errors or warnings.
+    """
+    from irtool.doctor.diagnosis import CannotJudge
+    from irtool.doctor.examine import examine
+    from irtool.doctor.subject import Subject
+    from irtool.report.doctor.answer import doctor_answer
+    from irtool.report.doctor.report import doctor_report
+
+    configuration = read_configuration(config)
+    load_custom_rules(configuration)
+    chosen = _tasks(only or [])
+    run = _run(path)
+
+    def given(dump: str) -> Given:
+        return given_by(context, configuration, dump, path)
+
+    subject = Subject(
+        run,
+        given,
+        named_machine(machine),
+        None if against is None else _run(against),
+        graph,
+        None if memory is None else size_of(memory, "--memory"),
+    )
+    with _progress() as progress:
+        found = examine(subject, chosen, jobs, progress)
+    try:
+        known = subject.context
+    except CannotJudge:
+        known = RunContext(None)
+    if open_page:
+        output_file = output_file or _page_path(path)
+        format = AnswerForm.html
+    write_answer(
+        Output(output_file),
+        format,
+        answer=lambda: doctor_answer(found, known),
+        report=lambda is_page: doctor_report(found, limit, is_page),
+        context=known,
+        all_assumptions=assumptions,
+    )
+    if open_page and output_file is not None:
+        note(f"wrote {output_file}")
+        webbrowser.open(f"file://{os.path.abspath(output_file)}")
+    return 0 if found.is_healthy else 1
+
+
+command = context_command("doctor", _doctor)
+
+
+def _run(path: str) -> Run:
+    """A run folder with something in it.
+
+    Raises:
+        Failure: there is none.
+    """
+    try:
+        run = load_run(path)
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    if not run.by_rank and not run.logs and not run.losses:
+        hint = "a run folder holds rank_N/ with dumps (*.ir), logs, tensor dumps or losses"
+        raise Failure("nothing of a run is in this folder", path, hint=hint)
+    return run
+
+
+def _tasks(names: list[str]) -> tuple[Task, ...]:
+    from difflib import get_close_matches
+
+    from irtool.doctor.diagnosis import TASKS
+
+    known: dict[str, Task] = {str(task): task for task in TASKS}
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+            raise Failure(f"there is no task {name}", "--task", hint=hint)
+    return tuple(known[name] for name in names)
+
+
+def _page_path(path: str) -> str:
+    name = os.path.basename(os.path.abspath(path)) or "run"
+    handle, made = tempfile.mkstemp(".html", f"irtool-{name}-")
+    os.close(handle)
+    return made
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[str, int, int], None] | None]:
+    """A bar on a terminal's stderr; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    width = 24
+
+    def show(name: str, done: int, count: int) -> None:
+        bar = "█" * (width * done // count)
+        sys.stderr.write(f"\r\x1b[K{bar:<{width}} {done}/{count} {name[:40]}")
+        sys.stderr.flush()
+
+    show("reading", 0, 1)
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

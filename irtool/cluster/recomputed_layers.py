@@ -1,0 +1,72 @@
+"""Layers of one kind of which some are recomputed and others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from irtool.cluster.memory_layers import layer_of_scope
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.operators import COMMUNICATION, PLUMBING
+from irtool.ir.phases import Phase
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UnevenLayers:
+    """Layers that compute the same, of which only some are computed again.
+
+    ``kept`` are those that are not, with their forward nodes.
+    """
+
+    recomputed: tuple[str, ...]
+    kept: Mapping[str, tuple[Node, ...]]
+
+    @property
+    def share_kept(self) -> float:
+        """Part of the layers that is not recomputed."""
+        return len(self.kept) / (len(self.kept) + len(self.recomputed))
+
+
+def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayers, ...]:
+    """Kinds of layers of which some are recomputed.
+
+    Layers are of one kind if the same operators run in them, collectives and what only hands values
+    on left out; their numbers, and that recomputed cells have scopes of their own
+    (``recompute_Default/…``), make no difference.
+
+    Args:
+        dump: a validate dump.
+        phases: of its nodes.
+    """
+    forward: dict[str, list[Node]] = {}
+    again: set[str] = set()
+    for node in dump.nodes():
+        if node.op in PLUMBING or node.op in COMMUNICATION or node.scope is None:
+            continue
+        layer = layer_of_scope(node.scope)
+        if not any(char.isdigit() for char in layer):
+            continue
+        if node.is_recomputed:
+            again.add(layer)
+        elif phases.get(node) == "forward":
+            forward.setdefault(layer, []).append(node)
+    kinds: dict[object, list[str]] = {}
+    for layer, nodes in forward.items():
+        kinds.setdefault((_kind(layer), _operators(nodes)), []).append(layer)
+    found: list[UnevenLayers] = []
+    for layers in kinds.values():
+        kept = {layer: tuple(forward[layer]) for layer in layers if layer not in again}
+        done = tuple(layer for layer in layers if layer in again)
+        if kept and done:
+            found.append(UnevenLayers(done, kept))
+    return tuple(found)
+
+
+def _kind(layer: str) -> str:
+    return "".join("#" if char.isdigit() else char for char in layer).replace("##", "#")
+
+
+def _operators(nodes: Iterable[Node]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(Counter(node.op for node in nodes).items()))

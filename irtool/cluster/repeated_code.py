@@ -1,0 +1,94 @@
+"""Statements that one line of code makes many times: unrolled loops, cells copied a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.sources import user_location
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.operators import PLUMBING
+from irtool.ir.phases import Phase
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UnrolledLoop:
+    """A loop of Python that the compiler unrolled.
+
+    Attributes:
+        node: the first of its statements.
+        scope: of the cell that it runs in.
+        times: how often it goes round.
+        statements: forward statements that it makes.
+    """
+
+    node: Node
+    scope: str
+    times: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Layers that stand in the graph once a micro-batch.
+
+    Attributes:
+        layers: of one stage.
+        micro_batches: of a step.
+        statements: that name a micro-batch.
+        once: how many would be left if layers of one kind were compiled once.
+    """
+
+    layers: int
+    micro_batches: int
+    statements: int
+    once: int
+
+
+def unrolled_loops(
+    dump: Dump, phases: Mapping[Node, Phase], fewest: int = 8
+) -> tuple[UnrolledLoop, ...]:
+    """Loops that go round at least ``fewest`` times, the one with most statements first.
+
+    The same operator of one cell, made by the same lines of Python, stands in the graph once a
+    round; copies for micro-batches and for recomputation don't count.
+    """
+    rounds: dict[tuple[object, ...], list[Node]] = {}
+    for node in dump.nodes():
+        if node.op in PLUMBING or node.is_recomputed or phases.get(node) != "forward":
+            continue
+        lines = tuple((line.path, line.span) for line in node.comments.locations)
+        if lines and user_location(node) is not None and node.instance_name is not None:
+            key = (node.scope, node.op, node.instance_name, lines, node.micro)
+            rounds.setdefault(key, []).append(node)
+    loops: dict[tuple[str, int], list[list[Node]]] = {}
+    for (scope, *_), nodes in rounds.items():
+        if len(nodes) >= fewest:
+            loops.setdefault((layer_of_scope(str(scope)), len(nodes)), []).append(nodes)
+    found = [
+        UnrolledLoop(
+            min((nodes[0] for nodes in made), key=lambda node: len(node.comments.locations)),
+            layer,
+            times,
+            sum(map(len, made)),
+        )
+        for (layer, times), made in loops.items()
+    ]
+    return tuple(sorted(found, key=lambda loop: -loop.statements))
+
+
+def micro_batch_copies(dump: Dump) -> Copies | None:
+    """How much of a graph is copied for micro-batches; None where cells are reused, or nothing is.
+
+    A cell with ``lazy_inline`` is a graph of its own that is called.
+    """
+    copied = [node for node in dump.nodes() if node.micro is not None]
+    micro = {node.micro for node in copied}
+    layers = {layer_of_scope(node.scope) for node in copied}
+    layers = {layer for layer in layers if any(char.isdigit() for char in layer)}
+    if len(micro) < 2 or not layers or any(node.op == "call" for node in copied):
+        return None
+    once = len(copied) // len(micro) // len(layers)
+    return Copies(len(layers), len(micro), len(copied), once)

@@ -1,0 +1,84 @@
+"""What the doctor finds: one cause, where it is, what mends it, and what that is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.ir.finding import SEVERITIES, Edit, Gain, Severity, SourceLine
+
+Task: TypeAlias = Literal[
+    "hang", "memory", "slow-step", "slow-compile", "compile-failure", "strategy", "group",
+    "stage-balance", "recompute", "redistribution", "loss", "precision", "failed-node", "lint",
+]  # fmt: skip
+"""What a run is asked for."""
+
+TASKS: tuple[Task, ...] = (
+    "failed-node", "compile-failure", "strategy", "hang", "group", "precision", "loss", "memory",
+    "stage-balance", "recompute", "redistribution", "slow-step", "slow-compile", "lint",
+)  # fmt: skip
+"""In the order in which findings of one severity are told: what stops a run before what slows it
+down, and causes before what may follow from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that is wrong with a run, or that could be better.
+
+    Attributes:
+        task: what was asked.
+        severity: an error stops the run or makes its numbers wrong, a warning costs time or
+            memory that nobody meant to spend, an info is an opportunity.
+        cause: in a sentence or two.
+        command: that shows more.
+        rank: the first rank that has it; None where it is the whole run's.
+        ranks: all that have it.
+        node: ``%4``, in the dump ``file`` at ``line``.
+        file: the dump, log or other file that shows it.
+        line: in ``file``.
+        source: the user's line of Python.
+        edit: what to write instead.
+        gain: what that is worth.
+        since: the step or pass from which on it is there.
+        weight: orders findings of one task and severity, the largest first.
+    """
+
+    task: Task
+    severity: Severity
+    cause: str
+    command: tuple[str, ...]
+    rank: int | None = None
+    ranks: tuple[int, ...] = ()
+    node: str | None = None
+    file: str = ""
+    line: int = 0
+    source: SourceLine | None = None
+    edit: Edit | None = None
+    gain: Gain | None = None
+    since: str = ""
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A task that nothing could be said about, and why."""
+
+    task: Task
+    why: str
+
+
+class CannotJudge(Exception):
+    """Raised by a task where what it needs isn't there; the text says what."""
+
+
+def ranked(found: list[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """The gravest first; of one severity what stops a run before what slows it down."""
+    return tuple(
+        sorted(
+            found,
+            key=lambda item: (
+                SEVERITIES.index(item.severity), TASKS.index(item.task), -item.weight,
+                item.rank or 0, item.line,
+            ),
+        )
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Do the stages of a pipeline do equally much, with enough micro-batches?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.subject import Reads, Subject
+from irtool.ir.finding import Edit, Gain
+from irtool.ir.units import seconds_text
+
+TASK: Task = "stage-balance"
+READS: Reads = "validate"
+_UNEVEN = 0.15
+"""How much slower than the mean the slowest stage may be."""
+_BETTER = 0.05
+"""Part of the slowest stage that another cut has to save."""
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """A warning for an uneven cut, or for fewer micro-batches than stages."""
+    stages = subject.parallel.stages
+    if stages < 2:
+        return
+    inputs = [StageInput(one.ranks[0], one.ranks, one.memory) for one in subject.memories]
+    found = pipeline(inputs, stages, subject.parallel.devices, subject.machine)
+    if found.missing:
+        raise CannotJudge(f"no dump of stage {', '.join(map(str, found.missing))}")
+    yield from _cut(subject, found)
+    if found.micro_batches < stages:
+        yield Diagnosis(
+            TASK,
+            "warning",
+            f"{found.micro_batches} micro-batches for {stages} stages: stages are idle",
+            subject.command("pipeline", "RUN"),
+            edit=Edit(setting="micro_size", value=stages),
+        )
+
+
+def _cut(subject: Subject, found: Pipeline) -> Iterator[Diagnosis]:
+    seconds = [stage.layer_seconds for stage in found.stages]
+    slowest = max(seconds, default=0.0)
+    if found.cut is None or not slowest or (found.imbalance or 0) <= _UNEVEN:
+        return
+    best = max(found.cut.costs)
+    if slowest - best < _BETTER * slowest:
+        return
+    at = found.stages[seconds.index(slowest)]
+    counts = ", ".join(str(len(layers)) for layers in found.cut.stages)
+    gain = (slowest - best) * found.micro_batches
+    yield Diagnosis(
+        TASK,
+        "warning",
+        f"stage {at.index} takes {seconds_text(slowest)} a micro-batch, "
+        f"{found.imbalance:.0%} more than the mean; the best cut of these layers ({counts} layers "
+        f"a stage) takes {seconds_text(best)}",
+        subject.command("pipeline", "RUN"),
+        rank=at.rank,
+        ranks=at.ranks,
+        file=at.path,
+        edit=Edit(setting="pipeline_stage", value=f"{counts} layers a stage"),
+        gain=Gain(seconds=gain),
+        weight=gain,
+    )

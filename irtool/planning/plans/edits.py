@@ -1,0 +1,303 @@
+"""Small changes of strategies or settings, each checked and priced on the whole network.
+
+An edit gives all operators of one line of Python that have one strategy another one. What makes a
+redistribution often stands behind a Reshape, Cast or Transpose: operators further up and down are
+tried, too.
+What remains is what the whole network accepts and what makes its step shorter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from irtool.cluster.machine import Machine
+from irtool.cluster.sources import user_location
+from irtool.compare.identity import scope_pattern
+from irtool.ir.display import Shown
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.operators.call import Strategy
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.search.candidates import candidates_of
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
+
+MOST_TRIED = 24
+"""Edits that are checked on the whole network."""
+MOST_WORK = 40_000
+"""Operators that may be judged in all trials together: large networks get fewer."""
+_FEWEST_TRIED = 3
+_DISTANCE = 4
+"""Operators that an edit may be away from the redistribution that it is to take away."""
+_FOR_EACH = 5
+"""Strategies that are tried for one group of operators."""
+_MOST_EDGES = 4
+_LEAST = 0.002
+"""Part of the step's seconds that an edit has to save."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NetworkEdit:
+    """A change that the network accepts and that makes a step shorter.
+
+    Attributes:
+        nodes: whose strategy changes; empty for a setting.
+        old: their strategy.
+        new: another one.
+        setting: key of the parallel context that changes; empty for strategies.
+        value: what it is set to.
+        is_usual: the new strategy is the one that most operators alike have already.
+        seconds: that a step becomes shorter, nothing hidden.
+        bytes: that a device receives less each step.
+        edges: redistributions that go, less those that come.
+    """
+
+    nodes: tuple[Node, ...]
+    old: Strategy | None
+    new: Strategy | None
+    setting: str
+    value: object
+    is_usual: bool
+    seconds: float
+    bytes: int
+    edges: int
+
+    @property
+    def node(self) -> Node | None:
+        """The first of its operators."""
+        return self.nodes[0] if self.nodes else None
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkEdits(Shown):
+    """What was found, the best first; ``before`` is the step as it is, ``tried`` counts trials."""
+
+    before: StepCost
+    edits: tuple[NetworkEdit, ...]
+    tried: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Trial:
+    nodes: tuple[Node, ...]
+    old: Strategy | None
+    new: Strategy | None
+    is_usual: bool = False
+    setting: str = ""
+    value: object = None
+
+
+def network_edits(
+    dump: Dump,
+    context: ParallelContext,
+    report: Report,
+    machine: Machine,
+    edges: Sequence[RedistributionReport] | None = None,
+    work: int = MOST_WORK,
+) -> NetworkEdits:
+    """Edits that make a step shorter.
+
+    Args:
+        dump: taken before the parallel pass.
+        context: devices and options.
+        report: what ``check`` says of it.
+        machine: what things cost.
+        edges: redistributions to take away; None: the dearest ones, and whatever is cut otherwise
+            than its like.
+        work: operators to judge in all trials together.
+    """
+    before = step_cost(structure_of(dump, context), report, machine)
+    groups = _groups(report)
+    asked = _dearest(report, before) if edges is None else list(edges)
+    trials = [*_unusual(groups), *_settings(report, context, asked)]
+    trials += _around(groups, report, asked)
+    most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
+    found: list[NetworkEdit] = []
+    for trial in trials[:most]:
+        made = _tried(trial, dump, context, report, before)
+        if made is not None:
+            found.append(made)
+    found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
+    return NetworkEdits(before, tuple(found), min(most, len(trials)))
+
+
+# -- operators alike -----------------------------------------------------------------------------
+
+_Key = tuple[object, ...]
+_Groups = Mapping[_Key, Mapping[Strategy, list[OperatorReport]]]
+
+
+def _key(item: OperatorReport) -> _Key:
+    """What operators of one line of Python in layers of one kind have in common."""
+    location = user_location(item.node)
+    line = None if location is None else (location.path, location.line)
+    shapes = tuple(item.judgement.raw_inputs)
+    return (item.op, scope_pattern(item.node.scope), line, shapes)
+
+
+def _groups(report: Report) -> _Groups:
+    found: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
+    for item in report.operators:
+        if item.strategy is not None and item.node.in_strategy is not None:
+            found.setdefault(_key(item), {}).setdefault(item.strategy, []).append(item)
+    return found
+
+
+def _unusual(groups: _Groups) -> Iterator[_Trial]:
+    """Operators that are cut otherwise than most of their like."""
+    for strategies in groups.values():
+        if len(strategies) < 2:
+            continue
+        counts = Counter({strategy: len(items) for strategy, items in strategies.items()})
+        (usual, most), (_, second) = counts.most_common(2)
+        if most == second:
+            continue
+        for strategy, items in strategies.items():
+            if strategy != usual:
+                yield _Trial(tuple(item.node for item in items), strategy, usual, is_usual=True)
+
+
+# -- around redistributions ------------------------------------------------------------------------
+
+
+def _dearest(report: Report, cost: StepCost) -> list[RedistributionReport]:
+    """One redistribution a place of the code, the places that take longest first."""
+    seconds: dict[tuple[Node | None, Node | None], float] = {}
+    for item in cost.items:
+        if item.producer is not None:
+            seconds[item.producer, item.node] = item.total
+    places: dict[object, tuple[float, RedistributionReport]] = {}
+    for edge in report.redistributions:
+        if not edge.operators:
+            continue
+        key = tuple((node.op, scope_pattern(node.scope)) for node in (edge.producer, edge.consumer))
+        total, first = places.get(key, (0.0, edge))
+        places[key] = (total + seconds.get((edge.producer, edge.consumer), 0.0), first)
+    ordered = sorted(places.values(), key=lambda pair: -pair[0])
+    return [edge for _, edge in ordered[:_MOST_EDGES]]
+
+
+def _around(
+    groups: _Groups, report: Report, edges: Iterable[RedistributionReport]
+) -> Iterator[_Trial]:
+    """Other strategies for the operators on both sides of redistributions, near ones first."""
+    alike = {
+        item.node: tuple(each.node for each in items)
+        for strategies in groups.values()
+        for items in strategies.values()
+        for item in items
+    }
+    seen: set[tuple[Node, Strategy]] = set()
+    rounds: list[list[_Trial]] = []
+    for edge in edges:
+        for distance, node in _near(edge, report):
+            if node not in alike:
+                continue
+            item = report.operator(node)
+            if item is None:
+                continue
+            while len(rounds) <= distance:
+                rounds.append([])
+            for strategy in _others(item, edge, report):
+                nodes = alike[node]
+                if (nodes[0], strategy) in seen:
+                    continue
+                seen.add((nodes[0], strategy))
+                rounds[distance].append(_Trial(nodes, item.strategy, strategy))
+    for trials in rounds:
+        yield from trials
+
+
+def _near(edge: RedistributionReport, report: Report) -> Iterator[tuple[int, Node]]:
+    """Operators before the producer and behind the consumer, with how far away they are."""
+    judged = {item.node for item in report.operators}
+    for start, upwards in ((edge.consumer, False), (edge.producer, True)):
+        layer, seen = [start], {start}
+        for distance in range(_DISTANCE):
+            following: list[Node] = []
+            for node in layer:
+                if node in judged:
+                    yield distance, node
+                near = node.inputs if upwards else node.users
+                for other in near:
+                    if isinstance(other, Node) and other not in seen and not other.is_return:
+                        seen.add(other)
+                        following.append(other)
+            layer = following
+
+
+def _others(item: OperatorReport, edge: RedistributionReport, report: Report) -> list[Strategy]:
+    """Strategies that use as many devices, those first that fit the other side of the edge."""
+    context = report.context.for_operators(dynamic=item.call.call.is_dynamic)
+    now = item.strategy or ()
+    used = prod(item.device_matrix) if item.device_matrix else 1
+    wanted = {layout.splits for layout in (edge.source, edge.target) if layout is not None}
+    scored: list[tuple[tuple[object, ...], Strategy]] = []
+    for candidate in candidates_of(item.call.call, context).items:
+        strategy = candidate.strategy
+        if strategy is None or strategy == now or len(strategy) != len(now):
+            continue
+        own, old = [prod(row) for row in strategy], [prod(row) for row in now]
+        if max(own, default=1) < max(old, default=1) or max(own, default=1) > used:
+            continue
+        apart = sum(
+            a != b
+            for row, other in zip(strategy, now, strict=True)
+            for a, b in zip(row, other, strict=False)
+        )  # type: ignore[arg-type]  # rows of numbers
+        fits = any(row in wanted for row in strategy)
+        scored.append(((not fits, apart, strategy), strategy))
+    scored.sort(key=lambda pair: repr(pair[0]))
+    return [strategy for _, strategy in scored[:_FOR_EACH]]
+
+
+def _settings(
+    report: Report, context: ParallelContext, edges: Sequence[RedistributionReport]
+) -> Iterator[_Trial]:
+    """``enable_alltoall``, where something is redistributed without it."""
+    if edges and not context.enable_alltoall:
+        yield _Trial((), None, None, setting="enable_alltoall", value=True)
+
+
+# -- trying ----------------------------------------------------------------------------------------
+
+
+def _tried(
+    trial: _Trial, dump: Dump, context: ParallelContext, report: Report, before: StepCost
+) -> NetworkEdit | None:
+    """What a trial brings; None where the network refuses it, or a step gets no shorter."""
+    changed, other = dump, context
+    if trial.setting:
+        other = replace(context, enable_alltoall=True)
+    elif trial.new is not None:
+        changed = with_strategies(dump, dict.fromkeys(trial.nodes, trial.new))
+    judged = check(changed, other)
+    if judged.accepted is False or (judged.accepted is None and report.accepted):
+        return None
+    cost = step_cost(structure_of(changed, other), judged, before.machine)
+    if len(cost.unknown) > len(before.unknown):
+        return None
+    saved = before.seconds - cost.seconds
+    if saved < _LEAST * before.seconds:
+        return None
+    return NetworkEdit(
+        trial.nodes,
+        trial.old,
+        trial.new,
+        trial.setting,
+        trial.value,
+        trial.is_usual,
+        saved,
+        sum(before.received.values()) - sum(cost.received.values()),
+        _count(report) - _count(judged),
+    )
+
+
+def _count(report: Report) -> int:
+    return sum(bool(edge.operators) for edge in report.redistributions)

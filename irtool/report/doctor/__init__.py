@@ -1,0 +1,1 @@
+"""``irtool doctor``: its answer for scripts, and its report for people."""

@@ -1,0 +1,159 @@
+"""The answer of ``irtool doctor`` for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from irtool.cluster.context.model import RunContext
+from irtool.doctor.diagnosis import Diagnosis, NotJudged, Task
+from irtool.doctor.examine import Examination
+from irtool.doctor.figures import Figures
+from irtool.ir.finding import Edit, Severity
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+
+
+class FindingEdit(AnswerObject, frozen=True, kw_only=True):
+    """What to change: a line of Python, or a setting."""
+
+    file: Annotated[str | UnsetType, doc("this and the next three keys: of a line of Python")] = (
+        UNSET
+    )
+    line: int | UnsetType = UNSET
+    old: Annotated[str | UnsetType, doc("what stands there, as far as it is to go")] = UNSET
+    new: Annotated[str | UnsetType, doc("what to write in its place")] = UNSET
+    setting: Annotated[
+        str | UnsetType,
+        doc(
+            "this and the next key: a key of the parallel context, or MindSpore's name of a switch"
+        ),
+    ] = UNSET
+    value: str | int | float | bool | UnsetType | None = UNSET
+
+
+class EditGain(AnswerObject, frozen=True, kw_only=True):
+    """What an edit is worth."""
+
+    seconds: Annotated[
+        float | None, doc("a step is shorter; of `slow-compile`, the compilation; null: unknown")
+    ]
+    bytes: Annotated[int | None, doc("of a device's memory; null: not known")]
+
+
+class PythonPlace(AnswerObject, frozen=True, kw_only=True):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+
+class DoctorFinding(AnswerObject, frozen=True, kw_only=True):
+    """One thing that is wrong, or that could be better."""
+
+    task: Task
+    severity: Annotated[
+        Severity,
+        doc("error: it stops the run or makes it wrong; warning: it costs; info: a chance"),
+    ]
+    cause: str
+    since: Annotated[str | None, doc("the step or pass from which on it is there")]
+    rank: Annotated[int | None, doc("the first that has it; null: it is the whole run's")]
+    ranks: Annotated[Sequence[int], doc("all that have it")]
+    node: str | None
+    file: Annotated[str | None, doc("the dump or log that shows it")]
+    line: Annotated[int | None, doc("in that file")]
+    source: PythonPlace | None
+    edit: Annotated[FindingEdit | None, doc("what to change; null: irtool does not know")]
+    gain: EditGain | None
+    command: Annotated[list[str], doc("that shows more, as arguments")]
+
+
+class UnjudgedTask(AnswerObject, frozen=True, kw_only=True):
+    """A task that nothing can be said about."""
+
+    task: Task
+    why: str
+
+
+class RunFigures(AnswerObject, frozen=True, kw_only=True):
+    """What is known of the run; null: not known."""
+
+    devices: int | None
+    ranks: Annotated[Sequence[int], doc("that left anything")]
+    stages: int | None
+    axes: Annotated[Sequence[int], doc("sizes of the device matrix that most operators use")]
+    parameters: Annotated[int | None, doc("elements of the weights of the first rank's stage")]
+    step_seconds: Annotated[float | None, doc("of a step as predicted, nothing hidden")]
+    seconds: Annotated[dict[str, float], doc("of a step, by cause")]
+    communication_share: float | None
+    peak_bytes: Annotated[int | None, doc("of the rank that holds most")]
+    machine: Annotated[str, doc("that seconds are of")]
+
+
+class DoctorAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.doctor/1"):
+    """What is wrong with a run, ranked; and what nothing could be said about."""
+
+    path: str
+    healthy: Annotated[bool, doc("no finding is graver than an info")]
+    findings: Annotated[list[DoctorFinding], doc("the gravest first")]
+    not_judged: list[UnjudgedTask]
+    figures: RunFigures
+
+
+def doctor_answer(found: Examination, context: RunContext) -> DoctorAnswer:
+    """The answer for scripts."""
+    return DoctorAnswer(
+        path=found.path,
+        healthy=found.is_healthy,
+        findings=[_finding(item) for item in found.findings],
+        not_judged=[_unjudged(item) for item in found.not_judged],
+        figures=_figures(found.figures),
+        **context_fields(context),
+    )
+
+
+def _finding(item: Diagnosis) -> DoctorFinding:
+    source = item.source
+    gain = item.gain
+    return DoctorFinding(
+        task=item.task,
+        severity=item.severity,
+        cause=item.cause,
+        since=item.since or None,
+        rank=item.rank,
+        ranks=item.ranks,
+        node=item.node,
+        file=item.file or None,
+        line=item.line or None,
+        source=None if source is None else PythonPlace(file=source.path, line=source.line),
+        edit=None if item.edit is None else _edit(item.edit),
+        gain=None if gain is None else EditGain(seconds=gain.seconds, bytes=gain.bytes),
+        command=list(item.command),
+    )
+
+
+def _edit(edit: Edit) -> FindingEdit:
+    if edit.setting:
+        return FindingEdit(setting=edit.setting, value=edit.value)
+    return FindingEdit(file=edit.file, line=edit.line, old=edit.old, new=edit.new)
+
+
+def _unjudged(item: NotJudged) -> UnjudgedTask:
+    return UnjudgedTask(task=item.task, why=item.why)
+
+
+def _figures(found: Figures) -> RunFigures:
+    return RunFigures(
+        devices=found.devices,
+        ranks=found.ranks,
+        stages=found.stages,
+        axes=found.axes,
+        parameters=found.parameters,
+        step_seconds=found.step,
+        seconds=found.seconds,
+        communication_share=found.communication,
+        peak_bytes=found.peak,
+        machine=found.target,
+    )

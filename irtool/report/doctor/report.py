@@ -1,0 +1,134 @@
+"""The report of ``irtool doctor``: one ranked screen; a page links the pages of each question."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from irtool.doctor.diagnosis import Diagnosis
+from irtool.doctor.examine import Examination, ranks_of
+from irtool.ir.finding import Gain
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text, share_text
+from irtool.report.model import (
+    Answer,
+    Cell,
+    Element,
+    Facts,
+    Note,
+    Report,
+    Tone,
+    rows_shown,
+)
+
+_MOST = 10
+
+
+def doctor_report(found: Examination, limit: int | None, is_page: bool) -> Report:
+    """What is wrong, the gravest first; of a healthy run the figures that one wants first.
+
+    Args:
+        found: what the doctor says.
+        limit: findings that text tells of.
+        is_page: whether all are shown.
+    """
+    elements: list[Element] = [Facts(list(_figures(found)))]
+    most = None if is_page else rows_shown(limit, _MOST)
+    shown = found.findings[:most]
+    for number, item in enumerate(shown, 1):
+        title = f"{number}. {item.severity}, {item.task}: {item.cause}"
+        elements.append(Facts(list(_finding(item)), title))
+    if len(shown) < len(found.findings):
+        rest = plural(len(found.findings) - len(shown), "more finding")
+        elements.append(Note(f"… {rest} (--limit 0 shows all)"))
+    if found.not_judged:
+        elements.append(Facts([(item.task, item.why) for item in found.not_judged], "Not judged"))
+    return Report(f"doctor: {found.path}", _answer(found), elements, found.path)
+
+
+def _answer(found: Examination) -> Answer:
+    counts = Counter(item.severity for item in found.findings)
+    parts = [
+        plural(counts[severity], noun)
+        for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "opportunity"))
+        if counts[severity]
+    ]
+    text = ", ".join(parts).replace("opportunitys", "opportunities")
+    tone: Tone = "bad"
+    if found.is_healthy:
+        tone = "good" if _is_judged(found) else "unknown"
+        clear = "nothing wrong" if _is_judged(found) else "nothing wrong in what could be judged"
+        text = f"{clear}; {text}" if text else clear
+    return Answer(text, tone)
+
+
+_MEANT = ("loss", "precision", "compile-failure", "failed-node")
+"""Tasks that most healthy runs leave nothing for."""
+
+
+def _is_judged(found: Examination) -> bool:
+    return all(item.task in _MEANT for item in found.not_judged)
+
+
+def _figures(found: Examination) -> Iterator[tuple[str, Cell]]:
+    figures = found.figures
+    if figures.devices is not None:
+        axes = " × ".join(map(str, figures.axes))
+        stages = f", {plural(figures.stages or 1, 'stage')}"
+        matrix = f", device matrix {axes}" if axes else ""
+        yield "devices", f"{count_text(figures.devices)}{stages}{matrix}"
+    if figures.ranks:
+        yield "ranks", ranks_text(figures.ranks)
+    if figures.parameters:
+        yield "weights", f"{count_text(figures.parameters)} elements a stage"
+    if figures.step is not None:
+        largest = sorted(figures.seconds.items(), key=lambda pair: -pair[1])[:4]
+        causes = ", ".join(f"{cause} {seconds_text(seconds)}" for cause, seconds in largest)
+        yield "step", f"{seconds_text(figures.step)} as predicted for {figures.target}: {causes}"
+    if figures.communication is not None:
+        yield "communication", f"{share_text(figures.communication)} of the step"
+    if figures.peak is not None:
+        yield "memory", f"{bytes_text(figures.peak)} at the peak"
+
+
+def _finding(item: Diagnosis) -> Iterator[tuple[str, Cell]]:
+    ranks = ranks_of(item)
+    if ranks:
+        yield "rank", ranks
+    if item.since:
+        yield "since", item.since
+    if item.file:
+        place = f"{item.file}:{item.line}" if item.line else item.file
+        yield "where", f"{item.node} at {place}" if item.node else place
+    if item.source is not None:
+        text = f": {item.source.text}" if item.source.text else ""
+        yield "source", f"{item.source.path}:{item.source.line}{text}"
+    if item.edit is not None:
+        edit = item.edit
+        yield (
+            "edit",
+            (
+                f"{edit.setting} = {edit.value}"
+                if edit.setting
+                else f"{edit.file}:{edit.line}: {edit.new} instead of {edit.old}"
+            ),
+        )
+    if item.gain is not None and (text := _gain(item)):
+        yield "gains", text
+    yield "more", shlex.join(item.command)
+
+
+def _gain(item: Diagnosis) -> str:
+    gain = item.gain or Gain()
+    of = "of compilation, about" if item.task == "slow-compile" else "a step"
+    parts: list[str] = []
+    if gain.seconds is not None:
+        parts.append(f"{seconds_text(gain.seconds)} {of}".removesuffix(", about"))
+    if gain.bytes is not None:
+        parts.append(f"{bytes_text(gain.bytes)} of memory")
+    return ", ".join(parts)
+
+
+def commands_of(found: Examination) -> Sequence[tuple[str, ...]]:
+    """The commands that findings name, each once."""
+    return list(dict.fromkeys(item.command for item in found.findings))
