@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
-from irtool.ir.finding import SEVERITIES, Edit, Gain, Severity, SourceLine
+from irtool.ir.finding import SEVERITIES, Edit, Finding, Gain, Severity, SourceLine
 
 Task: TypeAlias = Literal[
     "hang", "memory", "slow-step", "slow-compile", "compile-failure", "strategy", "group",
@@ -22,41 +23,52 @@ down, and causes before what may follow from them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """One thing that is wrong with a run, or that could be better.
+class Diagnosis(Finding):
+    """One thing that is wrong with a run, or that could be better; its code is the task's name.
+
+    An error stops the run or makes its numbers wrong, a warning costs time or memory that nobody
+    meant to spend, an info is an opportunity.  ``rank`` is the first of ``ranks``; None where it is
+    the whole run's.
 
     Attributes:
-        task: what was asked.
-        severity: an error stops the run or makes its numbers wrong, a warning costs time or
-            memory that nobody meant to spend, an info is an opportunity.
-        cause: in a sentence or two.
-        command: that shows more.
-        rank: the first rank that has it; None where it is the whole run's.
-        ranks: all that have it.
-        node: ``%4``, in the dump ``file`` at ``line``.
-        file: the dump, log or other file that shows it.
-        line: in ``file``.
-        source: the user's line of Python.
-        edit: what to write instead.
-        gain: what that is worth.
+        arguments: the command that shows more.
         since: the step or pass from which on it is there.
         weight: orders findings of one task and severity, the largest first.
     """
 
-    task: Task
-    severity: Severity
-    cause: str
-    command: tuple[str, ...]
-    rank: int | None = None
-    ranks: tuple[int, ...] = ()
-    node: str | None = None
-    file: str = ""
-    line: int = 0
-    source: SourceLine | None = None
-    edit: Edit | None = None
-    gain: Gain | None = None
+    arguments: tuple[str, ...] = ()
     since: str = ""
     weight: float = 0.0
+
+    @property
+    def task(self) -> Task:
+        """What was asked."""
+        return cast("Task", self.code)
+
+
+def diagnosis(
+    task: Task,
+    severity: Severity,
+    cause: str,
+    command: tuple[str, ...],
+    *,
+    rank: int | None = None,
+    ranks: tuple[int, ...] = (),
+    node: str | None = None,
+    file: str = "",
+    line: int = 0,
+    source: SourceLine | None = None,
+    edit: Edit | None = None,
+    gain: Gain | None = None,
+    since: str = "",
+    weight: float = 0.0,
+) -> Diagnosis:
+    """What a task found; see :class:`Diagnosis`."""
+    return Diagnosis(
+        task, severity, cause, file, line, node=node, source=source, edit=edit, gain=gain,
+        command=shlex.join(command), rank=rank, ranks=ranks, arguments=command, since=since,
+        weight=weight,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

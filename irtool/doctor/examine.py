@@ -155,7 +155,7 @@ def _folded(found: Iterable[Diagnosis]) -> list[Diagnosis]:
     """What several ranks have alike, told once."""
     alike: dict[tuple[object, ...], list[Diagnosis]] = {}
     for item in found:
-        key = (item.task, item.severity, item.cause, item.edit)
+        key = (item.task, item.severity, item.message, item.edit)
         alike.setdefault(key, []).append(item)
     return [_together(items) for items in alike.values()]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Subject
-from irtool.ir.finding import SourceLine
 from irtool.ir.limits import MAX_DOCUMENT
 from irtool.lint.failure.fail_dump import explain_dump, with_rank
-from irtool.lint.failure.finding import Explained, Finding
+from irtool.lint.failure.finding import Explained, LoggedFinding
 from irtool.lint.failure.log import LogReader
 from irtool.lint.failure.report import Place, report_of
 from irtool.syntax.lines import text_lines
@@ -28,7 +27,7 @@ TASK_OF: dict[str, Task] = {
 """The task that a code belongs to; all others are failures of the compilation."""
 
 
-def logged(subject: Subject) -> tuple[Finding, ...]:
+def logged(subject: Subject) -> tuple[LoggedFinding, ...]:
     """What the run's logs and failure dumps say, causes first.
 
     Raises:
@@ -42,7 +41,7 @@ def logged(subject: Subject) -> tuple[Finding, ...]:
     return held  # type: ignore[return-value]  # what was put there above
 
 
-def _logged(subject: Subject) -> tuple[Finding, ...] | CannotJudge:
+def _logged(subject: Subject) -> tuple[LoggedFinding, ...] | CannotJudge:
     explained = list(_explained(subject))
     if not explained:
         return CannotJudge("there is no log and no analyze_fail.ir in this folder")
@@ -82,20 +81,20 @@ def told(subject: Subject, task: Task) -> Iterator[Diagnosis]:
         yield diagnosed(subject, item, task)
 
 
-def diagnosed(subject: Subject, item: Finding, task: Task) -> Diagnosis:
+def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     """A failure as the doctor tells it."""
-    command = tuple(shlex.split(item.next)) if item.next else ()
+    command = tuple(shlex.split(item.command)) if item.command else ()
     if not command or command[:2] == ("irtool", "explain"):
-        command = ("irtool", "explain", item.path)
-    python = item.python
-    return Diagnosis(
+        command = ("irtool", "explain", item.file)
+    return diagnosis(
         task,
         "error",
         item.message,
         command,
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),
-        file=item.path,
+        file=item.file,
         line=item.line,
-        source=None if python is None else SourceLine(python.path, python.line, text=python.source),
+        source=item.source,
+        edit=item.edit,
     )

@@ -18,15 +18,14 @@ from irtool.cluster.ranks import Cluster, cluster_of_classes
 from irtool.cluster.sources import user_location
 from irtool.doctor.diagnosis import CannotJudge
 from irtool.ir.dump import Dump
-from irtool.ir.finding import SourceLine
+from irtool.ir.finding import Finding, SourceLine
 from irtool.ir.graph import Node
-from irtool.ir.problem import Problem
 from irtool.ir.run import PassFile
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import Report
+from irtool.sharding.network.report import CheckResult
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.source import DumpError, read_content
 
@@ -45,7 +44,7 @@ class Checked:
 
     dump: Dump
     context: ParallelContext
-    report: Report
+    report: CheckResult
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Subject:
     against: Run | None = None
     graph: int | None = None
     memory_limit: int | None = None
-    problems: dict[str, tuple[Problem, ...]] = field(default_factory=dict[str, tuple[Problem, ...]])
+    problems: dict[str, tuple[Finding, ...]] = field(default_factory=dict[str, tuple[Finding, ...]])
     unread: dict[int, str] = field(default_factory=dict[int, str])
     remembered: dict[str, object] = field(default_factory=dict[str, object])
 

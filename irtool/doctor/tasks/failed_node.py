@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.failures import told
 from irtool.doctor.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.units import ranks_text
@@ -32,7 +32,7 @@ def _cut_off(subject: Subject) -> Iterator[Diagnosis]:
     except CannotJudge:
         return
     for rank, why in subject.unread.items():
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "error",
             f"the dump of rank {rank} is damaged: {why}",
@@ -43,7 +43,7 @@ def _cut_off(subject: Subject) -> Iterator[Diagnosis]:
     for ranks, dump in subject.classes:
         cut = next((item for item in dump.problems if item.code == TRUNCATED), None)
         if cut is not None:
-            yield Diagnosis(
+            yield diagnosis(
                 TASK,
                 "error",
                 f"the dump of rank {ranks_text(ranks)} is cut off: {cut.message}",
@@ -73,7 +73,7 @@ def _stopped(subject: Subject) -> Iterator[Diagnosis]:
     word = "rank" if len(stopped) == 1 else "ranks"
     text = f"{word} {ranks_text(stopped)} did not finish compiling"
     after = f" (the last dump is {last.base})" if last is not None else ", and left no dump at all"
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "error",
         f"{text}{after}; the others wait for what it would send",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.matching import disagreements
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
 
 TASK: Task = "group"
@@ -20,7 +20,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         if severity is None:
             continue
         node = item.left.collective.node
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "error" if severity == "error" else "warning",
             f"group {item.group}: {item.message}",

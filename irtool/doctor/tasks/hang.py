@@ -9,7 +9,7 @@ from irtool.cluster.hang import HangReport, play
 from irtool.cluster.hang_script import Departure
 from irtool.cluster.memory_layers import layer_of_scope
 from irtool.compare.edits import Pattern
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.script_difference import ScriptDifference, script_difference
 from irtool.doctor.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, SourceLine
@@ -48,7 +48,7 @@ def _hang(subject: Subject, report: HangReport) -> Diagnosis:
     if left is not None:
         cause = _departure_text(left, report)
     cause += _edits_text(difference)
-    return Diagnosis(
+    return diagnosis(
         TASK,
         "error",
         cause,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.finding import Finding
 from irtool.lint.engine import lint_compilation
@@ -56,7 +56,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 def _diagnosis(subject: Subject, items: list[Finding]) -> Diagnosis:
     first = items[0]
     more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
-    return Diagnosis(
+    return diagnosis(
         TASK,
         first.severity,
         f"{first.code}: {first.message}{more}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from irtool.compare.losses.comparison import NothingInCommon, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.losses.series import LossRun, NoLoss
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject
 from irtool.syntax.run import Run
 
@@ -36,7 +36,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         cause = f"the loss is not finite{where}"
     else:
         cause = f"the loss leaves that of the other run{where}: {found.verdict}"
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "error",
         f"{cause}, by {found.mre:.1%} in the mean",

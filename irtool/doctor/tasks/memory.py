@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
 from irtool.cluster.what_if import Option
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import bytes_text
@@ -35,7 +35,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         best = _enough(plan, needed - limit)
         edit, gain = _edit(best)
         how = f": {best[0].how}" if best else ""
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "error",
             f"needs {bytes_text(needed)} of a device of {bytes_text(limit)}{how}",
@@ -51,7 +51,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         if saving.saved < _WORTH * needed or saving.seconds > 0:
             continue
         edit, _ = _edit([saving.option])
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "info",
             f"{saving.option.how} would save {bytes_text(saving.saved)} of {bytes_text(needed)}",

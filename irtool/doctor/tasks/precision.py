@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.compare.run_sides import side_of_run
-from irtool.compare.run_tensors import Settings, compare_units
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings, compare_units
 from irtool.compare.tensors.model import NoTensors
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
 from irtool.syntax.run import Run
 from irtool.syntax.source import DumpError
@@ -41,7 +41,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         return
     first = faulty.first
     node, name = first.pair.right.node, first.pair.right.name
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "error",
         f"{name} introduces error: {first.why}",

@@ -8,7 +8,7 @@ from irtool.cluster.memory_plan import HOST_BANDWIDTH, prices
 from irtool.cluster.recomputed_layers import UnevenLayers, uneven_layers
 from irtool.cluster.what_if import savings
 from irtool.cluster.what_if_recompute import activation_options
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Held, Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import bytes_text
@@ -41,7 +41,7 @@ def _left_out(subject: Subject, held: Held, item: UnevenLayers) -> Diagnosis:
     node = item.kept[layers[0]][0]
     worth = f": {bytes_text(saved)} of the peak" if saved > 0 else ""
     done = len(item.recomputed)
-    return Diagnosis(
+    return diagnosis(
         TASK,
         "warning" if item.share_kept <= _MEANT else "info",
         f"{names} {'is' if len(layers) == 1 else 'are'} not recomputed, as {done} equal "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import bytes_text, plural, seconds_text
@@ -62,7 +62,7 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         command = subject.command("check", "RUN", "--redistributions")
     fewer = f", {plural(edit.edges, 'redistribution')} fewer" if edit.edges > 0 else ""
     moved = f", {bytes_text(edit.bytes)} less to receive" if edit.bytes > 0 else ""
-    return Diagnosis(
+    return diagnosis(
         TASK,
         "warning" if edit.is_usual or (share >= _MUCH and edit.edges > 0) else "info",
         f"{cause}; {seconds_text(edit.seconds)} of {seconds_text(step)} a step{fewer}{moved}",

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from irtool.cluster.repeated_code import micro_batch_copies, unrolled_loops
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.phases import phases
@@ -48,7 +48,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             continue
         source = source_of(loop.node)
         fewer = loop.statements - loop.statements // loop.times
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "warning",
             f"a loop of Python in {loop.scope} is unrolled {loop.times} times: "
@@ -67,7 +67,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     copies = micro_batch_copies(dump)
     if copies is not None and copies.statements >= _FEW_COPIES:
         fewer = copies.statements - copies.once
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "warning" if copies.statements >= _MANY_COPIES else "info",
             f"{copies.layers} layers stand in the graph {copies.micro_batches} times, once a "
@@ -95,7 +95,7 @@ def _growth(subject: Subject, rank: int) -> Iterator[Diagnosis]:
     if not grown or max(grown)[0] < _LARGE:
         return
     added, before, after = max(grown, key=lambda item: item[0])
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "info",
         f"{after.file.name} makes {count_text(after.statements)} statements of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject
 from irtool.ir.units import seconds_text, share_text
 
@@ -28,7 +28,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     if share < _MUCH:
         return
     largest = max(shares, key=lambda cause: shares[cause])
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "info",
         f"{share_text(share)} of the predicted step of {seconds_text(cost.seconds)} is "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
-from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task
+from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import seconds_text
@@ -29,7 +29,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         raise CannotJudge(f"no dump of stage {', '.join(map(str, found.missing))}")
     yield from _cut(subject, found)
     if found.micro_batches < stages:
-        yield Diagnosis(
+        yield diagnosis(
             TASK,
             "warning",
             f"{found.micro_batches} micro-batches for {stages} stages: stages are idle",
@@ -49,7 +49,7 @@ def _cut(subject: Subject, found: Pipeline) -> Iterator[Diagnosis]:
     at = found.stages[seconds.index(slowest)]
     counts = ", ".join(str(len(layers)) for layers in found.cut.stages)
     gain = (slowest - best) * found.micro_batches
-    yield Diagnosis(
+    yield diagnosis(
         TASK,
         "warning",
         f"stage {at.index} takes {seconds_text(slowest)} a micro-batch, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.doctor.diagnosis import Diagnosis, Task
+from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Checked, Reads, Subject, source_of
-from irtool.ir.finding import Edit
-from irtool.sharding.network.report import CheckFinding
+from irtool.ir.finding import Edit, Finding
+from irtool.ir.graph import Node
 from irtool.sharding.suggest import Proposals, proposals
 
 TASK: Task = "strategy"
@@ -37,29 +37,27 @@ def _one_a_stage(subject: Subject) -> list[int]:
 def _refused(
     subject: Subject,
     checked: Checked,
-    finding: CheckFinding,
+    finding: Finding,
     proposed: Proposals | None,
     rank: int,
 ) -> Diagnosis:
-    source = source_of(finding.node)
+    node = finding.subject if isinstance(finding.subject, Node) else None
+    source = finding.source or source_of(node)
     rows = proposed.strategies.get(finding, ()) if proposed is not None else ()
-    edit = None
-    strategy = finding.node.in_strategy if finding.node is not None else None
-    if rows and source is not None and strategy is not None:
+    edit = finding.edit
+    strategy = node.in_strategy if node is not None else None
+    if edit is None and rows and source is not None and strategy is not None:
         edit = Edit(file=source.path, line=source.line, old=str(strategy), new=str(rows[0]))
-    node = finding.node
-    cause = (
-        f"MindSpore refuses {node.op}: {finding.message}" if node is not None else finding.message
-    )
-    return Diagnosis(
+    refused = f"MindSpore refuses {finding.op}: " if finding.op else ""
+    return diagnosis(
         TASK,
         "error",
-        cause,
+        f"{refused}{finding.message}",
         subject.command("check", "RUN"),
         rank=rank,
-        node=None if node is None else node.id,
+        node=finding.node,
         file=checked.dump.path,
-        line=0 if node is None else node.line,
+        line=finding.line,
         source=source,
         edit=edit,
     )

@@ -26,7 +26,7 @@ from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
-from irtool.sharding.network.report import OperatorReport, RedistributionReport, Report
+from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
 
 MOST_TRIED = 24
 """Edits that are checked on the whole network."""
@@ -96,7 +96,7 @@ class _Trial:
 def network_edits(
     dump: Dump,
     context: ParallelContext,
-    report: Report,
+    report: CheckResult,
     machine: Machine,
     edges: Sequence[RedistributionReport] | None = None,
     work: int = MOST_WORK,
@@ -141,7 +141,7 @@ def _key(item: OperatorReport) -> _Key:
     return (item.op, scope_pattern(item.node.scope), line, shapes)
 
 
-def _groups(report: Report) -> _Groups:
+def _groups(report: CheckResult) -> _Groups:
     found: dict[_Key, dict[Strategy, list[OperatorReport]]] = {}
     for item in report.operators:
         if item.strategy is not None and item.node.in_strategy is not None:
@@ -166,7 +166,7 @@ def _unusual(groups: _Groups) -> Iterator[_Trial]:
 # -- around redistributions ------------------------------------------------------------------------
 
 
-def _dearest(report: Report, cost: StepCost) -> list[RedistributionReport]:
+def _dearest(report: CheckResult, cost: StepCost) -> list[RedistributionReport]:
     """One redistribution a place of the code, the places that take longest first."""
     seconds: dict[tuple[Node | None, Node | None], float] = {}
     for item in cost.items:
@@ -184,7 +184,7 @@ def _dearest(report: Report, cost: StepCost) -> list[RedistributionReport]:
 
 
 def _around(
-    groups: _Groups, report: Report, edges: Iterable[RedistributionReport]
+    groups: _Groups, report: CheckResult, edges: Iterable[RedistributionReport]
 ) -> Iterator[_Trial]:
     """Other strategies for the operators on both sides of redistributions, near ones first."""
     alike = {
@@ -214,7 +214,7 @@ def _around(
         yield from trials
 
 
-def _near(edge: RedistributionReport, report: Report) -> Iterator[tuple[int, Node]]:
+def _near(edge: RedistributionReport, report: CheckResult) -> Iterator[tuple[int, Node]]:
     """Operators before the producer and behind the consumer, with how far away they are."""
     judged = {item.node for item in report.operators}
     for start, upwards in ((edge.consumer, False), (edge.producer, True)):
@@ -232,7 +232,9 @@ def _near(edge: RedistributionReport, report: Report) -> Iterator[tuple[int, Nod
             layer = following
 
 
-def _others(item: OperatorReport, edge: RedistributionReport, report: Report) -> list[Strategy]:
+def _others(
+    item: OperatorReport, edge: RedistributionReport, report: CheckResult
+) -> list[Strategy]:
     """Strategies that use as many devices, those first that fit the other side of the edge."""
     context = report.context.for_operators(dynamic=item.call.call.is_dynamic)
     now = item.strategy or ()
@@ -258,7 +260,7 @@ def _others(item: OperatorReport, edge: RedistributionReport, report: Report) ->
 
 
 def _settings(
-    report: Report, context: ParallelContext, edges: Sequence[RedistributionReport]
+    report: CheckResult, context: ParallelContext, edges: Sequence[RedistributionReport]
 ) -> Iterator[_Trial]:
     """``enable_alltoall``, where something is redistributed without it."""
     if edges and not context.enable_alltoall:
@@ -269,7 +271,7 @@ def _settings(
 
 
 def _tried(
-    trial: _Trial, dump: Dump, context: ParallelContext, report: Report, before: StepCost
+    trial: _Trial, dump: Dump, context: ParallelContext, report: CheckResult, before: StepCost
 ) -> NetworkEdit | None:
     """What a trial brings; None where the network refuses it, or a step gets no shorter."""
     changed, other = dump, context
@@ -299,5 +301,5 @@ def _tried(
     )
 
 
-def _count(report: Report) -> int:
+def _count(report: CheckResult) -> int:
     return sum(bool(edge.operators) for edge in report.redistributions)

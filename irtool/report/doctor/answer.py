@@ -120,7 +120,7 @@ def _finding(item: Diagnosis) -> DoctorFinding:
     return DoctorFinding(
         task=item.task,
         severity=item.severity,
-        cause=item.cause,
+        cause=item.message,
         since=item.since or None,
         rank=item.rank,
         ranks=item.ranks,
@@ -130,7 +130,7 @@ def _finding(item: Diagnosis) -> DoctorFinding:
         source=None if source is None else PythonPlace(file=source.path, line=source.line),
         edit=None if item.edit is None else _edit(item.edit),
         gain=None if gain is None else EditGain(seconds=gain.seconds, bytes=gain.bytes),
-        command=list(item.command),
+        command=list(item.arguments),
     )
 
 

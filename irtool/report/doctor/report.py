@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -36,7 +35,7 @@ def doctor_report(found: Examination, limit: int | None, is_page: bool) -> Repor
     most = None if is_page else rows_shown(limit, _MOST)
     shown = found.findings[:most]
     for number, item in enumerate(shown, 1):
-        title = f"{number}. {item.severity}, {item.task}: {item.cause}"
+        title = f"{number}. {item.severity}, {item.task}: {item.message}"
         elements.append(Facts(list(_finding(item)), title))
     if len(shown) < len(found.findings):
         rest = plural(len(found.findings) - len(shown), "more finding")
@@ -115,7 +114,7 @@ def _finding(item: Diagnosis) -> Iterator[tuple[str, Cell]]:
         )
     if item.gain is not None and (text := _gain(item)):
         yield "gains", text
-    yield "more", shlex.join(item.command)
+    yield "more", item.command
 
 
 def _gain(item: Diagnosis) -> str:
@@ -131,4 +130,4 @@ def _gain(item: Diagnosis) -> str:
 
 def commands_of(found: Examination) -> Sequence[tuple[str, ...]]:
     """The commands that findings name, each once."""
-    return list(dict.fromkeys(item.command for item in found.findings))
+    return list(dict.fromkeys(item.arguments for item in found.findings))
