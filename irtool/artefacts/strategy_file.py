@@ -72,6 +72,11 @@ class SavedLayout:
         return prod(self.device_matrix)
 
     @property
+    def is_nested(self) -> bool:
+        """Whether a dimension lies along several axes, and the map says so."""
+        return any(isinstance(entry, tuple) for entry in self.tensor_map)
+
+    @property
     def is_split_by_hand(self) -> bool:
         """Whether the slices are of different sizes, which the map does not say."""
         return self.field > 0 or bool(self.split_shape)

@@ -46,6 +46,23 @@ class LogFile:
     rank: int | None = None
 
 
+ArtefactKind = Literal[
+    "kernels", "kinds", "steps", "communication", "trace", "cpu launches", "cpu totals",
+    "cpu kinds", "cpu shapes", "cpu memory", "memory blocks", "tasks", "tracker graph",
+    "launch order", "collective order", "dump order",
+]  # fmt: skip
+"""What a file beside the dumps tells; ``dump order``: of the tensor dump, one for each graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtefactFile:
+    """A file that a profiler, the memory tracker or a dry run left, not yet read."""
+
+    path: str
+    kind: ArtefactKind
+    rank: int
+
+
 @dataclass(frozen=True, slots=True)
 class TensorDump:
     """One folder of MindSpore's tensor dump: the tensors or statistics of one iteration.

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
-from irtool.ir.run import LogFile, MsprobeDump, PassFile, RankClass, TensorDump
+from irtool.ir.run import (
+    ArtefactFile,
+    ArtefactKind,
+    LogFile,
+    MsprobeDump,
+    PassFile,
+    RankClass,
+    TensorDump,
+)
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
 from irtool.syntax.run_sort import Sorted, sort_listing
-from irtool.syntax.run_walk import walk
+from irtool.syntax.run_walk import natural, walk
 from irtool.syntax.source import DumpError, PathLike, read_content
 
 if TYPE_CHECKING:
@@ -160,6 +168,12 @@ class RankRun:
     tensor_dumps: tuple[TensorDump, ...] = ()
     msprobe: tuple[MsprobeDump, ...] = ()
     execution_order: tuple[str, ...] = ()
+    artefacts: tuple[ArtefactFile, ...] = ()
+
+    def artefact(self, kind: ArtefactKind) -> str | None:
+        """The file of a kind; of several (profiles of other runs) the one named last."""
+        found = [each.path for each in self.artefacts if each.kind == kind]
+        return max(found, key=natural, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,6 +387,7 @@ def _run(path: str, contents: Sorted) -> Run:
             tuple(part.tensor_dumps),
             tuple(part.msprobe),
             tuple(part.execution_order),
+            tuple(part.artefacts),
         )
     return Run(
         path,

@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from irtool.ir.finding import Finding
-from irtool.ir.run import LogFile, LogKind, MsprobeDump, PassFile, TensorDump
+from irtool.ir.run import ArtefactFile, LogFile, LogKind, MsprobeDump, PassFile, TensorDump
 from irtool.syntax.run_compilations import Group, compilations
 from irtool.syntax.run_context import Context, read_case
-from irtool.syntax.run_walk import Found, Listing, folder_rank, natural
+from irtool.syntax.run_walk import (
+    Found,
+    Listing,
+    artefact_kind,
+    folder_rank,
+    natural,
+    profiled_rank,
+)
 
 
 @dataclass(slots=True)
@@ -25,6 +32,7 @@ class RankPart:
     tensor_dumps: list[TensorDump] = field(default_factory=list[TensorDump])
     msprobe: list[MsprobeDump] = field(default_factory=list[MsprobeDump])
     execution_order: list[str] = field(default_factory=list[str])
+    artefacts: list[ArtefactFile] = field(default_factory=list["ArtefactFile"])
 
 
 @dataclass(slots=True)
@@ -88,6 +96,7 @@ def sort_listing(root: str, listing: Listing) -> Sorted:
             part.contexts.append(_group_context(group.files, folders, cases, number))
         there = [context for context in part.contexts if context is not None]
         part.context = there[0] if there else cases.context((), number)
+    _add_artefacts(listing, cases, found)
     found.logs.sort(key=lambda log: natural(log.path))
     found.losses.sort(key=natural)
     return found
@@ -138,8 +147,23 @@ def _assign(item: Found, cases: _Cases, found: Sorted) -> None:
             found.losses.append(item.path)
         case "strategy":
             found.strategy_files.append(item.path)
-        case "case":
+        case "case" | "artefact" | "rank":
             pass
+
+
+def _add_artefacts(listing: Listing, cases: _Cases, found: Sorted) -> None:
+    """Give artefacts to ranks: by their folders, or by what stands beside a profile."""
+    profiled = {
+        item.folders: rank
+        for item in listing.of("rank")
+        if (rank := profiled_rank(item.name)) is not None
+    }
+    for item in listing.of("artefact"):
+        inner = (profiled.get(item.folders[:depth]) for depth in range(len(item.folders), -1, -1))
+        rank = next((each for each in inner if each is not None), None)
+        rank = cases.rank(item) if rank is None else rank
+        file = ArtefactFile(item.path, artefact_kind(item.name), rank)
+        found.rank(rank).artefacts.append(file)
 
 
 def _log(item: Found) -> LogFile:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from irtool.ir.group_names import MOST_RANKS
+from irtool.ir.run import ArtefactKind
 from irtool.syntax.reading import note_input, note_input_folder
 from irtool.syntax.run_context import CASE_FILE
 from irtool.syntax.run_names import is_dump
@@ -26,11 +27,34 @@ _LOG_NAME = re.compile(
 )
 _TENSOR_NAME = re.compile(r".+\.(?:input|output)\.\d+\..+")
 _MSPROBE = {"dump.json", "construct.json", "debug.json"}
+_ARTEFACTS: tuple[tuple[str, ArtefactKind], ...] = (
+    (r"kernel_details\.csv", "kernels"),
+    (r"op_statistic(?:_\d+)?\.csv", "kinds"),
+    (r"step_trace_time\.csv", "steps"),
+    (r"communication\.json", "communication"),
+    (r"trace_view\.json", "trace"),
+    (r"cpu_op_execute_timestamp_\d+\.txt", "cpu launches"),
+    (r"cpu_op_detail_info_\d+\.csv", "cpu totals"),
+    (r"cpu_op_type_info_\d+\.csv", "cpu kinds"),
+    (r"cpu_framework_\d+\.txt", "cpu shapes"),
+    (r"cpu_ms_memory_record_\d+\.txt", "cpu memory"),
+    (r"memory_block\.csv", "memory blocks"),
+    (r"task\.csv", "tasks"),
+    (r"tracker_graph\.ir", "tracker graph"),
+    (r"execute_order\.csv", "launch order"),
+    (r"comm_execute_order\.csv", "collective order"),
+)
+"""What the profiler, the memory tracker and a dry run write, by the files' names."""
+_ARTEFACT_NAMES = re.compile("|".join(pattern for pattern, _ in _ARTEFACTS))
+_PROFILED_RANK = re.compile(r"profiler_info_(\d{1,7})\.json")
+"""Beside a profile's tables: the only place that says whose it is."""
 _SETTINGS = b'"common_dump_settings"'
 """What is asked of MindSpore's dump, in a file that many call ``dump.json``, too."""
 _HEAD = 4096
 
-FileKind = Literal["dump", "case", "log", "loss", "order", "strategy", "tensors", "msprobe"]
+FileKind = Literal[
+    "dump", "case", "log", "loss", "order", "strategy", "tensors", "msprobe", "artefact", "rank"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +165,10 @@ def _sort(
         if _is_folder(entry):
             if name not in _SKIPPED and not name.startswith("."):
                 below.append((entry.path, (*folders, name)))
+        elif _ARTEFACT_NAMES.fullmatch(name):
+            listing.found.append(Found(entry.path, "artefact", folders))
+        elif _PROFILED_RANK.fullmatch(name):
+            listing.found.append(Found(entry.path, "rank", folders))
         elif is_dump(name):
             item = Found(entry.path, "dump", folders, _size(entry))
             (links if entry.is_symlink() else listing.found).append(item)
@@ -156,6 +184,24 @@ def _sort(
     elif held:
         listing.found.append(Found(path, "tensors", folders, extra=frozenset(held)))
     return below
+
+
+def artefact_kind(name: str) -> ArtefactKind:
+    """What a file with the name of an artefact holds.
+
+    Raises:
+        LookupError: the name is none's.
+    """
+    for pattern, kind in _ARTEFACTS:
+        if re.fullmatch(pattern, name):
+            return kind
+    raise LookupError(name)
+
+
+def profiled_rank(name: str) -> int | None:
+    """The rank in ``profiler_info_<rank>.json``."""
+    match = _PROFILED_RANK.fullmatch(name)
+    return int(match[1]) if match is not None and int(match[1]) < MOST_RANKS else None
 
 
 def _kind(name: str, parent: str) -> FileKind | None:

@@ -53,20 +53,29 @@ class _Arrangement:
 def cuts_of(layout: SavedLayout) -> Cuts:
     """The cuts of a parameter as its devices hold it.
 
+    JSON makes a dimension of each axis: one that has no more elements than parts is cut no
+    further, and optimizer parallel cuts the next one.
+
     Raises:
         Refused: optimizer parallel cuts it among more replicas than there are.
     """
     plain = _plain(layout)
     if not layout.shard_size or not plain.axes:
         return plain.cuts
-    return _with_replicas(plain, layout).cuts
+    dimension = 0
+    if layout.shape is not None:
+        parts = [prod(plain.matrix[axis] for axis in axes) for axes in plain.axes]
+        while dimension < len(parts) - 1 and layout.shape[dimension] == parts[dimension] > 1:
+            dimension += 1
+    return _with_replicas(plain, layout, dimension).cuts
 
 
 def cuts_in_conversion(layout: SavedLayout) -> Cuts:
     """The cuts that MindSpore's conversion takes a parameter to have.
 
-    They are those of :func:`cuts_of` but for one case: where optimizer parallel cuts it over the
-    first axis alone, the conversion takes dimensions to lie along the other axes in their order
+    They are those of :func:`cuts_of` but for two cases.  Where JSON makes a dimension of each axis,
+    optimizer parallel is taken to cut the first of these.  And where it cuts over the first axis
+    alone, the conversion takes dimensions to lie along the other axes in their order
     (``_construct_tensor_layout_for_opt_shard``), so a parameter whose map is in another order is
     converted into other slices than training keeps.
 
@@ -76,20 +85,19 @@ def cuts_in_conversion(layout: SavedLayout) -> Cuts:
     plain = _plain(layout)
     if not layout.shard_size or not plain.axes:
         return plain.cuts
-    is_nested = any(isinstance(entry, tuple) for entry in layout.tensor_map)
     used = {axis for axes in plain.axes for axis in axes}
     free = [axis for axis, size in enumerate(plain.matrix) if axis not in used and size > 1]
     if not free:
         raise Refused(f"{layout.key}: no replicas are left for optimizer parallel")
     behind = prod(plain.matrix[free[0] + 1 :])
-    if not is_nested and len(free) == 1 and behind != layout.shard_step:
+    if not layout.is_nested and len(free) == 1 and behind != layout.shard_step:
         raise Refused(
             f"{layout.key}: the optimizer sharding step {layout.shard_step} is not equal to the "
             f"model parallel sharding size {behind}"
         )
     helped = 1 < len(free) < len(plain.matrix) or free[0] > 0
-    if is_nested or helped:
-        return _with_replicas(plain, layout).cuts
+    if layout.is_nested or helped:
+        return _with_replicas(plain, layout, 0).cuts
     splits = [prod(plain.matrix[axis] for axis in axes) for axes in plain.axes]
     parts = _shard_size(plain, layout)
     rest = prod(plain.matrix) // (layout.shard_step * parts)
@@ -113,8 +121,8 @@ def _shard_size(plain: _Arrangement, layout: SavedLayout) -> int:
     return prod(plain.matrix) // splits if layout.shard_size == -1 else layout.shard_size
 
 
-def _with_replicas(plain: _Arrangement, layout: SavedLayout) -> _Arrangement:
-    """Cut dimension 0 along free axes, the last ones first, until there are enough parts.
+def _with_replicas(plain: _Arrangement, layout: SavedLayout, dimension: int) -> _Arrangement:
+    """Cut a dimension along free axes, the last ones first, until there are enough parts.
 
     Of an axis that is larger than what is missing the inner part is taken.
     """
@@ -142,5 +150,5 @@ def _with_replicas(plain: _Arrangement, layout: SavedLayout) -> _Arrangement:
         missing //= size
     if missing > 1:
         raise Refused(f"{layout.key}: fewer replicas than its optimizer parallel asks for")
-    axes[0] += taken
+    axes[dimension] += taken
     return _Arrangement(tuple(matrix), tuple(map(tuple, axes)))

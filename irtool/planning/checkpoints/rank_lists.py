@@ -95,7 +95,8 @@ def _needed(source: SavedLayout, target: SavedLayout | None, local: int) -> froz
     ours: Cuts = tuple(() for _ in theirs) if target is None else cuts_in_conversion(target)
     if len(ours) != len(theirs):
         raise Refused(
-            f"{source.key}: its tensor maps have {len(theirs)} and {len(ours)} dimensions"
+            f"{source.key}: its tensor maps have {len(theirs)} and {len(ours)} dimensions, "
+            "as where JSON makes a dimension of each axis"
         )
     devices = 1 if target is None else target.devices
     larger, smaller = max(source.devices, devices), min(source.devices, devices)

@@ -1,0 +1,96 @@
+"""What artefacts measured, joined with the nodes that it was measured on.
+
+The key is the full name.  The profiler, the memory tracker and the launch order write the names
+that ``graph_build`` prints; ``validate`` has the same where the backend expanded nothing.  The
+tensor dump's order has the numbers of ``graph_before_reset_id``, which MindSpore gave up
+afterwards: these are replayed, never taken for equal (:func:`replayed`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from irtool.artefacts.names import split_number
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+
+NO_NAME = "bears no name of a node"
+NO_NODE = "no node of this name"
+SEVERAL = "several nodes of this name"
+EXPANDED = "the backend expanded a node into it"
+_EXPANDED = "Expand/"
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Names joined with nodes.
+
+    Attributes:
+        nodes: by name its node.
+        missing: by name why it has none.
+        path: the dump.
+    """
+
+    nodes: Mapping[str, Node]
+    missing: Mapping[str, str]
+    path: str
+
+    @property
+    def share(self) -> float:
+        """Of all names those that have a node; 1 where there are no names."""
+        count = len(self.nodes) + len(self.missing)
+        return len(self.nodes) / count if count else 1.0
+
+    def reasons(self) -> dict[str, int]:
+        """How many names have no node, by reason."""
+        return dict(Counter(self.missing.values()))
+
+
+def nodes_by_name(dump: Dump) -> dict[str, list[Node]]:
+    """The nodes of each full name; one that bears its scope alone has none."""
+    found: dict[str, list[Node]] = {}
+    for node in dump.nodes():
+        if node.full_name is not None:
+            found.setdefault(node.full_name, []).append(node)
+    return found
+
+
+def join_names(names: Iterable[str], dump: Dump) -> Joined:
+    """Join full names with the nodes of a dump.
+
+    Args:
+        names: as an artefact has them; equal ones count once.
+        dump: ``graph_build`` if it is there, else ``validate``.
+    """
+    known = nodes_by_name(dump)
+    nodes: dict[str, Node] = {}
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        found = known.get(name, ())
+        if len(found) == 1:
+            nodes[name] = found[0]
+        elif found:
+            missing[name] = SEVERAL
+        else:
+            missing[name] = EXPANDED if name.startswith(_EXPANDED) else NO_NODE
+    return Joined(nodes, missing, dump.path)
+
+
+def replayed(names: Sequence[str]) -> dict[str, str]:
+    """The numbers that MindSpore gives in place of those before: by old name the new one.
+
+    Args:
+        names: full names of ``graph_before_reset_id`` in printed order, which is that of the
+            numbering: one counter for each text before the last ``-op``.
+    """
+    counters: Counter[str] = Counter()
+    found: dict[str, str] = {}
+    for name in names:
+        parts = split_number(name)
+        if parts is None:
+            continue
+        found[name] = f"{parts[0]}{counters[parts[0]]}"
+        counters[parts[0]] += 1
+    return found

@@ -1,0 +1,139 @@
+"""Orders of execution that a run recorded.
+
+- ``execute_order/execute_order.csv``: every launch of a dry run (``MS_SIMULATION_LEVEL``), step
+  after step; on Ascend ``comm_execute_order.csv`` beside it: the collectives.
+- ``execution_order/ms_execution_order_graph_<g>.csv``: the kernels of a graph, once, in a
+  topological order that is not that of launches, under numbers (``-op<k>``) that MindSpore gave up
+  afterwards; written by the tensor dump.
+
+Formats: files that MindSpore 2.7.0 wrote on a CPU; ``comm_execute_order.csv`` after its reader,
+``mindspore/utils/runtime_execution_order_check.py``, as only Ascend writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.tables import Row, rows, text_lines
+
+TENSOR_DUMP_HEADER = "NodeExecutionOrder-FullNameWithScope"
+NO_EVENT = 4294967295
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """A launch: ``index`` counts from 1 over all steps."""
+
+    line: int
+    index: int
+    node: str
+    stream: int | None
+    group: str
+
+
+def launch_rows(path: str, damage: Damage) -> Iterator[OrderRow]:
+    """``execute_order.csv``; cells are quoted as C++ does it, with backslashes.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    for row in rows(path, ("index", "node_name", "stream_id"), damage, escaped=True):
+        index, node = row.whole("index"), row.text("node_name")
+        if index is None or not node:
+            damage.add(row.line, "no index or no name", text=node)
+            continue
+        yield OrderRow(row.line, index, node, row.whole("stream_id"), row.text("group"))
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRow:
+    """A collective in the order in which a rank issues it.
+
+    Attributes:
+        line: of the file.
+        index: of its row in ``execute_order.csv``.
+        group: MindSpore's name of it.
+        ranks: of the group.
+        op: the primitive.
+        source: the rank that it receives from; None where it is no receive.
+        destination: the rank that it sends to.
+        root: of a broadcast and the like.
+        input_shape: and the others, as the file has them.
+    """
+
+    line: int
+    index: int | None
+    group: str
+    ranks: tuple[int, ...]
+    op: str
+    source: int | None = None
+    destination: int | None = None
+    root: int | None = None
+    input_shape: str = ""
+    input_type: str = ""
+    output_shape: str = ""
+    output_type: str = ""
+    input_size: int | None = None
+    output_size: int | None = None
+
+
+COMM_NEEDED = ("index", "group", "comm_rank", "primitive", "src_rank", "dest_rank")
+
+
+def collective_rows(path: str, damage: Damage) -> Iterator[CollectiveRow]:
+    """``comm_execute_order.csv``.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    for row in rows(path, COMM_NEEDED, damage, escaped=True):
+        op, ranks = row.text("primitive"), _ranks(row.text("comm_rank"))
+        if not op or ranks is None:
+            damage.add(row.line, "no primitive, or ranks that are no numbers", text=op)
+            continue
+        yield CollectiveRow(
+            row.line,
+            row.whole("index"),
+            row.text("group"),
+            ranks,
+            op,
+            row.whole("src_rank"),
+            row.whole("dest_rank"),
+            row.whole("root_rank"),
+            _shape(row, "input_shape"),
+            row.text("input_type"),
+            _shape(row, "output_shape"),
+            row.text("output_type"),
+            row.whole("input_size"),
+            row.whole("output_size"),
+        )
+
+
+def _shape(row: Row, name: str) -> str:
+    return row.text(name).replace(" ", "")
+
+
+def _ranks(text: str) -> tuple[int, ...] | None:
+    parts = text.replace(",", " ").split()
+    if not all(each.isascii() and each.isdecimal() and len(each) < 8 for each in parts):
+        return None
+    return tuple(map(int, parts))
+
+
+def graph_order(path: str, damage: Damage) -> Iterator[tuple[int, str]]:
+    """``ms_execution_order_graph_<g>.csv``: line and full name of each kernel, without its header.
+
+    Raises:
+        ArtefactError: it can't be opened.
+    """
+    with text_lines(path) as stream:
+        for line, text in enumerate(stream, 1):
+            name = text.strip().strip('"')
+            if not name or (line == 1 and name == TENSOR_DUMP_HEADER):
+                continue
+            if "/" not in name:
+                damage.add(line, "no full name of an operator", text=name)
+                continue
+            yield line, name

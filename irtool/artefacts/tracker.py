@@ -1,0 +1,162 @@
+"""The memory tracker's files: ``task.csv``, ``memory_block.csv``, ``tracker_graph.ir``.
+
+``MS_ALLOC_CONF=memory_tracker:True`` writes them when the process ends.  Formats: files that
+MindSpore 2.7.0 and 2.10.0 wrote on a CPU, where no memory is tracked (``memory_block.csv`` is a
+header alone), and a ``tracker_graph.ir`` of MindSpore on Ascend (mindspore-ai/toolkits,
+KernelGraphIdentity).  Rows of ``memory_block.csv`` were never seen: its columns are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.names import full_name_of_task
+from irtool.artefacts.tables import rows, text_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task that the runtime launched.
+
+    ``node``: the full name of its node; None of what is no kernel (``SyncTensorData``).
+    """
+
+    line: int
+    stamp: int
+    name: str
+    node: str | None
+    graph: str
+    source: str
+
+
+def tasks(path: str, damage: Damage) -> Iterator[Task]:
+    """``task.csv``, in launch order.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    for row in rows(path, ("time_stamp", "task_name", "node_name", "graph_name"), damage):
+        stamp = row.whole("time_stamp")
+        if stamp is None:
+            damage.add(row.line, "no time stamp", text=row.text("task_name"))
+            continue
+        name, graph = row.text("task_name"), row.text("graph_name")
+        node = full_name_of_task(name) if graph else None
+        yield Task(row.line, stamp, name, node, graph, row.text("python_stack"))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBlock:
+    """A block of device memory; stamps are those of tasks, ``end`` None: never freed."""
+
+    line: int
+    start: int
+    end: int | None
+    size: int
+    peak: int | None
+    kind: str
+    task: str
+    node: str
+
+    def is_alive(self, stamp: int) -> bool:
+        """Whether it is held at a stamp."""
+        return self.start <= stamp and (self.end is None or stamp < self.end)
+
+
+_NEVER = (1 << 63) - 1
+
+
+def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
+    """``memory_block.csv``.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    for row in rows(path, ("start_time_stamp", "end_time_stamp", "size", "type"), damage):
+        start, end = row.whole("start_time_stamp"), row.whole("end_time_stamp")
+        size = row.whole("size")
+        if start is None or size is None:
+            damage.add(row.line, "no start or no size", text=row.text("node_name"))
+            continue
+        if end is not None and (end >= _NEVER or end < start):
+            end = None
+        peak = row.whole("actual_peak_memory")
+        yield MemoryBlock(
+            row.line, start, end, size, peak, row.text("type"), row.text("task_name"),
+            row.text("node_name"),
+        )  # fmt: skip
+
+
+_STATEMENT = re.compile(
+    r"\((?P<out>[^()]*)\) = (?P<name>.*?)\((?P<in>[^()]*)\), task_info: (?P<stamp>\d{1,18}), attrs"
+)
+_TENSOR = re.compile(r"(?P<dtype>[A-Za-z]\w*):\[(?P<shape>[\d, -]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedStatement:
+    """A task of ``tracker_graph.ir``: memory blocks (not values) that it reads and writes."""
+
+    line: int
+    name: str
+    node: str | None
+    stamp: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def tracked_statements(path: str, damage: Damage) -> Iterator[TrackedStatement]:
+    """``tracker_graph.ir``: three lines a task.
+
+    Raises:
+        ArtefactError: it can't be opened.
+    """
+    pending: tuple[int, re.Match[str]] | None = None
+    with text_lines(path) as stream:
+        for line, text in enumerate(stream, 1):
+            match = _STATEMENT.match(text)
+            if match is not None:
+                if pending is not None:
+                    damage.add(pending[0], "a task without its types")
+                pending = (line, match)
+            elif pending is not None and "<-" in text:
+                yield _statement(*pending, text)
+                pending = None
+            elif text.strip() and not text.lstrip().startswith("#"):
+                damage.add(line, "no task of the tracker", text=text.strip())
+    if pending is not None:
+        damage.add(pending[0], "ends within a task")
+
+
+def _statement(line: int, match: re.Match[str], types: str) -> TrackedStatement:
+    outputs, _, inputs = types.partition("<-")
+    name = match["name"].strip()
+    return TrackedStatement(
+        line,
+        name,
+        name if "-op" in name else None,
+        int(match["stamp"]),
+        _blocks(match["in"]),
+        _blocks(match["out"]),
+        _tensors(inputs),
+        _tensors(outputs),
+    )
+
+
+def _blocks(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _tensors(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple(
+        (
+            match["dtype"],
+            tuple(int(size) for size in match["shape"].split(",") if size.strip(" -").isdecimal()),
+        )
+        for match in _TENSOR.finditer(text)
+    )
