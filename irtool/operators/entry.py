@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.operators.counting import Expression
 from irtool.operators.facts import Computation, Search
 from irtool.operators.gradients import Gradient
@@ -69,18 +68,3 @@ class Operator:
     def moves(self) -> bool:
         """Whether it moves or converts elements and computes nothing."""
         return self.computes in ("view", "cast")
-
-    @property
-    def structural(self) -> bool:
-        """Whether it passes values on and computes nothing."""
-        return self.name in PLUMBING
-
-    @property
-    def communicates(self) -> bool:
-        """Whether it is a collective or a transfer."""
-        return self.name in COMMUNICATION
-
-    @property
-    def virtual(self) -> bool:
-        """Whether it is a mark for the parallel passes, gone in ``validate``."""
-        return self.name in VIRTUAL

@@ -20,6 +20,7 @@ from irtool.sharding.network.communications import (
     Inserted,
     Phase,
     StepCommunication,
+    StepCommunications,
     communications,
 )
 from irtool.sharding.network.context import ParallelContext
@@ -82,11 +83,9 @@ def check(
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
     broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
-    communications_of_step: tuple[StepCommunication, ...] = ()
+    step = StepCommunications()
     if _accepted(analysis) is not False:
-        communications_of_step = _communications(
-            analysis, redistributions, parameters, broadcasts, norms
-        )
+        step = _communications(analysis, redistributions, parameters, broadcasts, norms)
     return CheckResult(
         accepted=_accepted(analysis),
         context=context,
@@ -106,7 +105,8 @@ def check(
         ),
         broadcasts=broadcasts,
         norms=norms,
-        communications=communications_of_step,
+        communications=step.items,
+        communications_unknown=step.unknown,
         by_node={operator.node: operator for operator in operators},
     )
 
@@ -168,7 +168,7 @@ def _communications(
     parameters: list[Weight],
     broadcasts: tuple[CollectiveReport, ...],
     norms: tuple[CollectiveReport, ...],
-) -> tuple[StepCommunication, ...]:
+) -> StepCommunications:
     """Every communication of a step, forward and backward."""
     phases: dict[Phase, tuple[CollectiveReport, ...]] = {"forward": broadcasts, "optimizer": norms}
     others = [

@@ -200,9 +200,7 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
     from the right; several axes on one dimension are a list. Everything is seen from `rank`.
     `bytes` is what one device puts into a collective each time, null where a size is not known;
     sizes that are not known before the run are -1. `--where` and `--limit` thin out `operators` and
-    `redistributions`; everything else stays. What the function of a Morph communicates is not among
-    `communications`, nor is what operators whose gradient nobody measured may add: info findings
-    name them.
+    `redistributions`; everything else stays.
     """
 
     path: Annotated[str, doc("what was read")]
@@ -227,6 +225,10 @@ class CheckAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag=
     collectives: list[CollectiveTotal]
     communications: Annotated[
         list[Communication], doc("all of the rank's stage, forward and backward")
+    ]
+    communications_unknown: Annotated[
+        list[str],
+        doc("which others there may be, a sentence each; empty where `communications` are all"),
     ]
     against: Annotated[AgainstLater | None, doc("with `--against`")]
     strategy_file: Annotated[SavedFile | None, doc("with `--strategy`")]
@@ -271,6 +273,7 @@ def check_answer(
         dataset=[_dataset(item) for item in result.dataset],
         collectives=_totals(view),
         communications=[_communication(item) for item in result.communications],
+        communications_unknown=list(result.communications_unknown),
         against=None if against is None else against_answer(*against),
         strategy_file=saved,
         **context_fields(context),

@@ -221,6 +221,10 @@ def summary_facts(view: CheckView) -> list[tuple[str, str]]:
     changed = sum(moves(edge) for edge in edges) - unknown
     text = f"on {count_text(changed)} of {plural(len(edges), 'edge')}"
     facts.append(("redistributions", text + (f", {unknown} not known" if unknown else "")))
+    if result.communications_unknown:
+        facts.append(
+            ("communications", f"unknown in a part: {'; '.join(result.communications_unknown)}")
+        )
     if result.parameters:
         facts.append(("parameters", _parameters(result)))
     facts += [

@@ -45,6 +45,9 @@ GRADIENT_OF: Mapping[str, str] = {
 """What the backward pass communicates for a communication of the forward pass."""
 
 
+MORPH = "Morph"
+"""Calls a function that only a later pass puts in its place: of it the dump has the name."""
+
 FOLDED = "AllReduce"
 """What is computed when the network is compiled where it sums up a constant."""
 
@@ -198,9 +201,20 @@ class _Counter:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class StepCommunications:
+    """The communications of a step, equal ones counted together.
+
+    ``unknown``: sentences that say which others there may be; empty where these are all.
+    """
+
+    items: tuple[StepCommunication, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 def communications(
     analysis: Analysis, gradients: Differentiated, inserted: Inserted
-) -> tuple[StepCommunication, ...]:
+) -> StepCommunications:
     """All communications of a step of the rank's stage.
 
     Args:
@@ -209,11 +223,11 @@ def communications(
         inserted: redistributions, weights, and what else the pass inserts.
 
     Returns:
-        The communications, equal ones counted together.
+        The communications, and what is not known of them.
     """
     gradients = gradients if analysis.differentiates else Differentiated()
     again = recomputed(analysis, gradients, inserted.redistributions)
-    _note_what_is_not_counted(analysis, again)
+    unknown = tuple(_not_counted(analysis, again, inserted.redistributions))
     counter = _Counter(
         analysis,
         gradients,
@@ -221,7 +235,7 @@ def communications(
         again,
         GradientValues(analysis, gradients, chains_of(inserted.redistributions)),
     )
-    return merged(
+    found = merged(
         item
         for part in (
             _of_network(counter),
@@ -233,19 +247,31 @@ def communications(
         for item in part
         if len(item.ranks) > 1
     )
+    return StepCommunications(found, unknown)
 
 
-def _note_what_is_not_counted(analysis: Analysis, again: Recomputed) -> None:
-    """Say which communications of a step this dump does not show."""
+def _not_counted(
+    analysis: Analysis, again: Recomputed, redistributions: Iterable[Redistribution]
+) -> Iterator[str]:
+    """Say which communications of a step this dump does not show, and note it once each."""
+    found: list[tuple[str, Node | None]] = []
     for node in analysis.network.inputs:
-        if node not in analysis.foreign and primitive(node) == "Morph":
+        if node not in analysis.foreign and primitive(node) == MORPH:
             message = "what the function of Morph communicates is not in this dump"
-            analysis.note(f"{message}: it is not among the communications of a step", node)
+            found.append((f"{message}: it is not among the communications of a step", node))
             break
     if again.unmeasured:
         names = ", ".join(sorted(again.unmeasured))
         message = f"what the gradient of {names} reads was not measured"
-        analysis.note(f"{message}: what is recomputed for it alone is not counted", None)
+        found.append((f"{message}: what is recomputed for it alone is not counted", None))
+    for message, node in found:
+        analysis.note(message, node)
+        yield message
+    unknown = [item for item in redistributions if item.operators is None]
+    own = sum(item.edge.consumer not in analysis.foreign for item in unknown)
+    if own:
+        edges = "an edge" if own == 1 else f"{own} edges"
+        yield f"what is redistributed on {edges} is not known"
 
 
 def _of_network(counter: _Counter) -> Iterator[StepCommunication]:

@@ -241,6 +241,8 @@ def redistribute(analysis: Analysis) -> list[Redistribution]:
 def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
     source = analysis.judged[edge.producer].output_layout(edge.output)
     target = _target(analysis, edge)
+    if source is not None and target is None and edge.consumer.is_return:
+        return Redistribution(edge, source, source, ())  # the result is left as it comes
     if source is None or target is None:
         return Redistribution(edge, source, target, None, _why(analysis, edge))
     if source.same_as(target) and _gathers_parts(analysis, edge):

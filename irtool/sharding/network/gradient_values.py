@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from irtool.ir.graph import Source
+from irtool.ir.operators import PLUMBING
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import TIES, primitive
@@ -111,7 +112,7 @@ class GradientValues:
             return self.each.get(number, self._number(("item", use.position, number)))
         if name == "TupleGetItem":
             return self._number(("among", item_of(node), number))
-        if entry.structural:
+        if name in PLUMBING:
             return number
         if entry.is_("tuples") and entry.is_("adds"):
             tied = self._number(("each", number))

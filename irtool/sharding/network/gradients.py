@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Node
-from irtool.ir.operators import POINT_TO_POINT
+from irtool.ir.operators import PLUMBING, POINT_TO_POINT
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
@@ -216,10 +216,10 @@ def reads_values(analysis: Analysis, use: Use) -> bool:
     network = analysis.network
     if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
         return False
-    entry = operator_of(primitive(use.node))
-    if entry.structural:
+    name = primitive(use.node)
+    if name in PLUMBING:
         return False
-    measured = entry.gradients
+    measured = operator_of(name).gradients
     if measured is None:
         return True
     inputs = network.inputs[use.node]

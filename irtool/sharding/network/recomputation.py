@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irtool.ir.graph import Node, Source
+from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import TIES, primitive
@@ -26,7 +27,7 @@ SCOPE = "recompute_"
 ATTRIBUTE = "recompute"
 """Says of one operator whether it is computed again, whatever its cell says."""
 
-COMMUNICATION = "recompute_comm_op"
+COMMUNICATES_AGAIN = "recompute_comm_op"
 """Says of one operator whether the communication around it runs again (``mp_comm_recompute``)."""
 
 KEPT = frozenset({"DropoutGenMask", "Load", "Send", "Receive", "send", "receive"})
@@ -91,7 +92,7 @@ def runs_again(node: Node) -> bool:
 
 def communicates_again(node: Node) -> bool:
     """Whether what is communicated for an operator is not kept."""
-    return in_recomputed_cell(node) and node.attribute(COMMUNICATION) is not False
+    return in_recomputed_cell(node) and node.attribute(COMMUNICATES_AGAIN) is not False
 
 
 def _communicates(chain: Redistribution) -> bool:
@@ -109,11 +110,11 @@ class _Search:
 
     def gradient_of(self, node: Node, positions: set[int]) -> None:
         """What the gradients of some operands of a node read."""
-        entry = operator_of(primitive(node))
-        measured = entry.gradients
+        name = primitive(node)
+        measured = operator_of(name).gradients
         if measured is None:
-            if not entry.structural and not entry.virtual and not entry.communicates:
-                self.found.unmeasured.add(primitive(node))
+            if not any(name in known for known in (PLUMBING, VIRTUAL, COMMUNICATION)):
+                self.found.unmeasured.add(name)
             return
         for gradient in measured:
             if gradient.of in positions:

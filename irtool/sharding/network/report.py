@@ -147,6 +147,7 @@ class CheckResult(Shown):
     hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
     of the gradients adds up.
     ``communications``: all of a step of the rank's stage, forward and backward.
+    ``communications_unknown``: sentences that say which others there may be.
     """
 
     accepted: bool | None
@@ -159,6 +160,7 @@ class CheckResult(Shown):
     broadcasts: tuple[CollectiveReport, ...] = ()
     norms: tuple[CollectiveReport, ...] = ()
     communications: tuple[StepCommunication, ...] = ()
+    communications_unknown: tuple[str, ...] = ()
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )

@@ -56,26 +56,31 @@ def compiled(record: Record) -> Counter[Key]:
     return found
 
 
-PREDICTED_OTHERWISE = {
-    "0108_morph": "two AllReduces of the backward pass are not predicted",
-}
-"""What is still wrong: whoever mends it takes it out of here."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=reason, strict=True) if reason else ())
-        for name in NETWORKS
-        for reason in [PREDICTED_OTHERWISE.get(name, "")]
-    ],
-)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_all_communications_of_a_step(name: str) -> None:
+    """What is predicted is there, and all that is there where nothing is said to be unknown."""
     record = NETWORKS[name]
+    report = check(record.dump("begin"), record.context)
     predicted: Counter[Key] = Counter()
-    for item in check(record.dump("begin"), record.context).communications:
+    for item in report.communications:
         predicted[item.op, item.ranks] += item.count
-    assert predicted == compiled(record)
+    actual = compiled(record)
+    if report.communications_unknown:
+        assert predicted <= actual
+    else:
+        assert predicted == actual
+
+
+def test_what_a_function_communicates_that_is_not_in_the_dump_is_unknown() -> None:
+    unknown = [
+        name
+        for name, record in NETWORKS.items()
+        if "Morph" in " ".join(check(record.dump("begin"), record.context).communications_unknown)
+    ]
+    assert unknown == [name for name in NETWORKS if name.endswith("_morph")]
+    record = NETWORKS["0108_morph"]
+    (sentence,) = check(record.dump("begin"), record.context).communications_unknown
+    assert "the function of Morph" in sentence
 
 
 @pytest.mark.parametrize("name", NETWORKS)
