@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from irtool.compare.tensors.judge import Judge
-from irtool.compare.tensors.makers import Makers
-from irtool.compare.tensors.measure import Measure
-from irtool.compare.tensors.model import Columns, Op, Phase, Shape, TensorRun
-from irtool.compare.tensors.pairing import OpPair
-from irtool.compare.tensors.past import Training
-from irtool.compare.tensors.slots import pair_tensors
-from irtool.compare.tensors.verdict import Judged, Places
+from irtool.compare.tensors.judging.judge import Judge
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Columns, Op, Phase, Places, Shape, TensorRun
+from irtool.compare.tensors.pairing.makers import Makers
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import pair_tensors
 from tests.compare.operators import tensor
 
 U = 2.0**-24

@@ -7,10 +7,10 @@ import math
 import pytest
 
 import irtool
-from irtool.compare.tensors.arguments import changed_arguments, computed_scalars
+from irtool.compare.tensors.judging.arguments import changed_arguments, computed_scalars
 from irtool.compare.tensors.model import Columns, Op, Shape
-from irtool.compare.tensors.pairing import How, OpPair
-from irtool.compare.tensors.slots import Slots
+from irtool.compare.tensors.pairing.operators import How, OpPair
+from irtool.compare.tensors.pairing.slots import Slots
 from irtool.ir.graph import Node
 from tests.compare.operators import tensor
 

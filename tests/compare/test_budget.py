@@ -11,10 +11,10 @@ import math
 
 import pytest
 
-from irtool.compare.tensors.budget import Account, budget
-from irtool.compare.tensors.measure import Measure
+from irtool.compare.tensors.judging.budget import Account, budget
+from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Phase, Shape
-from irtool.compare.tensors.pairing import OpPair
+from irtool.compare.tensors.pairing.operators import OpPair
 from tests.compare.operators import operator
 
 U = 2.0**-24

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from irtool.cli.main import main
-from irtool.compare.tensors.cluster import Cluster, NoDask
+from irtool.compare.tensors.measuring.cluster import Cluster, NoDask
 from tests.compare.dumps import msprobe, network
 from tests.compare.test_schedule import deadly_once, squares
 

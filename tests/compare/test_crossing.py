@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from irtool.compare.tensors.case import case_of, checksum_agreement
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
-from irtool.compare.tensors.flow import Flow
+from irtool.compare.tensors.pairing.flow import Flow
 from irtool.report.diff.runs.sentences import checksum_text, stretch_text, why_text
 from tests.compare.dumps import Entry, msprobe
 from tests.compare.test_judging import numbers, single, unit

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from irtool.cli.main import main
-from irtool.compare.tensors.msprobe.dump import read_msprobe
+from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
 from irtool.ir.run import MsprobeDump
 from tests.compare.dumps import msprobe, network
 

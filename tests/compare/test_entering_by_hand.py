@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.compare.tensors.past import Training
-from irtool.compare.tensors.verdict import Judged
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.verdict import Judged
 from tests.compare.steps import Given, Steps, U
 
 SAME = Given()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from irtool.compare.tensors.payload import (
+from irtool.compare.tensors.formats.payload import (
     MEMBER,
     BadPayload,
     npy_declaration,

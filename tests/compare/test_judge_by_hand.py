@@ -11,8 +11,8 @@ import math
 
 import pytest
 
-from irtool.compare.tensors.attributes import AttributeChange
-from irtool.compare.tensors.verdict import Judged
+from irtool.compare.tensors.judging.attributes import AttributeChange
+from irtool.compare.tensors.judging.verdict import Judged
 from tests.compare.steps import Given, Steps, U
 
 ALLOWED = (3 * math.sqrt(8) + 2) * U

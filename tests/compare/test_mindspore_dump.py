@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.compare.tensors.mindspore import read_mindspore
+from irtool.compare.tensors.formats.mindspore import read_mindspore
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.ir.run import TensorDump
 

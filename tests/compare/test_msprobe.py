@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
+from irtool.compare.tensors.formats.msprobe.files import whole_part
+from irtool.compare.tensors.formats.msprobe.names import parsed
 from irtool.compare.tensors.model import NoTensors, TensorRun
-from irtool.compare.tensors.msprobe.dump import read_msprobe
-from irtool.compare.tensors.msprobe.files import whole_part
-from irtool.compare.tensors.msprobe.names import parsed
 from irtool.ir.run import MsprobeDump
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.compare.tensors.model import NAN, Columns, Op, Phase, Shape, TensorRun
-from irtool.compare.tensors.pairing import kind_of, pair_operators
+from irtool.compare.tensors.pairing.operators import kind_of, pair_operators
 from irtool.ir.graph import Node
 from tests.compare.operators import tensor
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irtool.compare.tensors.fingerprints import partners
 from irtool.compare.tensors.model import NAN, Columns, Op, Phase, Shape, TensorRun
+from irtool.compare.tensors.pairing.fingerprints import partners
 from tests.compare.operators import run, tensor
 
 Figures = tuple[float, float, float]

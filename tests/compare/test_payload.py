@@ -13,10 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irtool.compare.tensors import figures, payload, values
-from irtool.compare.tensors.payload import BadPayload, numbers, read_array
-from irtool.compare.tensors.plain import read_plain
-from irtool.compare.tensors.values import BLOCK, measure_arrays, measure_stored, number_blocks
+from irtool.compare.tensors.formats import payload
+from irtool.compare.tensors.formats.payload import BadPayload, numbers, read_array
+from irtool.compare.tensors.formats.plain import read_plain
+from irtool.compare.tensors.measuring import figures, values
+from irtool.compare.tensors.measuring.values import (
+    BLOCK,
+    measure_arrays,
+    measure_stored,
+    number_blocks,
+)
 
 Write = Callable[[str, bytes], str]
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import irtool
+from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.model import Columns, Op, TensorRun
-from irtool.compare.tensors.precision import true_unit
 from tests.compare.operators import run, tensor
 
 SINGLE, HALF, BRAIN = 2.0**-24, 2.0**-11, 2.0**-8

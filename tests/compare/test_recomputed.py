@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from irtool.compare.tensors.judging.reexecute import can_compute, recomputed, state_before
 from irtool.compare.tensors.model import TensorRun
-from irtool.compare.tensors.reexecute import can_compute, recomputed, state_before
 from tests.compare.dumps import Entry, msprobe
 from tests.compare.test_judging import single, unit
 

@@ -10,10 +10,10 @@ import pytest
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import read_unit
-from irtool.compare.tensors.cleared import recomputed_error
-from irtool.compare.tensors.payload import read_array
-from irtool.compare.tensors.reexecute import can_compute
-from irtool.compare.tensors.values import measure_arrays
+from irtool.compare.tensors.formats.payload import read_array
+from irtool.compare.tensors.judging.cleared import recomputed_error
+from irtool.compare.tensors.judging.reexecute import can_compute
+from irtool.compare.tensors.measuring.values import measure_arrays
 from irtool.syntax.run import load_run
 
 

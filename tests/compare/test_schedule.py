@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irtool.compare.tensors.schedule import Processes, chunks, here
+from irtool.compare.tensors.measuring.schedule import Processes, chunks, here
 
 
 def squares(items: Sequence[int]) -> list[int]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irtool.compare.tensors.dtypes import coarsest, dtype_name, is_float, numpy_code, roundoff
+from irtool.compare.tensors.dtypes import (
+    coarsest,
+    dtype_name,
+    is_float,
+    numpy_code,
+    roundoff,
+)
 from irtool.compare.tensors.model import Phase, Shape
 from irtool.compare.tensors.semantics import (
     Family,

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from irtool.compare.tensors.measure import Measure
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.measuring.stated import measure_stated
 from irtool.compare.tensors.model import NAN, Columns, Shape
-from irtool.compare.tensors.stated import measure_stated
 
 Figures = tuple[float, float, float, float]
 """Largest, smallest, mean, norm."""

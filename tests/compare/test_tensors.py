@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings, compare_units
 from irtool.compare.tensors import digest
-from irtool.compare.tensors.attributes import changed_attributes
 from irtool.compare.tensors.case import histogram
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
 from irtool.compare.tensors.dtypes import dtype_name
+from irtool.compare.tensors.formats.mindspore import FILE_NAME, read_mindspore
+from irtool.compare.tensors.formats.payload import BadPayload, read_array, stored_type
+from irtool.compare.tensors.formats.plain import read_plain
 from irtool.compare.tensors.join import replayed, sanitised
-from irtool.compare.tensors.mindspore import FILE_NAME, read_mindspore
+from irtool.compare.tensors.judging.attributes import changed_attributes
+from irtool.compare.tensors.measuring.sketch import distance, sketch
+from irtool.compare.tensors.measuring.values import measure_arrays
 from irtool.compare.tensors.model import NoTensors, TensorRun
-from irtool.compare.tensors.payload import BadPayload, read_array, stored_type
-from irtool.compare.tensors.plain import read_plain
-from irtool.compare.tensors.sketch import distance, sketch
-from irtool.compare.tensors.values import measure_arrays
 from irtool.ir.run import TensorDump
 from irtool.syntax.run import load_run
 from tests.compare.dumps import Entry, msprobe, network, npy

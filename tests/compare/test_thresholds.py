@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from irtool.compare.tensors.comparison import TensorComparison
-from irtool.compare.tensors.verdict import Judged
+from irtool.compare.tensors.judging.verdict import Judged
 from tests.compare.dumps import Entry
 from tests.compare.test_judging import compared, numbers, single
 

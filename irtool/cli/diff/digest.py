@@ -13,7 +13,7 @@ from irtool.syntax.collector import CollectorPause
 
 if TYPE_CHECKING:
     from irtool.compare.runs.sides import RunSide
-    from irtool.compare.tensors.measure import Scheduler
+    from irtool.compare.tensors.measuring.measure import Scheduler
     from irtool.compare.tensors.model import TensorRun
 
 

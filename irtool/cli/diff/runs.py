@@ -17,7 +17,7 @@ from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.compare.runs.sides import RunSide
-    from irtool.compare.tensors.measure import Scheduler
+    from irtool.compare.tensors.measuring.measure import Scheduler
 
 MANY_OBJECTS = 1 << 20
 """Objects up to which the collector need not look for garbage."""
@@ -31,7 +31,7 @@ def is_for_runs(paths: list[str]) -> bool:
 def holds_tensors(path: str) -> bool:
     """Whether a path is a digest, a file of tensors, or a folder with tensors somewhere."""
     if os.path.isfile(path):
-        from irtool.compare.tensors.plain import SUFFIXES
+        from irtool.compare.tensors.formats.plain import SUFFIXES
 
         if path.endswith((".ir", ".ir.gz", ".ir.xz")):
             return False
@@ -201,7 +201,7 @@ def schedule_of(asked: DiffOptions) -> tuple[Scheduler | None, Callable[[], None
         Failure: there is no Dask.
     """
     if asked.scheduler is not None:
-        from irtool.compare.tensors.cluster import Cluster, NoDask
+        from irtool.compare.tensors.measuring.cluster import Cluster, NoDask
 
         try:
             cluster = Cluster(asked.scheduler, note)
@@ -209,7 +209,7 @@ def schedule_of(asked: DiffOptions) -> tuple[Scheduler | None, Callable[[], None
             raise Failure(str(error), hint=error.hint) from None
         return cluster, cluster.close
     if asked.jobs is not None and asked.jobs > 1:
-        from irtool.compare.tensors.schedule import Processes
+        from irtool.compare.tensors.measuring.schedule import Processes
 
         processes = Processes(asked.jobs, note)
         return processes, processes.close

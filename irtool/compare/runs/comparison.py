@@ -18,8 +18,8 @@ from irtool.compare.runs.units import (
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
-from irtool.compare.tensors.verdict import Judged
 from irtool.ir.display import Shown
 
 if TYPE_CHECKING:

@@ -237,7 +237,7 @@ def _scalar(run: TensorRun, op: Op, place: int) -> float | None:
     for tensor in op.inputs:
         if columns.labels[tensor] == label and math.prod(columns.shapes[tensor]) == 1:
             if columns.files[tensor]:
-                from irtool.compare.tensors.payload import BadPayload, read_array
+                from irtool.compare.tensors.formats.payload import BadPayload, read_array
 
                 try:
                     return float(read_array(columns.files[tensor]).item(0))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import Key, RunSide
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
-from irtool.compare.tensors.fingerprints import partners
 from irtool.compare.tensors.join import Joined
-from irtool.compare.tensors.measure import Scheduler
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit
-from irtool.compare.tensors.past import Training
-from irtool.compare.tensors.verdict import Judged
+from irtool.compare.tensors.pairing.fingerprints import partners
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
 

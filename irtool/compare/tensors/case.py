@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.dtypes import is_float
-from irtool.compare.tensors.measure import Measure
+from irtool.compare.tensors.formats.payload import BadPayload, read_stored
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.measuring.values import number_blocks
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.payload import BadPayload, read_stored
 from irtool.compare.tensors.semantics import family
-from irtool.compare.tensors.values import number_blocks
-from irtool.compare.tensors.verdict import Judged
 from irtool.ir.graph import Node
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from irtool.compare.tensors.crossing import Crossing, cross
 from irtool.compare.tensors.join import Joined
-from irtool.compare.tensors.judge import Judge
-from irtool.compare.tensors.lookback import look_back
-from irtool.compare.tensors.makers import Makers, taken_calls
-from irtool.compare.tensors.measure import Measure, Scheduler, Sides, measure_all
+from irtool.compare.tensors.judging.judge import Judge
+from irtool.compare.tensors.judging.lookback import look_back
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.scaling import gradient_scale
+from irtool.compare.tensors.judging.verdict import Judged, first_fault
+from irtool.compare.tensors.measuring.measure import Measure, Scheduler, Sides, measure_all
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.pairing import OpPair, pair_operators
-from irtool.compare.tensors.past import Training
-from irtool.compare.tensors.scaling import gradient_scale
-from irtool.compare.tensors.slots import Slots, pair_parameter_gradients, pair_tensors
-from irtool.compare.tensors.transposed import measure_elsewhere, measure_transposed
-from irtool.compare.tensors.verdict import Judged, first_fault
+from irtool.compare.tensors.pairing.crossing import Crossing, cross
+from irtool.compare.tensors.pairing.makers import Makers, taken_calls
+from irtool.compare.tensors.pairing.operators import OpPair, pair_operators
+from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
+from irtool.compare.tensors.pairing.transposed import measure_elsewhere, measure_transposed
 from irtool.ir.graph import Node
 
 if TYPE_CHECKING:

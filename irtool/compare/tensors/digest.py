@@ -1,8 +1,9 @@
 """A run's statistics in one file, computed where its dump lies, to be compared later elsewhere.
 
 One JSON document (gzip where the name ends in .gz): the operators of each step and rank, and of
-each tensor its type, shape, extremes, mean, norm, checksum and a sketch (:mod:`sketch`), so that
-distances, not only figures, can still be compared.  ``irtool.digest/1``.
+each tensor its type, shape, extremes, mean, norm, checksum and a sketch
+(:mod:`irtool.compare.tensors.measuring.sketch`), so that distances, not only figures, can still be
+compared.  ``irtool.digest/1``.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, TypeVar, get_args
 
-from irtool.compare.tensors.figures import Figures, File, figures_of_files, state
-from irtool.compare.tensors.measure import LOST
+from irtool.compare.tensors.measuring.figures import Figures, File, figures_of_files, state
+from irtool.compare.tensors.measuring.measure import LOST
+from irtool.compare.tensors.measuring.schedule import Scheduler, here
 from irtool.compare.tensors.model import NAN, Columns, Level, NoTensors, Op, Phase, TensorRun
-from irtool.compare.tensors.schedule import Scheduler, here
 from irtool.syntax.lines import chunks_of
 from irtool.syntax.reading import parse_json
 from irtool.syntax.source import DumpError, read_content

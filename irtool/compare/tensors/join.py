@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from irtool.compare.tensors.mindspore import sanitised
+from irtool.compare.tensors.formats.mindspore import sanitised
 from irtool.compare.tensors.model import Op, Shape, TensorRun
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node

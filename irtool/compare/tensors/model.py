@@ -17,6 +17,8 @@ Shape: TypeAlias = tuple[int, ...]
 Phase: TypeAlias = Literal["forward", "backward", "optimizer"]
 Kind: TypeAlias = Literal["mindspore", "statistics", "msprobe", "folder", "digest"]
 Level: TypeAlias = Literal["tensors", "statistics", "md5"]
+Places: TypeAlias = tuple[int, int]
+"""A pair of tensors: where it stands in the columns of the left and of the right dump."""
 
 NAN = float("nan")
 _NAMED = 3
@@ -34,11 +36,13 @@ class Columns:
         most, least, mean, norm: figures that the dump states; NaN where it does not.
         broken: number of elements that are NaN or infinite, -1 where nobody counted.
         hashes: checksum of the bytes, empty where there is none.
-        files: where the values are, empty where only figures are; see :mod:`payload`.
+        files: where the values are, empty where only figures are; see
+            :mod:`irtool.compare.tensors.formats.payload`.
         notes: what is wrong with the tensor itself, empty for nothing.
         unread: why the values of a tensor could not be read, though there should be some.
         resolution: relative distance of figures that printing them with few digits hides.
-        sketches: sums that stand for the values (:mod:`sketch`), None where there are none.
+        sketches: sums that stand for the values, None where there are none; see
+            :mod:`irtool.compare.tensors.measuring.sketch`.
     """
 
     labels: list[str] = field(default_factory=list[str])

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irtool.compare.tensors import digest
-from irtool.compare.tensors.mindspore import read_mindspore
+from irtool.compare.tensors.formats.mindspore import read_mindspore
+from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
+from irtool.compare.tensors.formats.plain import SUFFIXES, read_plain
 from irtool.compare.tensors.model import NoTensors, TensorRun
-from irtool.compare.tensors.msprobe.dump import read_msprobe
-from irtool.compare.tensors.plain import SUFFIXES, read_plain
 from irtool.ir.run import MsprobeDump, TensorDump
 from irtool.syntax.run import Run
 

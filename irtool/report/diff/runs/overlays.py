@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.tensors.case import Case
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.verdict import Judged
 from irtool.ir.graph import Node
 from irtool.report.picture.overlay import Mark, Overlay, OverlaySeverity
 from irtool.report.text import shortened

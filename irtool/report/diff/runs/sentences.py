@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreement
-from irtool.compare.tensors.crossing import Crossing
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
-from irtool.compare.tensors.verdict import Judged
+from irtool.compare.tensors.pairing.crossing import Crossing
 from irtool.ir.units import error_text, plural, quantity_text
 from irtool.report.diff.losses import answer_text as losses_text
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from irtool.compare.tensors.case import BINS, Case, Histogram, lone_operators
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.join import Joined
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op, TensorRun
-from irtool.compare.tensors.verdict import Judged
 from irtool.ir.units import part_text, plural, share_text
 from irtool.report.diff.nodes import SIDES
 from irtool.report.diff.runs.sentences import pairing_text, stretch_text, unseen_text, why_text

@@ -1,0 +1,1 @@
+"""Tensor dumps as they lie on disk, read into one model."""

@@ -1,0 +1,183 @@
+"""PyTorch's .pt files, read without PyTorch.
+
+Such a file is an uncompressed zip with a pickle that says type, shape and strides, and the plain
+bytes of a storage.  The pickle is never executed; the few opcodes that a tensor takes are read off
+it.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+from functools import lru_cache
+from typing import Any
+
+from irtool.compare.tensors.dtypes import dtype_name, numpy_code
+from irtool.compare.tensors.formats.window import Window
+from irtool.compare.tensors.model import Shape
+
+_DIRECTORY = struct.Struct("<10xH8xI4xHHH8xI")
+"""Of a member in a zip's directory: method, packed size, lengths of the texts, its place."""
+_LENGTHS = struct.Struct("<HH")
+_LARGE = 0xFFFFFFFF
+_USUAL_PICKLE = 1 << 10
+"""Bytes of a pickle that is worth remembering."""
+_MOST_PICKLE = 1 << 20
+"""Bytes of a pickle that are looked at: that of one tensor has a few hundred."""
+_REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
+
+
+class NotATensor(ValueError):
+    """A file that holds no tensor, or more than one, with the reason."""
+
+
+def read_torch(data: Window) -> tuple[str, Shape, tuple[int, ...], Window]:
+    """Type, shape, strides (in elements) and bytes of the only tensor of a .pt file.
+
+    Raises:
+        NotATensor: it holds something else.
+    """
+    members = _members(data)
+    pickle = next((name for name in members if name.endswith(b"data.pkl")), None)
+    if pickle is None:
+        raise NotATensor("no tensor of PyTorch")
+    folder = pickle[:-8]
+    order = members.get(folder + b"byteorder")
+    if order is not None and bytes(data.read(order[0], order[0] + order[1])) == b"big":
+        raise NotATensor("big-endian numbers")
+    start, size = members[pickle]
+    dtype, key, offset, shape, strides = _tensor(
+        bytes(data.read(start, start + min(size, _MOST_PICKLE)))
+    )
+    begin, length = members[folder + b"data/" + key.encode()]
+    width = int((numpy_code(dtype) or "|i1")[2:])
+    return dtype, shape, strides, data.part(begin + offset * width, begin + length)
+
+
+def _members(data: Window) -> dict[bytes, tuple[int, int]]:
+    """Place and length of each stored member, read off the directory at the end."""
+    tail = bytes(data.read(-22))
+    if not tail.startswith(b"PK\x05\x06"):  # a comment follows, or more than 32 bits are needed
+        tail = bytes(data.read(-65557))
+    position = tail.rfind(b"PK\x05\x06")
+    if position < 0:
+        raise NotATensor("the file is cut off")
+    count, _, place = struct.unpack_from("<HII", tail, position + 10)
+    if place == _LARGE or count == 0xFFFF:
+        tail = bytes(data.read(-65557))
+        position = tail.rfind(b"PK\x06\x06")
+        if position < 0:
+            raise NotATensor("the file is cut off")
+        count, _, place = struct.unpack_from("<QQQ", tail, position + 32)
+    members: dict[bytes, tuple[int, int]] = {}
+    for _ in range(count):
+        head = data.read(place, place + _DIRECTORY.size)
+        method, packed, names, extras, notes, local = _DIRECTORY.unpack(head)
+        if method:
+            raise NotATensor("a compressed archive")
+        text = bytes(data.read(place + 46, place + 46 + names + extras))
+        if packed == _LARGE or local == _LARGE:
+            packed, local = _wide(text[names:], packed, local)
+        local_names, local_extras = _LENGTHS.unpack(data.read(local + 26, local + 30))
+        members[text[:names]] = (local + 30 + local_names + local_extras, packed)
+        place += 46 + names + extras + notes
+    return members
+
+
+def _wide(extra: bytes, packed: int, local: int) -> tuple[int, int]:
+    """Sizes and places of 64 bits: those of unpacked, packed and place that 32 do not hold."""
+    place = 0
+    while place + 4 <= len(extra):
+        kind, size = _LENGTHS.unpack_from(extra, place)
+        if kind == 1:
+            numbers = iter(struct.unpack_from(f"<{size // 8}Q", extra, place + 4))
+            if packed == _LARGE:
+                packed = next(numbers)  # a stored member has the same size unpacked
+                next(numbers, None)
+            return packed, next(numbers, local) if local == _LARGE else local
+        place += 4 + size
+    raise NotATensor("the archive's directory is damaged")
+
+
+Rebuilt = tuple[str, str, int, Shape, tuple[int, ...]]
+"""Type, storage key, offset, shape and strides."""
+
+
+def _tensor(pickle: bytes) -> Rebuilt:
+    """What a pickle states, if that is one tensor."""
+    return _usual_tensor(pickle) if len(pickle) <= _USUAL_PICKLE else _stated(pickle)
+
+
+@lru_cache(maxsize=4096)
+def _usual_tensor(pickle: bytes) -> Rebuilt:
+    return _stated(pickle)
+
+
+def _stated(pickle: bytes) -> Rebuilt:
+    stack: list[Any] = []
+    marks: list[int] = []
+    memo: dict[int, Any] = {}
+    for opcode, argument, _ in pickletools.genops(pickle):
+        name = opcode.name
+        if name in ("BINPUT", "LONG_BINPUT"):
+            memo[int(argument or 0)] = stack[-1]
+        elif name == "MEMOIZE":
+            memo[len(memo)] = stack[-1]
+        elif name in ("BINGET", "LONG_BINGET"):
+            stack.append(memo[int(argument or 0)])
+        elif name == "MARK":
+            marks.append(len(stack))
+        elif name == "TUPLE":
+            start = marks.pop()
+            stack[start:] = [tuple(stack[start:])]
+        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+            size = int(name[-1])
+            stack[-size:] = [tuple(stack[-size:])]
+        elif name == "EMPTY_TUPLE":
+            stack.append(())
+        elif name == "GLOBAL":
+            stack.append(argument)
+        elif name == "STACK_GLOBAL":
+            stack[-2:] = [" ".join(map(str, stack[-2:]))]
+        elif name in ("EMPTY_DICT", "EMPTY_LIST"):
+            stack.append("a dictionary" if name == "EMPTY_DICT" else "a list")
+        elif name == "BINPERSID":
+            stack[-1] = ("storage", stack[-1])
+        elif name == "REDUCE":
+            arguments, function = stack.pop(), str(stack.pop()).rpartition(" ")[2]
+            stack.append(_called(function, arguments))
+        elif name in ("NEWTRUE", "NEWFALSE"):
+            stack.append(name == "NEWTRUE")
+        elif name == "NONE":
+            stack.append(None)
+        elif name in ("SETITEM", "SETITEMS", "APPEND", "APPENDS", "BUILD"):
+            del stack[marks.pop() if name.endswith("S") else len(stack) - 1 - (name == "SETITEM") :]
+        elif name == "STOP":
+            return _checked(stack.pop())
+        elif argument is not None and name not in ("PROTO", "FRAME"):
+            stack.append(argument)
+    raise NotATensor("no tensor of PyTorch")
+
+
+class _Tensor(tuple[Any, ...]):
+    """The arguments that a tensor is rebuilt from."""
+
+
+def _called(function: str, arguments: Any) -> object:
+    if function in _REBUILDERS:
+        return _Tensor(arguments)
+    if function in ("_rebuild_parameter", "_rebuild_parameter_with_state"):
+        return arguments[0]
+    return f"what {function} gives"
+
+
+def _checked(value: object) -> Rebuilt:
+    if not isinstance(value, _Tensor):
+        what = value if isinstance(value, str) else "something else"
+        raise NotATensor(f"not one tensor but {what}")
+    (_, stored), offset, shape, strides = value[:4]
+    kind = str(stored[1]).rpartition(" ")[2].rpartition(".")[2]
+    dtype = dtype_name(kind)
+    if kind == "UntypedStorage":  # newer types have no storage of their own; offsets are elements
+        dtype = dtype_name(str(value[6]).rpartition(" ")[2])
+    return dtype, str(stored[2]), int(offset), tuple(shape), tuple(strides)

@@ -1,0 +1,104 @@
+"""What differs in how two operators were called: scalars, shapes, tensors that one side lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from irtool.compare.tensors.judging.attributes import AttributeChange, changed_attributes
+from irtool.compare.tensors.model import Columns
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+from irtool.ir.graph import Node
+
+_MOST_STEPS = 20
+_FEW = 10.0
+
+
+def changed_arguments(
+    pair: OpPair,
+    slots: Slots,
+    left: Columns,
+    right: Columns,
+    changed: Mapping[Node, Sequence[str]],
+    worst: float = 0.0,
+) -> Iterator[AttributeChange]:
+    """Differences of two calls that can change numbers.
+
+    Args:
+        pair: the operators.
+        slots: their tensors.
+        left: columns of the left dump.
+        right: columns of the right one.
+        changed: what the graphs say of matched nodes, in words.
+        worst: the largest error before: numbers that are no further apart may have been computed.
+    """
+    if pair.left.type.lower() != pair.right.type.lower():
+        yield AttributeChange("operator", pair.left.type, pair.right.type)
+    if pair.left.attributes != pair.right.attributes:
+        computed = _computed(pair, worst)
+        for change in changed_attributes(pair.left.attributes, pair.right.attributes):
+            if change.name not in computed:
+                yield change
+    for a, b in (*slots.inputs, *slots.outputs):
+        ours, theirs = left.shapes[a], right.shapes[b]
+        if ours != theirs and len(ours) == len(theirs):
+            yield AttributeChange(f"{left.labels[a]} shape", str(ours), str(theirs))
+    if len(slots.only_left) != len(slots.only_right) and pair.how != "graph":
+        for place in slots.only_left:
+            yield AttributeChange(left.labels[place], _tensor_text(left, place), "(none)")
+        for place in slots.only_right:
+            yield AttributeChange(right.labels[place], "(none)", _tensor_text(right, place))
+    if pair.left.node is not None:
+        for text in changed.get(pair.left.node, ()):
+            name, _, rest = text.partition(": ")
+            before, _, after = rest.partition(" → ")
+            yield AttributeChange(name, before, after)
+
+
+def computed_scalars(pair: OpPair, worst: float) -> float:
+    """The largest relative difference of scalar arguments that other operators computed."""
+    ours, theirs = pair.left.attributes, pair.right.attributes
+    if not ours or not theirs:
+        return 0.0
+    computed = _computed(pair, worst)
+    return max((_apart(ours.get(name), theirs.get(name)) for name in computed), default=0.0)
+
+
+def _computed(pair: OpPair, worst: float) -> frozenset[str]:
+    """Scalar inputs that other operators compute: they carry error like any tensor.
+
+    The graph says which these are; without one, those that differ by no more than anything before.
+    """
+    op = pair.left
+    if op.node is None:
+        if op.call or not worst:  # calls of an API have Python's own numbers
+            return frozenset()
+        ours, theirs = op.attributes, pair.right.attributes
+        return frozenset(
+            name
+            for name in ours
+            if name in theirs and 0 < _apart(ours[name], theirs[name]) <= _FEW * worst
+        )
+    computed: set[str] = set()
+    for place, source in enumerate(op.node.inputs):
+        steps = 0
+        while isinstance(source, Node) and source.op in ("Load", "Depend") and steps < _MOST_STEPS:
+            source = source.inputs[0] if source.inputs else None
+            steps += 1
+        if isinstance(source, Node):
+            computed.add(f"input.{place}")
+    return frozenset(computed)
+
+
+def _apart(left: object, right: object) -> float:
+    """Relative difference of two numbers; 0 for anything else."""
+    if not isinstance(left, float) or not isinstance(right, float):
+        return 0.0
+    largest = max(abs(left), abs(right))
+    return abs(left - right) / largest if largest and math.isfinite(largest) else 0.0
+
+
+def _tensor_text(columns: Columns, place: int) -> str:
+    shape = ", ".join(map(str, columns.shapes[place]))
+    return f"{columns.dtypes[place]}[{shape}]"

@@ -1,0 +1,199 @@
+"""An input that is further apart than all that came before could explain.
+
+A dump does not show every operation: views, indexing, arithmetic in place.  What goes wrong there
+shows where its result is read next.  Nobody is accused of an input that makes no difference to
+what comes out: a weight that one side keeps transposed, terms of a sum that changed places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
+from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
+from irtool.compare.tensors.judging.precision import true_unit
+from irtool.compare.tensors.judging.verdict import Judged, Measured
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Places, TensorRun
+from irtool.compare.tensors.pairing.makers import Makers
+from irtool.compare.tensors.semantics import family
+
+ENTERS = 8.0
+"""How many times further than anything before an input must be apart to have got its error from
+operations that the dump does not show; from figures :data:`ENTERS_FIGURES`."""
+ENTERS_FIGURES = 40.0
+HALF = 2.0**-8
+"""Relative error up to which a module's input may come of half precision between modules, where
+the dump shows nothing else: two units of the coarsest type."""
+JUMP = 2.0
+"""Times the root of the error before, up to which a module's gradient may come of rectifiers
+between modules: where their input is off by *e*, theirs is by about √e."""
+_FINE = 2.0**-20
+"""Unit roundoff from which a type counts as half precision."""
+_OTHER_WEIGHTS = 0.3
+"""Relative error of a matrix of weights that no few steps of training explain."""
+_OTHER_INTEGERS = 0.3
+"""Relative error of whole numbers that is no matter of a few that rounding has tipped over."""
+
+
+@dataclass(slots=True)
+class Entering:
+    """Looks for such an input of one operator.
+
+    Attributes:
+        left: one dump.
+        right: the other.
+        judged: the operator that reads it; says which input, once one was found.
+        past: what came before.
+        makers: operators without a partner.
+    """
+
+    left: TensorRun
+    right: TensorRun
+    judged: Judged
+    past: Past
+    makers: Makers
+
+    def is_found(self, inputs: Sequence[Measured]) -> bool:
+        """Whether one of the inputs brings error from nowhere."""
+        for places, measure in inputs:
+            what = self._what(places, measure)
+            if what:
+                self.accuse(places, measure, what)
+                return True
+        return False
+
+    def _what(self, places: Places, measure: Measure) -> str:
+        """What is wrong with an input; empty for nothing."""
+        if is_broken(measure) and not is_broken_alike(measure) and not self.past.broken_differ:
+            return " has NaN or infinity on one side, nothing before has"
+        if math.isnan(measure.error) or measure.error == 0:
+            return ""
+        if not is_float(self.left.columns.dtypes[places[0]]):
+            is_new = self.is_new_integer(places, measure)
+            return " is not the same on both sides" if is_new else ""
+        if places[0] in self.judged.pair.left.parameters:
+            if self.is_trained(places, measure) or not self.is_other_parameter(places, measure):
+                return ""
+            self.judged.parameter = True
+            return ", a parameter, differs before it is used"
+        return self.from_nowhere(places, measure)
+
+    def is_trained(self, places: Places, measure: Measure) -> bool:
+        """Whether steps before may have moved a parameter that far apart."""
+        if self.past.training == "steps compared":
+            return True
+        return self.past.training == "steps before" and not self.is_far(places, measure)
+
+    def is_far(self, places: Places, measure: Measure) -> bool:
+        """Whether a matrix is further apart than training explains; vectors may begin at zero."""
+        is_matrix = len(self.left.columns.shapes[places[0]]) >= 2
+        return is_matrix and measure.error > _OTHER_WEIGHTS
+
+    def has_maker(self, places: Places) -> bool:
+        """Whether it was made in this step, by an operator that only one side has."""
+        sides = (self.judged.pair.left, self.judged.pair.right)
+        return any(self.makers.maker(n, sides[n], places[n]) is not None for n in (0, 1))
+
+    def is_new_integer(self, places: Places, measure: Measure) -> bool:
+        past = self.past
+        if past.is_residue(places[0]) or self.judged.pair.left.phase != "forward":
+            return False
+        if past.worst > 0:  # some of them may come of numbers that differ by rounding
+            if past.integers_differ:
+                return False
+            if measure.error < max(_OTHER_INTEGERS, 10 * math.sqrt(past.worst)):
+                return False
+        return not self.has_no_effect(0.0, 1.0)
+
+    def is_other_parameter(self, places: Places, measure: Measure) -> bool:
+        units = 8 if measure.exact else 40  # an extreme alone may be unlucky
+        unit = self.unit(places)
+        if measure.error <= units * unit:
+            return False
+        if measure.error <= units * self.true_unit(places):
+            return False
+        return not self.has_no_effect(unit, units)
+
+    def from_nowhere(self, places: Places, measure: Measure) -> str:
+        past = self.past
+        if past.is_residue(places[0]) or past.is_unwritten(places[0]):
+            return ""
+        factor = ENTERS if measure.exact else ENTERS_FIGURES
+        unit = self.unit(places)
+        if measure.error <= factor * max(past.worst, 4 * min(unit, _FINE)):
+            return ""
+        coarse = max(unit, self.true_unit(places))
+        if measure.error <= factor * 4 * coarse:
+            return self.summed_in_half(places, measure, coarse)
+        if self.has_no_effect(unit, factor) or self.may_have_jumped(measure):
+            return ""
+        if self.may_be_half(measure):
+            label = self.left.columns.labels[places[0]]
+            self.judged.untold = f"{label}: half precision between modules, or a fault (level L0)"
+            return ""
+        may_be_state = past.training != "first step" and not self.is_far(places, measure)
+        if may_be_state and not self.has_maker(places):
+            return ""
+        return " is further apart than anything before it"
+
+    def may_be_half(self, measure: Measure) -> bool:
+        """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
+        return self.judged.pair.left.is_module and not self.past.is_mixed and measure.error <= HALF
+
+    def may_have_jumped(self, measure: Measure) -> bool:
+        """Whether a rectifier that a dump of modules alone leaves out explains a gradient."""
+        left = self.judged.pair.left
+        is_alone = left.is_module and not self.past.is_mixed
+        far = JUMP * math.sqrt(self.past.worst)
+        return is_alone and left.phase == "backward" and measure.error <= far
+
+    def summed_in_half(self, places: Places, measure: Measure, coarse: float) -> str:
+        """Of a sum that only one side computes as one: whether the parts were added in half."""
+        if coarse < _FINE or not measure.exact:
+            return ""
+        pair = self.judged.pair
+        for which, (run, reader) in enumerate(((self.left, pair.left), (self.right, pair.right))):
+            maker = self.makers.maker(which, reader, places[which])
+            if maker is None or family(maker.type) not in LINEAR:
+                continue
+            units = measure.error / coarse
+            if units > explained_by_ends(run, maker):
+                return (
+                    f" is {units:.2g} units of half precision apart, more than rounding the ends "
+                    "of a sum explains: it is rounded on its way"
+                )
+        return ""
+
+    def has_no_effect(self, unit: float, factor: float) -> bool:
+        """Whether all outputs agree as if the input did."""
+        measures = self.past.measures
+        results = [measures[p] for p in self.judged.slots.outputs if p in measures]
+        limit = max(factor * self.past.worst, 8 * unit)
+        return bool(results) and all(m.error <= limit and is_broken_alike(m) for m in results)
+
+    def unit(self, places: Places) -> float:
+        return max(
+            roundoff(self.left.columns.dtypes[places[0]]),
+            roundoff(self.right.columns.dtypes[places[1]]),
+        )
+
+    def true_unit(self, places: Places) -> float:
+        """The coarsest precision that a tensor has been through, whatever it is kept in now."""
+        return max(
+            true_unit(self.left, self.judged.pair.left, places[0]),
+            true_unit(self.right, self.judged.pair.right, places[1]),
+        )
+
+    def accuse(self, places: Places, measure: Measure, what: str) -> None:
+        judged, past = self.judged, self.past
+        label = self.left.columns.labels[places[0]]
+        judged.entered = f"{label}{what}"
+        judged.verdict = "introduces error"
+        judged.error_out, judged.output = measure.error, places
+        judged.error_in = past.worst
+        judged.budget = max(past.worst, 2.0**-24)
+        judged.z = measure.error / judged.budget

@@ -1,0 +1,384 @@
+"""Which operator introduces error: what it puts out against what its inputs explain.
+
+The ratio ``z`` of an output's error to its budget is around 1 or far below for healthy operators;
+a fault gives hundreds and more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
+from irtool.compare.tensors.judging.accumulation import adds_up_in_half
+from irtool.compare.tensors.judging.arguments import changed_arguments, computed_scalars
+from irtool.compare.tensors.judging.budget import Account, budget, part_dtypes
+from irtool.compare.tensors.judging.cleared import only_propagates
+from irtool.compare.tensors.judging.entering import HALF, Entering
+from irtool.compare.tensors.judging.past import (
+    Past,
+    Training,
+    composites,
+    is_broken,
+    is_broken_alike,
+    is_mixed,
+)
+from irtool.compare.tensors.judging.verdict import Judged, Measured
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Places, TensorRun
+from irtool.compare.tensors.pairing.makers import Makers
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+from irtool.compare.tensors.semantics import family, is_random, is_unwritten
+from irtool.ir.graph import Node
+from irtool.operators.table import is_framework_module
+
+_OTHER_EPSILON = 1000.0
+"""How many times the error of its inputs a norm of two frameworks, whose arguments cannot be set
+side by side, may put out if both are computed rightly."""
+_OTHER_ARGUMENTS = 30.0
+"""The same of other operators."""
+LIMIT_TENSORS = 3.0
+"""``z`` from which an operator introduces error, where values or sketches are compared."""
+LIMIT_FIGURES = 10.0
+"""The same where only stated figures are: they see less of an input's error."""
+LIMIT_ATTRIBUTES = 1.0
+"""The same where both sides were given other arguments, which is reason enough."""
+_CANCELLED = 1e-6
+"""Norm of a parameter's gradient, against those of the module's others, from which down its terms
+cancel: of a key's bias, which softmax does not see, only rounding is left."""
+_SIGNS = 0.02
+"""Relative error from which a first step is more than the gradient's error."""
+_SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
+"""Families that give results of another size only where they are told to compute another thing."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges operator pairs in the order of the left dump."""
+
+    left: TensorRun
+    right: TensorRun
+    measures: Mapping[Places, Measure]
+    makers: Makers
+    same_framework: bool = True
+    training: Training = "first step"
+    changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
+    past: Past = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts, mixed = composites(self.left), is_mixed(self.left)
+        columns, training = self.left.columns, self.training
+        self.past = Past(columns, self.measures, composite=parts, is_mixed=mixed, training=training)
+
+    def judge(self, pair: OpPair, slots: Slots) -> Judged:
+        """The verdict on one pair."""
+        judged = Judged(pair, slots)
+        if self.same_framework:
+            columns, worst = (self.left.columns, self.right.columns), self.past.worst
+            judged.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
+        self._classify(judged)
+        self.past.remember(judged)
+        if judged.untold:
+            known = (e for e in (judged.error_in, judged.error_out) if math.isfinite(e))
+            self.past.worst = max(self.past.worst, *known)
+            if judged.verdict != "introduces error":
+                judged.verdict, judged.why = "not comparable", judged.untold
+        return judged
+
+    def _classify(self, judged: Judged) -> None:
+        pair, slots, measures = judged.pair, judged.slots, self.measures
+        inputs = [(p, m) for p in slots.inputs if (m := measures.get(p)) is not None]
+        outputs = [
+            (p, m)
+            for p in slots.outputs
+            if (m := measures.get(p)) is not None and not self._is_dead(pair, p)
+        ]
+        _note_origin(judged, inputs, outputs)
+        if outputs and outputs[0][1].equal and all(m.equal for _, m in (*inputs, *outputs)):
+            judged.verdict = "attribute differs" if judged.attributes else "equal bits"
+            judged.error_in = judged.error_out = 0.0
+            return
+        if pair.left.type == "Parameter":
+            judged.why = "the state at the end of the step"
+            return
+        if not judged.attributes and self._is_rounding(inputs, outputs):
+            self._carries_rounding(judged, inputs, outputs)
+            return
+        hidden = self.past.hidden(pair.left)
+        known = [m.error for _, m in (*inputs, *hidden) if not math.isnan(m.error)]
+        judged.error_in = max(known, default=0.0 if pair.left.inputs else math.nan)
+        if self._enters(judged, inputs):
+            return
+        if not _breaks(judged, inputs, outputs):
+            self._outputs(judged, inputs, hidden, outputs)
+
+    def _is_dead(self, pair: OpPair, places: Places) -> bool:
+        """Whether a result is memory that nobody wrote: it says nothing, whoever reads it."""
+        columns = self.left.columns
+        label = columns.labels[places[0]]
+        is_dead = columns.notes.get(places[0]) == "dead output" or (
+            self.left.framework == "mindspore" and is_unwritten(pair.left.type, label)
+        )
+        if is_dead:
+            self.past.mark_unwritten(places)
+        return is_dead
+
+    def _enters(self, judged: Judged, inputs: Sequence[Measured]) -> bool:
+        sides = self.left, self.right
+        entering = Entering(*sides, judged, self.past, self.makers)
+        return entering.is_found(inputs)
+
+    def _is_rounding(self, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
+        """Whether everything is within rounding of its type, so that no budget is needed."""
+        dtypes = self.left.columns.dtypes
+        if not outputs:
+            return False
+        for places, measure in (*inputs, *outputs):
+            unit = roundoff(dtypes[places[0]])
+            is_small = bool(unit) and unit < 2.0**-20 and measure.error <= 2 * unit
+            if not (is_small and is_broken_alike(measure)) and not measure.equal:
+                return False
+        return all(roundoff(dtypes[places[0]]) for places, _ in outputs)
+
+    def _carries_rounding(
+        self, judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]
+    ) -> None:
+        judged.verdict = "carries error"
+        judged.error_in = max((m.error for _, m in inputs), default=0.0)
+        places, measure = max(outputs, key=lambda item: item[1].error)
+        judged.output, judged.error_out = places, measure.error
+        judged.budget = 2 * roundoff(self.left.columns.dtypes[places[0]])
+        judged.z = judged.error_out / judged.budget
+
+    def _outputs(
+        self,
+        judged: Judged,
+        inputs: Sequence[Measured],
+        hidden: Sequence[Measured],
+        outputs: Sequence[Measured],
+    ) -> None:
+        """Every output against its budget; the worst one decides."""
+        left = self.left.columns
+        if any(m.error > 0 and not is_float(left.dtypes[p[0]]) for p, m in inputs):
+            judged.verdict = "carries error"
+            judged.why = "works on other whole numbers than the other side"
+            return
+        best: tuple[float, float, Measured] | None = None
+        floors = 0
+        notes: list[str] = []
+        cancelled = 0.0
+        if judged.pair.left.is_module and not judged.pair.left.inputs:  # of all its parameters
+            cancelled = _CANCELLED * max((m.left for _, m in outputs if m.left >= 0), default=0.0)
+        for places, measure in outputs:
+            if math.isnan(measure.error):
+                notes.append(measure.note or "no figures")
+                continue
+            if not is_float(left.dtypes[places[0]]):
+                if not measure.equal and measure.error and self._are_equal(inputs):
+                    judged.verdict = "introduces error"
+                    judged.why = "from equal inputs it gives other whole numbers"
+                    judged.z, judged.error_out, judged.output = math.inf, measure.error, places
+                    return
+                continue
+            explained, floor = self._budget(judged.pair, (places, measure), inputs, hidden)
+            floor = max(floor, cancelled)
+            least = min(measure.left, measure.right)
+            if max(measure.left, measure.right) < floor or 0 < least < floor:
+                floors += 1
+                self.past.mark_residue(places)
+                continue
+            z = measure.error / explained if explained else (math.inf if measure.error else 0.0)
+            if best is None or z > best[0]:
+                best = (z, explained, (places, measure))
+        if best is None:
+            if self._is_other_result(judged, outputs):
+                return
+            _no_output(judged, floors, notes)
+            return
+        judged.z, judged.budget, (judged.output, measure) = best
+        judged.error_out = measure.error
+        self._decide(judged, measure)
+
+    def _is_other_result(self, judged: Judged, outputs: Sequence[Measured]) -> bool:
+        """Whether other arguments give a result of another size, from inputs that agree."""
+        left, right = self.left.columns, self.right.columns
+        if all(change.is_shape for change in judged.attributes) or judged.pair.left.is_module:
+            return False
+        if family(judged.pair.left.type) not in _SHRINK:
+            return False
+        if judged.error_in > LIMIT_FIGURES * max(self.past.worst, 2.0**-20):
+            return False
+        for places, measure in outputs:
+            a, b = left.shapes[places[0]], right.shapes[places[1]]
+            if math.isnan(measure.error) and math.prod(a) != math.prod(b):
+                judged.verdict = "introduces error"
+                judged.why = f"its result is {list(a)} on the left and {list(b)} on the right"
+                judged.output, judged.z = places, math.inf
+                return True
+        return False
+
+    def _budget(
+        self,
+        pair: OpPair,
+        output: Measured,
+        inputs: Sequence[Measured],
+        hidden: Sequence[Measured],
+    ) -> tuple[float, float]:
+        past = self.past
+        has_parts = (
+            past.is_mixed or pair.left.phase == "backward" or pair.left.owner in past.composite
+        )
+        columns = self.left.columns, self.right.columns
+        parts = past.worst if has_parts else 0.0
+        scalars = computed_scalars(pair, past.worst)
+        account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, past.worst)
+        return budget(account)
+
+    def _are_equal(self, inputs: Sequence[Measured]) -> bool:
+        return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)
+
+    def _decide(self, judged: Judged, measure: Measure) -> None:
+        limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
+        told = judged.attributes
+        is_told = bool(told) and any(not change.is_shape for change in told)
+        if self._is_first_step(judged, measure):
+            judged.why = "a first optimizer step from zero state: only signs of gradients count"
+        elif judged.z > limit or (is_told and self._stands_out(judged, measure)):
+            if is_random(judged.pair.left.type) and not judged.attributes:
+                judged.why = "random by intention"
+            elif self._may_be_half_within(judged, measure):
+                judged.untold = "half precision within the module, or a fault (level L0)"
+            elif self._is_cleared(judged):
+                judged.verdict = "carries error"
+                judged.why = (
+                    "computed again in double precision, both sides are what they should be"
+                )
+            else:
+                judged.verdict = "introduces error"
+        elif judged.attributes:
+            judged.verdict = "attribute differs"
+        elif self._adds_up_in_half(judged, measure):
+            judged.verdict = "introduces error"
+        elif self._is_lower_precision(judged):
+            judged.verdict = "lower precision, explained"
+        elif measure.equal and not judged.error_in:
+            judged.verdict = "equal bits"
+        else:
+            judged.verdict = "carries error"
+
+    def _may_be_half_within(self, judged: Judged, measure: Measure) -> bool:
+        """Whether a module of the network's own may compute in half precision what it gives."""
+        op = judged.pair.left
+        is_hidden = op.is_module and not self.past.is_mixed and not is_framework_module(op.type)
+        return is_hidden and measure.error <= HALF and not judged.attributes
+
+    def _stands_out(self, judged: Judged, measure: Measure) -> bool:
+        """Of operators with other arguments: whether that shows, against all that came before."""
+        if judged.z > LIMIT_ATTRIBUTES:
+            return True
+        left, right = self.left.columns.dtypes, self.right.columns.dtypes
+        slots = (*judged.slots.inputs, *judged.slots.outputs)
+        unit = max(coarsest([left[a] for a, _ in slots]), coarsest([right[b] for _, b in slots]))
+        before = max(self.past.worst, judged.error_in, 8 * unit)
+        return not math.isnan(before) and measure.error > LIMIT_FIGURES * before
+
+    def _adds_up_in_half(self, judged: Judged, measure: Measure) -> bool:
+        if not measure.exact:
+            return False
+        forward = self.past.forward.get(judged.pair.left.call)
+        if judged.pair.left.phase != "backward":
+            forward = None
+        side = adds_up_in_half(self.left, self.right, judged, measure, forward)
+        if side:
+            judged.wrong = side
+            judged.why = (
+                f"the {side} output is further from what its inputs give than rounding them and "
+                "it explains: the sum is rounded on its way"
+            )
+        return bool(side)
+
+    def _is_first_step(self, judged: Judged, measure: Measure) -> bool:
+        """A quotient of moments that began at zero turns gradients into signs."""
+        if measure.exact or not self.past.zero_state or judged.attributes:
+            return False
+        op = judged.pair.left
+        divides = op.type.lower() in ("addcdiv_", "addcdiv") or family(op.type) == "optimizer"
+        return divides and measure.error > max(_SIGNS, 2 * judged.error_in)
+
+    def _is_cleared(self, judged: Judged) -> bool:
+        if judged.attributes or judged.pair.left.parts or judged.pair.right.parts:
+            return False
+        if judged.pair.left.type != judged.pair.right.type and self.same_framework:
+            return False
+        forward = self.past.forward.get(judged.pair.left.call)
+        if not only_propagates(self.left, self.right, judged, forward, self.measures):
+            return False
+        if self.same_framework:
+            return True
+        is_norm = family(judged.pair.left.type) == "norm"
+        most = _OTHER_EPSILON if is_norm else _OTHER_ARGUMENTS
+        if judged.error_out <= most * max(judged.error_in, 2.0**-24):
+            return True
+        told = "another epsilon" if is_norm else "other arguments"
+        judged.why = f"from equal inputs both sides are what they should be: with {told}"
+        return False
+
+    def _is_lower_precision(self, judged: Judged) -> bool:
+        if not judged.error_out > judged.error_in:
+            return False
+        left, right = self.left.columns, self.right.columns
+        pairs = (*judged.slots.inputs, *judged.slots.outputs)
+        ours, theirs = [left.dtypes[a] for a, _ in pairs], [right.dtypes[b] for _, b in pairs]
+        ours += part_dtypes(judged.pair.left, left)
+        theirs += part_dtypes(judged.pair.right, right)
+        return ours != theirs and coarsest(ours) != coarsest(theirs)
+
+
+def _no_output(judged: Judged, floors: int, notes: Sequence[str]) -> None:
+    """No output could be judged."""
+    if floors:
+        judged.verdict = "below rounding floor"
+        judged.why = "the result is rounding residue: its terms cancel"
+        return
+    judged.why = notes[0] if notes else "no float output on both sides"
+    if judged.attributes:
+        judged.verdict = "attribute differs"
+
+
+def _note_origin(judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> None:
+    """Say on which sides NaN or infinity comes out where none went in, masks excepted."""
+    left = right = False
+    for _, measure in outputs:
+        left = left or measure.broken_left > 0
+        right = right or measure.broken_right > 0
+    if not (left or right) or any(is_broken(m) for _, m in inputs) or _masks(judged.pair):
+        return
+    judged.broken = "both" if left and right else "left" if left else "right" if right else ""
+
+
+def _masks(pair: OpPair) -> bool:
+    """Whether infinity is what an operator was asked for."""
+    for op in (pair.left, pair.right):
+        if any(isinstance(v, float) and not math.isfinite(v) for v in op.attributes.values()):
+            return True
+    return pair.left.type.lower() in ("full", "fill", "fill_", "where", "select", "tensor")
+
+
+def _breaks(judged: Judged, inputs: Sequence[Measured], outputs: Sequence[Measured]) -> bool:
+    """NaN and infinity that only one side has; what both have alike, a mask say, is left out."""
+    new = next((item for item in outputs if not is_broken_alike(item[1])), None)
+    if new is None:
+        return False
+    if any(is_broken(m) and not is_broken_alike(m) for _, m in inputs):
+        judged.why = "NaN or infinity"
+        return True
+    places, measure = new
+    judged.wrong = "left" if measure.broken_left > measure.broken_right else "right"
+    judged.verdict = "introduces error"
+    judged.z = judged.error_out = math.inf
+    judged.output = places
+    kind = "finite" if not any(is_broken(m) for _, m in inputs) else "equally finite"
+    judged.why = f"NaN or infinity on the {judged.wrong} side, from {kind} inputs"
+    return True

@@ -1,0 +1,77 @@
+"""What is said of one operator pair: the words, and what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.compare.tensors.judging.attributes import AttributeChange
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Op, Places
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+
+Verdict: TypeAlias = Literal[
+    "equal bits",
+    "carries error",
+    "lower precision, explained",
+    "introduces error",
+    "attribute differs",
+    "below rounding floor",
+    "not comparable",
+]
+Measured: TypeAlias = tuple[Places, Measure]
+
+
+@dataclass(slots=True)
+class Judged:
+    """What came of one operator pair.
+
+    Attributes:
+        pair: the operators.
+        slots: their tensors.
+        verdict: in one word.
+        z: the largest ratio of error to budget of an output; NaN where there is none.
+        error_in: largest relative error of an input (of a gradient, of the forward tensors too).
+        error_out: relative error of the output that decided.
+        budget: what of it is explained.
+        output: places of that output in both dumps.
+        entered: the input whose error comes from nowhere, if it is that which is accused.
+        attributes: what differs in their arguments.
+        why: in words.
+        wrong: the side that does not put out what its own inputs give, where that was computed.
+        broken: NaN or infinity comes from here.
+        parameter: the input that is accused is a parameter of the network.
+        untold: an input whose error has a cause that the dump does not let anybody tell.
+        since: of an accused input, the last operator that made it alike on both sides.
+        is_permuted: both sides have the same numbers there, in another order.
+        maker_left, maker_right: operators that made the input that is accused, where the other
+            side has no partner for them: an operator that was added, removed or replaced.
+    """
+
+    pair: OpPair
+    slots: Slots
+    verdict: Verdict = "not comparable"
+    z: float = math.nan
+    error_in: float = math.nan
+    error_out: float = math.nan
+    budget: float = math.nan
+    output: Places | None = None
+    entered: str = ""
+    attributes: tuple[AttributeChange, ...] = ()
+    why: str = ""
+    wrong: str = ""
+    broken: str = ""
+    parameter: bool = False
+    untold: str = ""
+    since: Op | None = None
+    is_permuted: bool = False
+    maker_left: Op | None = None
+    maker_right: Op | None = None
+
+
+def first_fault(judged: Sequence[Judged]) -> Judged | None:
+    """The first operator that introduces error, in the order of execution."""
+    return next((item for item in judged if item.verdict == "introduces error"), None)

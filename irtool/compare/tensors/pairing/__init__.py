@@ -1,0 +1,1 @@
+"""Which operators and tensors of two runs belong together."""

@@ -1,0 +1,110 @@
+"""Which tensors of two paired operators belong together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from irtool.compare.tensors.model import Columns
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.semantics import family
+
+
+class Slots(NamedTuple):
+    """Paired tensors of an operator pair, by place; the rest one side has alone."""
+
+    inputs: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+    only_left: tuple[int, ...] = ()
+    only_right: tuple[int, ...] = ()
+
+
+def _adds_bias_alone(pair: OpPair) -> bool:
+    """Whether one of two products adds a bias, which is an operator of its own elsewhere.
+
+    Their operands are the same then, their results are not.
+    """
+    ours, theirs = pair.left, pair.right
+    if ours.is_module or ours.phase != "forward" or family(ours.type) != "matmul":
+        return False
+    return family(theirs.type) == "matmul" and {len(ours.inputs), len(theirs.inputs)} == {2, 3}
+
+
+def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
+    """Of parameters that are called otherwise on the other side, the one that is most alike."""
+    return min(
+        places, key=lambda place: abs(columns.norm[place] - norm)
+    )  # the first, if it is not known
+
+
+def pair_parameter_gradients(
+    pairs: Sequence[OpPair], slots: Sequence[Slots], left: Columns, right: Columns
+) -> list[Slots]:
+    """Slots in which gradients of parameters go together as the parameters do, by their names."""
+    names: dict[tuple[str, str], str] = {}
+    for pair, tensors in zip(pairs, slots, strict=True):
+        if pair.left.is_module and pair.left.phase == "forward":
+            for a, b in tensors.inputs:
+                names[pair.left.owner, left.labels[a]] = right.labels[b]
+    extended: list[Slots] = []
+    for pair, tensors in zip(pairs, slots, strict=True):
+        if pair.left.is_module and ".parameters_grad" in pair.left.name:
+            theirs = {right.labels[b]: b for b in pair.right.outputs}
+            rows: list[tuple[int, int]] = []
+            for a in pair.left.outputs:
+                name, mark, rest = left.labels[a].partition(".grad")
+                match = theirs.get(f"{names.get((pair.left.owner, name), name)}{mark}{rest}")
+                if match is not None and left.shapes[a] == right.shapes[match]:
+                    rows.append((a, match))
+            if len(rows) == len(tensors.outputs):
+                tensors = tensors._replace(outputs=tuple(rows))
+        extended.append(tensors)
+    return extended
+
+
+def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
+    """Which tensors of two operators belong together: by label, else by what is left over."""
+    lone_left: list[int] = []
+    lone_right: list[int] = []
+    sides: list[tuple[tuple[int, int], ...]] = []
+    labels, others = left.labels, right.labels
+    is_other = pair.left.type != pair.right.type
+    for ours, theirs in (
+        (pair.left.inputs, pair.right.inputs),
+        (pair.left.outputs, pair.right.outputs),
+    ):
+        if [labels[a] for a in ours] == [others[b] for b in theirs]:
+            sides.append(tuple(zip(ours, theirs, strict=True)))
+            continue
+        if is_other and [left.shapes[a] for a in ours] == [right.shapes[b] for b in theirs]:
+            sides.append(tuple(zip(ours, theirs, strict=True)))  # arguments are counted otherwise
+            continue
+        by_label = {right.labels[b]: b for b in theirs}
+        matched = [(a, by_label[left.labels[a]]) for a in ours if left.labels[a] in by_label]
+        used_a, used_b = {a for a, _ in matched}, {b for _, b in matched}
+        rest_a = [a for a in ours if a not in used_a]
+        rest_b = [b for b in theirs if b not in used_b]
+        for a in list(rest_a):
+            alike = [
+                b
+                for b in rest_b
+                if left.shapes[a] == right.shapes[b]
+                or (
+                    len(rest_a) == len(rest_b) == 1
+                    and math.prod(left.shapes[a]) == math.prod(right.shapes[b])
+                )
+            ]
+            if alike:
+                b = alike[0] if not pair.left.is_module else _nearest(left.norm[a], alike, right)
+                matched.append((a, b))
+                rest_a.remove(a)
+                rest_b.remove(b)
+        sides.append(tuple(sorted(matched)))
+        lone_left += rest_a
+        lone_right += rest_b
+    if is_other and _adds_bias_alone(pair):
+        lone_left += [a for a, _ in sides[1]]
+        lone_right += [b for _, b in sides[1]]
+        sides[1] = ()
+    return Slots(sides[0], sides[1], tuple(lone_left), tuple(lone_right))
