@@ -1,21 +1,25 @@
-"""What must hold of any plan, on networks that MindSpore compiled: the corpus as judge."""
+"""What must hold of any plan, on networks that MindSpore compiled.
+
+``whole_plans.jsonl.xz``: networks of MindSpore's own tests, before their strategies are applied;
+beside them the random networks whose compilation ``tests/sharding/network`` keeps.
+"""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
-from irtool.planning.plans.plan import plan
+from irtool.planning.plans.plan import CannotPlan, Plan, plan
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from tests.records import records
+from tests.sharding.network import test_networks as compiled_networks
 
 MACHINE = default_machine()
 
@@ -40,21 +44,35 @@ NETWORKS = {
         "test_pipeline_interleave.test_pipeline_interleave_gpipe_stage0.1"
     ),
 }  # fmt: skip
-"""By what is special about them, cases of the corpus."""
+"""By what is special about them, cases."""
+
+
+SLOW = ("0173_images",)
+RANDOM = {
+    name: record
+    for name, record in compiled_networks.NETWORKS.items()
+    if name not in SLOW and len(record.dumps["begin"]) < 60_000
+}
+CASES = records(Path(__file__).parent / "whole_plans.jsonl.xz") | RANDOM
+ALL = {
+    **NETWORKS,
+    **{name: name for name in RANDOM if "unknown" not in name},
+}
+
+
+def read(case: str) -> tuple[Dump, ParallelContext]:
+    record = CASES[case]
+    return record.dump("begin"), record.context
 
 
 @cache
-def read(corpus: Path, case: str) -> tuple[Dump, ParallelContext]:
-    folder = corpus / "verdicts" / case
-    told = json.loads((folder / "case.json").read_text(encoding="utf-8"))["context"]
-    (begin,) = folder.glob("*step_parallel_begin*")
-    return irtool.load(str(begin)), ParallelContext.from_mapping(told)
+def planned(case: str) -> Plan:
+    return plan(*read(case), MACHINE)
 
 
-@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
-def test_a_plan_is_accepted_and_no_dearer_than_the_dump(corpus: Path, case: str) -> None:
-    dump, context = read(corpus, case)
-    made = plan(dump, context, MACHINE)
+@pytest.mark.parametrize("case", ALL.values(), ids=list(ALL))
+def test_a_plan_is_accepted_and_no_dearer_than_the_dump(case: str) -> None:
+    made = planned(case)
     assert made.report.accepted is not False
     assert made.lower_bound is not None
     assert made.lower_bound <= made.after.seconds * (1 + 1e-9)
@@ -62,19 +80,28 @@ def test_a_plan_is_accepted_and_no_dearer_than_the_dump(corpus: Path, case: str)
         assert made.after.seconds <= made.before.seconds * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
-def test_the_cost_before_is_what_the_dump_costs(corpus: Path, case: str) -> None:
-    dump, context = read(corpus, case)
-    made = plan(dump, context, MACHINE)
+@pytest.mark.parametrize("case", ALL.values(), ids=list(ALL))
+def test_the_cost_before_is_what_the_dump_costs(case: str) -> None:
+    dump, context = read(case)
+    made = planned(case)
     report = check(dump, context)
     alone = step_cost(structure_of(dump, context), report, MACHINE)
     assert made.before is None or made.before.seconds == pytest.approx(alone.seconds)
 
 
-@pytest.mark.parametrize("case", NETWORKS.values(), ids=list(NETWORKS))
-def test_planning_a_plan_changes_nothing(corpus: Path, case: str) -> None:
-    dump, context = read(corpus, case)
-    made = plan(dump, context, MACHINE)
+@pytest.mark.parametrize("case", ALL.values(), ids=list(ALL))
+def test_shares_and_operators_add_up_to_the_step(case: str) -> None:
+    made = planned(case)
+    for cost in filter(None, (made.before, made.after)):
+        assert sum(cost.shares.values()) == pytest.approx(cost.seconds)
+        assert all(seconds >= 0 for item in cost.items for seconds in item.seconds.values())
+        assert all(received >= 0 for received in cost.received.values())
+
+
+@pytest.mark.parametrize("case", ALL.values(), ids=list(ALL))
+def test_planning_a_plan_changes_nothing(case: str) -> None:
+    _, context = read(case)
+    made = planned(case)
     again = plan(made.dump, context, MACHINE)
     assert again.after.seconds == pytest.approx(made.after.seconds)
 
@@ -87,20 +114,18 @@ def test_planning_a_plan_changes_nothing(corpus: Path, case: str) -> None:
     ],
     ids=["some operators have no strategy", "operators have layouts"],
 )
-def test_what_mindspore_adds_to_a_semi_automatic_plan_is_in_the_cost_before(
-    corpus: Path, case: str
-) -> None:
-    dump, context = read(corpus, case)
-    made = plan(dump, context, MACHINE)
+def test_what_mindspore_adds_to_a_semi_automatic_plan_is_in_the_cost_before(case: str) -> None:
+    dump, context = read(case)
+    made = planned(case)
     alone = step_cost(structure_of(dump, context), check(dump, context), MACHINE)
     assert made.before is not None
     assert made.before.seconds == pytest.approx(alone.seconds)
 
 
-def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan(corpus: Path) -> None:
+def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan() -> None:
     """Layouts of its code are handed on to operators whose strategies do not say so."""
     case = "test_sharding_propagation_multi_input.test_mint_add_layout_222.1"
-    made = plan(*read(corpus, case), MACHINE)
+    made = planned(case)
     assert made.before is not None
     assert made.after.seconds == made.before.seconds
     assert made.lower_bound is None
@@ -108,15 +133,22 @@ def test_a_dump_that_is_cheaper_than_its_plan_is_the_plan(corpus: Path) -> None:
     assert any("layouts of the code are handed on" in text for text in made.notes)
 
 
-def test_operators_of_other_stages_keep_their_strategies(corpus: Path) -> None:
-    dump, context = read(corpus, NETWORKS["all stages in one dump"])
-    made = plan(dump, context, MACHINE)
-    planned = {item.node for item in made.operators}
+def test_operators_of_other_stages_keep_their_strategies() -> None:
+    case = NETWORKS["all stages in one dump"]
+    dump, _ = read(case)
+    made = planned(case)
+    nodes = {item.node for item in made.operators}
     pairs = zip(dump.nodes(), made.dump.nodes(), strict=True)
     others = [
         (old.in_strategy, new.in_strategy)
         for old, new in pairs
-        if new not in planned and old.op == "MatMul" and old.in_strategy is not None
+        if new not in nodes and old.op == "MatMul" and old.in_strategy is not None
     ]
     assert others
     assert all(old == new for old, new in others)
+
+
+@pytest.mark.parametrize("case", [name for name in RANDOM if "unknown" in name])
+def test_no_plan_is_made_of_sizes_that_are_not_known(case: str) -> None:
+    with pytest.raises(CannotPlan, match=r"sizes of \d+ operators are not known"):
+        plan(*read(case), MACHINE)

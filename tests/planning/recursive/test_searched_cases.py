@@ -1,7 +1,7 @@
 """Strategies that MindSpore's recursive search gave the networks of its own tests, and others.
 
-``searched_networks.jsonl.xz``: a perceptron, two layers of GPT, ResNet and Wide & Deep, for 8, 64 and
-512 devices.
+``searched_networks.jsonl.xz``: a perceptron, two layers of GPT, ResNet and Wide & Deep, for 8, 64
+and 512 devices.
 """
 
 from __future__ import annotations
