@@ -123,9 +123,12 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def plural(number: int, noun: str) -> str:
-    """``1 node``, ``2 nodes``, ``3 passes``."""
-    ending = "es" if noun.endswith(_SIBILANTS) else "s"
-    return f"{count_text(number)} {noun}{'' if number == 1 else ending}"
+    """``1 node``, ``2 nodes``, ``3 passes``, ``4 entries``."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
+        return f"{count_text(number)} {noun[:-1]}ies"
+    return f"{count_text(number)} {noun}{'es' if noun.endswith(_SIBILANTS) else 's'}"
 
 
 def ranks_text(ranks: Sequence[int] | None) -> str:

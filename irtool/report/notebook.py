@@ -55,6 +55,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.compare.losses.comparison.LossComparison": "irtool.report.diff.losses:losses_report",
     "irtool.compare.runs.comparison.RunComparison": "irtool.report.notebook_reports:runs",
     "irtool.ir.finding.Findings": "irtool.report.notebook_reports:findings",
+    "irtool.planning.checkpoints.conversion.Conversion": "irtool.report.notebook_reports:ckpt",
     "irtool.planning.plans.cost_report.StepCost": "irtool.report.notebook_reports:cost",
     "irtool.planning.recovery.elastic.ElasticPlan": "irtool.report.notebook_reports:elastic",
     "irtool.planning.plans.plan.Plan": "irtool.report.notebook_reports:plan",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs.comparison import RunComparison
     from irtool.ir.finding import Findings
+    from irtool.planning.checkpoints.conversion import Conversion
     from irtool.planning.plans.cost_report import StepCost
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
@@ -77,6 +78,13 @@ def pipeline(result: Pipeline) -> Report:
     from irtool.report.pipeline import PipelineView, pipeline_report
 
     return pipeline_report(PipelineView("pipeline", result))
+
+
+def ckpt(result: Conversion) -> Report:
+    """Which slices of old checkpoints each rank needs."""
+    from irtool.report.ckpt import CkptView, ckpt_report
+
+    return ckpt_report(CkptView(result))
 
 
 def diff(result: GraphDiff) -> Report:

@@ -98,6 +98,7 @@ def test_nouns_follow_their_number() -> None:
     assert [plural(2, noun) for noun in ("pass", "class", "micro-batch", "box")] == [
         "2 passes", "2 classes", "2 micro-batches", "2 boxes",
     ]  # fmt: skip
+    assert [plural(2, noun) for noun in ("entry", "key")] == ["2 entries", "2 keys"]
     assert plural(1, "pass") == "1 pass"
 
 
