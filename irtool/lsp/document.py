@@ -87,12 +87,13 @@ class Document:
     answers: Answers = field(default=NO_ANSWERS)
 
     def prepare(self) -> None:
-        """Make what the first question would have to wait for."""
+        """Make what the first question would have to wait for: tables of lines, users, phases."""
         self.owner(1)
-        first = next(iter(self.dump.nodes()), None)
-        if first is not None:
-            phase(first)
-            rule_of(first.op)
+        for graph in self.dump.graphs:
+            if graph.nodes:
+                _ = graph.nodes[0].users
+                phase(graph.nodes[0])
+                rule_of(graph.nodes[0].op)
 
     # -- what stands in a line -----------------------------------------------------------------
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from irtool.lint.registry import all_rules
-from irtool.lint.settings import Settings, chosen_rules, read_settings
+from irtool.lint.settings import Settings, SettingsError, chosen_rules, read_settings
 from irtool.lint.sources import SourceFiles
 
 
@@ -41,10 +41,18 @@ class Project:
         chosen_rules(found, all_rules())
         return found
 
-    @property
+    @cached_property
     def sources(self) -> SourceFiles:
-        """The Python files that dumps name, looked for again each time: they change."""
-        return SourceFiles(self.settings.source_map, self.folder)
+        """The Python files that dumps name, each looked for once; :meth:`fresh` forgets them."""
+        try:
+            mapping = self.settings.source_map
+        except SettingsError:  # which the diagnostics tell
+            mapping = ()
+        return SourceFiles(mapping, self.folder)
+
+    def fresh(self) -> Project:
+        """The same, and nothing known of files yet: they may have changed."""
+        return replace(self)
 
     def python_file(self, path: str) -> str | None:
         """The file here that a dump's path means, absolute; None where it is not here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
@@ -37,7 +38,10 @@ SEARCH = "irtool.search"
 """The command that searches: arguments are the URI and the query."""
 _WATCHED = ("**/irtool.toml", "**/pyproject.toml", "**/*.py", "**/case.json")
 """Files whose changes may change answers."""
+_THREADS = 12
+"""That wait for answers about whole documents; one more listens to the client."""
 Place = TypeVar("Place")
+Answer = TypeVar("Answer")
 
 
 class Server(LanguageServer):
@@ -45,9 +49,10 @@ class Server(LanguageServer):
 
     def __init__(self, project_of: ProjectOf) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
-            "irtool", __version__, protocol_cls=Protocol
+            "irtool", __version__, protocol_cls=Protocol, max_workers=_THREADS
         )
-        self.store = Store(self._tell)
+        self.store = Store(self._news)
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.project_of = project_of
         self.options: Mapping[str, object] = {}
 
@@ -70,14 +75,34 @@ class Server(LanguageServer):
         encoding = self.workspace.position_encoding
         self.store.units = str(getattr(encoding, "value", encoding) or UTF16)
 
-    def _tell(self, document: Document) -> None:
+    def ask(self, uri: str, question: Callable[[Document], Answer]) -> Answer | None:
+        """What a question about a whole document is answered with; waits, so not on the loop.
+
+        Answers of some megabytes are written by the thread that waits for them, too.
+        """
+        if self.loop is None:
+            return None
+        asked = self.store.ask(uri, question)
+        return asyncio.run_coroutine_threadsafe(asked, self.loop).result()
+
+    def _news(self, document: Document) -> Callable[[], None]:
         """More is known of a document."""
         params = types.PublishDiagnosticsParams(
             document.uri, diagnostics(document), document.version
         )
-        self.text_document_publish_diagnostics(params)
+        is_complete = document.answers.is_complete
+
+        def tell() -> None:
+            self.text_document_publish_diagnostics(params)
+            if is_complete:
+                self._refresh()
+
+        return tell
+
+    def _refresh(self) -> None:
+        """Tell the client that hints and lenses are others now."""
         workspace = self.client_capabilities.workspace
-        if workspace is None or not document.answers.is_complete:
+        if workspace is None:
             return
         if workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support:
             self.workspace_inlay_hint_refresh(None)
@@ -109,6 +134,7 @@ def _documents(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def _(params: types.DidOpenTextDocumentParams) -> None:
+        server.loop = asyncio.get_running_loop()
         opened = params.text_document
         server.store.open(opened.uri, opened.text, opened.version)
 
@@ -176,32 +202,37 @@ def _things(server: Server) -> None:
 
 
 def _wholes(server: Server) -> None:
-    """What is asked of a whole document."""
+    """What is asked of a whole document: answers are long, so that threads write them."""
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
-        return await server.store.ask(params.text_document.uri, outline)
+    @server.thread()
+    def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
+        return server.ask(params.text_document.uri, outline)
 
     @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
-    async def _(params: types.FoldingRangeParams) -> list[types.FoldingRange] | None:
+    @server.thread()
+    def _(params: types.FoldingRangeParams) -> list[types.FoldingRange] | None:
         asked = server.client_capabilities.text_document
         said = asked.folding_range if asked is not None else None
         most = said.range_limit if said is not None else None
-        return await server.store.ask(params.text_document.uri, lambda d: folding(d, most))
+        return server.ask(params.text_document.uri, lambda d: folding(d, most))
 
     @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
-    async def _(params: types.SemanticTokensParams) -> types.SemanticTokens | None:
-        return await server.store.ask(params.text_document.uri, tokens)
+    @server.thread()
+    def _(params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+        return server.ask(params.text_document.uri, tokens)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
-    async def _(params: types.CodeLensParams) -> list[types.CodeLens] | None:
-        return await server.store.ask(params.text_document.uri, lenses)
+    @server.thread()
+    def _(params: types.CodeLensParams) -> list[types.CodeLens] | None:
+        return server.ask(params.text_document.uri, lenses)
 
     @server.feature(types.WORKSPACE_SYMBOL)
-    async def _(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
+    @server.thread()
+    def _(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
         found: list[types.SymbolInformation] = []
         for uri in server.store.uris:
-            found += await server.store.ask(uri, lambda d: search(d, params.query)) or []
+            found += server.ask(uri, lambda d: search(d, params.query)) or []
         return found
 
 

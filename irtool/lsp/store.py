@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from pygls.uris import to_fs_path
 from irtool.lsp.analyse import analyses
 from irtool.lsp.answers import NO_ANSWERS, Answers
 from irtool.lsp.document import Document, open_document
+from irtool.lsp.features.hover import thing_text
 from irtool.lsp.project import Project
 from irtool.lsp.text import UTF16, Text
 
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 PAUSE = 0.3
 """Seconds without a change before a text is read again."""
+_QUIET = 10.0
+"""Seconds after the last change or closing before what is left of old texts is taken away."""
 
 
 @dataclass(eq=False)
@@ -38,19 +42,26 @@ class _Opened:
     work: asyncio.Task[None] | None = None
     dropped: Event = field(default_factory=Event)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is still read or asked about."""
+        return self.work is not None and not self.work.done()
+
 
 class Store:
     """The open documents by URI.
 
     Args:
-        on_answers: is told, on the loop, that a document was read or has more answers.
+        news: makes, off the loop, what is to be told when a document was read or has more answers,
+            and gives what tells it, on the loop.
     """
 
-    def __init__(self, on_answers: Callable[[Document], None]) -> None:
+    def __init__(self, news: Callable[[Document], Callable[[], None]]) -> None:
         self.project = Project()
         self.units = UTF16
         self._opened: dict[str, _Opened] = {}
-        self._on_answers = on_answers
+        self._news = news
+        self._tidying: asyncio.TimerHandle | None = None
         # One thread reads, so that an opened dump need not wait for another one's analyses.
         self._readers = ThreadPoolExecutor(1, "read")
         self._analysts = ThreadPoolExecutor(1, "analyse")
@@ -82,6 +93,7 @@ class Store:
         known = self._opened.pop(uri, None)
         if known is not None:
             _drop(known)
+            self._tidy_later()
 
     def reread(self) -> None:
         """Settings have changed: all answers may be others."""
@@ -92,6 +104,7 @@ class Store:
         """No more answers are wanted."""
         for opened in self._opened.values():
             _drop(opened)
+        self._opened.clear()
         for pool in (self._readers, self._analysts, self._helpers):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -130,6 +143,7 @@ class Store:
         opened.work = loop.create_task(self._work(opened))
         if known is not None:
             _drop(known)
+            self._tidy_later()
 
     async def _work(self, opened: _Opened) -> None:
         loop = asyncio.get_running_loop()
@@ -138,26 +152,49 @@ class Store:
         if opened.dropped.is_set():
             return
         opened.document.set_result(document)
-        self._on_answers(document)
 
-        def tell(answers: Answers) -> None:
+        def tell(publish: Callable[[], None]) -> None:
             if not opened.dropped.is_set():
-                document.answers = answers
-                self._on_answers(document)
+                publish()
 
         def ask() -> None:
+            loop.call_soon_threadsafe(tell, self._news(document))
             for answers in _careful(document):
                 if opened.dropped.is_set():
                     return
-                loop.call_soon_threadsafe(tell, answers)
+                document.answers = answers
+                loop.call_soon_threadsafe(tell, self._news(document))
+            gc.freeze()
 
         await loop.run_in_executor(self._analysts, ask)
 
     def _read(self, opened: _Opened) -> Document:
         path = to_fs_path(opened.uri) or ""
-        document = open_document(opened.uri, path, opened.text, self.project, opened.version)
+        document = open_document(
+            opened.uri, path, opened.text, self.project.fresh(), opened.version
+        )
         document.prepare()
+        first = next(document.dump.nodes(), None)
+        if first is not None:
+            thing_text(document, first)  # loads what every hover needs
+        # A collection visits every object there is, and everybody waits for it: what an open
+        # document consists of is not looked at again until a document is dropped.
+        gc.freeze()
         return document
+
+    def _tidy_later(self) -> None:
+        """Take away what dropped documents leave, once nobody has changed anything for a while."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+        self._tidying = asyncio.get_running_loop().call_later(_QUIET, self._tidy)
+
+    def _tidy(self) -> None:
+        if any(opened.is_busy for opened in self._opened.values()):
+            self._tidy_later()
+            return
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
 
 def _careful(document: Document) -> Iterator[Answers]:

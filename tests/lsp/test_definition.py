@@ -47,7 +47,7 @@ def test_a_comment_line_leads_to_python_where_the_file_is_here(tmp_path: Path) -
     place = at(document, "%8(CNode_23)", "# In file")
     assert definition(document, place) == []
     python_here(tmp_path)
-    (found,) = definition(document, place)
+    (found,) = definition(opened(REJECTED, folder=tmp_path), place)
     assert found.uri == (tmp_path / "net.py").as_uri()
     assert found.range.start.line == 32
 

@@ -8,7 +8,8 @@ import pytest
 from lsprotocol.types import DiagnosticSeverity
 
 from irtool.lsp.features.diagnostics import diagnostics
-from tests.lsp.opened import BEGIN, REJECTED, VALIDATE, opened, sample_text, text_in
+from irtool.lsp.features.hover import hover
+from tests.lsp.opened import BEGIN, REJECTED, VALIDATE, at, opened, sample_text, text_in
 
 
 def test_a_refused_strategy_is_told_once_where_the_operator_stands() -> None:
@@ -59,6 +60,7 @@ def test_a_setting_that_makes_no_sense_is_told() -> None:
     (found,) = diagnostics(document)
     assert found.severity == DiagnosticSeverity.Information
     assert "XYZ999" in found.message
+    assert hover(document, at(document, "%8(CNode_23)")) is not None
 
 
 def test_the_context_that_a_client_gives_goes_before_files() -> None:
