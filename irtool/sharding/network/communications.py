@@ -10,7 +10,7 @@ a step before the backend fuses any.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
@@ -29,6 +29,7 @@ from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.recomputation import Recomputed, recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
+from irtool.sharding.redistribution import RedistributionStep
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
 
@@ -320,7 +321,7 @@ def _of_redistributions(
     """What stands between operators whose layouts differ.
 
     A chain is made for each consumer. Equal operators behind one value are merged: before the
-    gradients are made only those that stand directly behind it, afterwards all of them. Source:
+    gradients are made as far as the first that communicates, afterwards all of them. Source:
     validate dumps of MindSpore 2.7, in which the gradients of merged chains are left.
     """
     merged_before: set[object] = set()
@@ -328,7 +329,9 @@ def _of_redistributions(
     merged_again: set[object] = set()
     own = [item for item in redistributions if counter.is_own(item.edge.consumer)]
     alike = Counter(
-        (id(operand_of(item.edge)), item.operators[:1]) for item in own if item.operators
+        (id(operand_of(item.edge)), _as_far_as_the_first(item.operators))
+        for item in own
+        if item.operators
     )
     for item in own:
         edge = item.edge
@@ -338,14 +341,15 @@ def _of_redistributions(
         steps = item.operators or ()
         runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
         constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
+        first = len(_as_far_as_the_first(steps)) - 1
         for index, step in enumerate(steps):
             chain = value, steps[: index + 1]
             forward, backward = chain not in merged_after, has_gradient
-            if index == 0:
+            if index <= first:
                 backward = has_gradient and chain not in merged_before
                 merged_before.add(chain)
             merged_after.add(chain)
-            if backward and step.is_collective and (index or alike[chain] == 1):
+            if backward and step.is_collective and (index > first or alike[chain] == 1):
                 gradient = counter.values.at(use_of(edge))
                 backward = counter.is_first((steps[index:], gradient))
             again = runs_again and chain not in merged_again
@@ -358,6 +362,12 @@ def _of_redistributions(
                 "redistribution", gradient=backward, constant=constant, again=again,
             )  # fmt: skip
             yield from (found for found in pair if forward or found.phase == "backward")
+
+
+def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[RedistributionStep, ...]:
+    """The steps of a chain up to the first that communicates, that included."""
+    end = next((index for index, step in enumerate(steps) if step.is_collective), len(steps) - 1)
+    return tuple(steps[: end + 1])
 
 
 def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCommunication]:

@@ -2,8 +2,9 @@
 
 The compiler merges equal operators after the gradients are made (its common subexpression
 elimination).  Two gradients are the same value where the same operators, with the same constants
-and without a value of the forward pass, lead to them from the gradient of the loss: the mean of a
-micro-batch's loss and that of the next are given the same gradient, and its AllReduce runs once.
+and weights and without any other value of the forward pass, lead to them from the gradient of the
+loss: the mean of a micro-batch's loss and that of the next are given the same gradient, and its
+AllReduce runs once.
 
 Source: validate dumps of MindSpore 2.7 under gradient accumulation.
 """
@@ -22,10 +23,11 @@ from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradients import (
     Differentiated,
     is_constant,
-    reads_values,
     sharded_graph,
+    values_read,
 )
 from irtool.sharding.network.graphs import Port, Use
+from irtool.sharding.network.weights import behind
 from irtool.sharding.redistribution import RedistributionStep
 
 Chains = Mapping[Use, tuple[RedistributionStep, ...]]
@@ -73,7 +75,7 @@ class GradientValues:
 
     def at(self, use: Use) -> int:
         """The number of the gradient of an operand, as the operator behind it hands it back."""
-        if reads_values(self.analysis, use):
+        if self._read(use) is None:
             return self._number(("at", use))
         return self._through(use, self.of(use.node))
 
@@ -92,7 +94,7 @@ class GradientValues:
         graph = graph or sharded_graph(network, node)
         if graph is not None and (node.is_return or network.called(node)):
             return len(network.calls.get(graph.name, ())) > 1
-        return graph is not None or reads_values(self.analysis, use)
+        return graph is not None or self._read(use) is None
 
     def _part(self, later: Port, use: Use) -> int:
         """What comes back through one use; ``later``: where it comes back from."""
@@ -126,7 +128,25 @@ class GradientValues:
             found = judged.judgement
             how = found.input_slices, found.output_slices, found.collectives
         constants = tuple(_constant(source) for source in self.analysis.network.inputs[node])
-        return self._number(("through", name, use.position, how, constants, number))
+        read = self._read(use)
+        return self._number(("through", name, use.position, how, constants, read, number))
+
+    def _read(self, use: Use) -> tuple[int, ...] | None:
+        """Identities of the weights that a gradient reads; None where it reads anything else.
+
+        Weights are the same value all through a step, and other values are taken for different.
+        """
+        values = values_read(self.analysis, use)
+        if values is None:
+            return None
+        read: list[int] = []
+        for value in values:
+            if not is_constant(value):
+                weight = behind(self.analysis, value)
+                if weight is None:
+                    return None
+                read.append(id(weight))
+        return tuple(read)
 
     def _passes_on(self, use: Use) -> bool:
         """Whether the operand of a sum is as large as the sum, so that its gradient is that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from irtool.ir.graph import Graph, GraphParameter, Node
+from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.operators import PLUMBING, POINT_TO_POINT
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
@@ -213,22 +213,30 @@ def is_constant(source: object) -> bool:
 
 def reads_values(analysis: Analysis, use: Use) -> bool:
     """Whether the gradient of an operand is computed from values of the forward pass."""
+    values = values_read(analysis, use)
+    return values is None or any(not is_constant(value) for value in values)
+
+
+def values_read(analysis: Analysis, use: Use) -> list[Source] | None:
+    """The operands that the gradient of another is computed from.
+
+    Returns:
+        The operands, in order; None where it reads results as well, or where nobody knows.
+    """
     network = analysis.network
     if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
-        return False
+        return []
     name = primitive(use.node)
     if name in PLUMBING:
-        return False
+        return []
     measured = operator_of(name).gradients
     if measured is None:
-        return True
+        return None
     inputs = network.inputs[use.node]
     for one in measured:
-        if one.of != use.position:
-            continue
-        values = (inputs[place] for place in one.operands if place < len(inputs))
-        return bool(one.results) or any(not is_constant(value) for value in values)
-    return True
+        if one.of == use.position:
+            return None if one.results else [inputs[i] for i in one.operands if i < len(inputs)]
+    return None
 
 
 def sharded_graph(network: Network, node: Node) -> Graph | None:
