@@ -268,6 +268,11 @@ def _not_counted(
     for message, node in found:
         analysis.note(message, node)
         yield message
+    for node, judged in analysis.judged.items():
+        # What takes the operator's place communicates, and nobody worked out what.
+        if node not in analysis.foreign and judged.judgement.replaced and judged.judgement.unsure:
+            yield f"{judged.call.call.op}: {judged.judgement.unsure}"
+            break
     unknown = [item for item in redistributions if item.operators is None]
     own = sum(item.edge.consumer not in analysis.foreign for item in unknown)
     if own:
