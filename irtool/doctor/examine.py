@@ -18,7 +18,8 @@ _WORTH_PROCESSES = 24 << 20
 """Bytes of dumps from which on processes side by side are quicker than one."""
 _COVERS: dict[Task, tuple[Task, ...]] = {
     "hang": ("group",),
-    "compile-failure": ("strategy",),
+    "strategy": ("compile-failure",),
+    "compile-failure": ("failed-node",),
 }
 """Where the first is an error, findings of the others only follow from it or tell it again."""
 
@@ -148,6 +149,8 @@ def _uncovered(found: list[Diagnosis]) -> list[Diagnosis]:
     """Without what only follows from a graver finding."""
     wrong = {item.task for item in found if item.severity == "error"}
     covered = {task for first, others in _COVERS.items() if first in wrong for task in others}
+    if "strategy" in wrong:
+        covered.add("failed-node")  # what was refused left no later dump
     return [item for item in found if item.task not in covered]
 
 

@@ -137,7 +137,7 @@ def _key(item: OperatorReport) -> _Key:
     """What operators of one line of Python in layers of one kind have in common."""
     location = user_location(item.node)
     line = None if location is None else (location.path, location.line)
-    shapes = tuple(item.judgement.raw_inputs)
+    shapes = tuple(type and (type.dtype, type.shape) for type in item.node.input_types or ())
     return (item.op, scope_pattern(item.node.scope), line, shapes)
 
 
