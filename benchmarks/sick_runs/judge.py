@@ -49,7 +49,17 @@ def main() -> int:
 
 def ask(folder: Path) -> dict[str, Any]:
     """The doctor's answer."""
-    words = [sys.executable, "-m", "irtool", "doctor", str(folder), "--format", "json", "--jobs", "1"]
+    words = [
+        sys.executable,
+        "-m",
+        "irtool",
+        "doctor",
+        str(folder),
+        "--format",
+        "json",
+        "--jobs",
+        "1",
+    ]
     done = subprocess.run(words, capture_output=True, text=True)
     return json.loads(done.stdout) if done.stdout else {"error": done.stderr}
 

@@ -21,6 +21,7 @@ from irtool.cli.report import Failure, note, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
+from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
@@ -35,13 +36,16 @@ from irtool.sharding.check import check
 from irtool.sharding.network.analysis import UNKNOWN
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
-from irtool.sharding.why import Cause, explain, explain_in
+from irtool.sharding.why import Cause, explain_in
 from irtool.sharding.why_walk import surroundings
 
 if TYPE_CHECKING:
     from irtool.planning.files.saved_strategies import FileChanges, SavedCheck
     from irtool.report.checking.saved import SavedFile
     from irtool.sharding.network.context import ParallelContext
+
+if TYPE_CHECKING:
+    from irtool.planning.plans.edits import NetworkEdit
 
 
 def _check(
@@ -295,7 +299,7 @@ def _agrees(found: Comparison, allow_unknown: bool) -> bool:
 def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: int | None) -> int:
     """``--why``: the cause of nodes of a later dump; the exit status."""
     if re.fullmatch(r"%\d+", why):
-        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - the other branch assigns it too
+        chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - as below
     else:
         chosen = read_query("--why", why)
     later, begin = dumps_for_why(path, against, asked.context.rank, graph)
@@ -311,24 +315,34 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
     nodes = list(dump.nodes(where=chosen))
     if not nodes:
         raise Failure(f"there is no node {why}" if "%" in why else "no node is like this", later)
-    causes = _causes(nodes, dump, checked)
+    causes, edits = _causes(nodes, dump, checked)
     before = checked.dump.path if checked is not None else None
     title = f"check --why {why}: {dump.path}"
     write_answer(
         asked.output,
         asked.form,
-        answer=lambda: WhyAnswer(path=dump.path, why=[node_cause(cause) for cause in causes]),
-        report=lambda is_page: why_report(title, causes, before, asked.limit, dump, is_page),
+        answer=lambda: WhyAnswer(
+            path=dump.path, why=[node_cause(cause, edits.get(cause.node, ())) for cause in causes]
+        ),
+        report=lambda is_page: why_report(title, causes, before, asked.limit, dump, is_page, edits),
         context=RunContext(None),
     )
     unknown = any(cause.kind == "unknown" for cause in causes)
     return 1 if unknown and not asked.allow_unknown else 0
 
 
-def _causes(nodes: Sequence[Node], dump: Dump, checked: _Checked | None) -> list[Cause]:
-    report = checked.result if checked is not None else None
-    begin = checked.dump if checked is not None else None
-    if len(nodes) == 1:
-        return [explain(nodes[0], dump, report, begin)]
-    around = surroundings(dump, begin)
-    return [explain_in(around, node, report) for node in nodes]
+def _causes(
+    nodes: Sequence[Node], dump: Dump, checked: _Checked | None
+) -> tuple[list[Cause], dict[Node, tuple[NetworkEdit, ...]]]:
+    """The cause of each node, and edits that would make the first ones go away."""
+    around = surroundings(dump, None if checked is None else checked.dump)
+    if checked is None:
+        return [explain_in(around, node, None) for node in nodes], {}
+    from irtool.planning.plans.edits import edits_of_causes
+
+    causes = [explain_in(around, node, checked.result) for node in nodes]
+    context = checked.context.parallel
+    if context is None or checked.result.accepted is False:
+        return causes, {}
+    machine = default_machine(context.target)
+    return causes, edits_of_causes(around, causes, checked.dump, context, checked.result, machine)

@@ -27,6 +27,9 @@ from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
+from irtool.sharding.why_cause import Cause
+from irtool.sharding.why_layouts import redistribution_of
+from irtool.sharding.why_walk import Surroundings
 
 MOST_TRIED = 24
 """Edits that are checked on the whole network."""
@@ -56,6 +59,7 @@ class NetworkEdit:
         seconds: that a step becomes shorter, nothing hidden.
         bytes: that a device receives less each step.
         edges: redistributions that go, less those that come.
+        removes: of the redistributions that were asked for, one goes.
     """
 
     nodes: tuple[Node, ...]
@@ -67,6 +71,7 @@ class NetworkEdit:
     seconds: float
     bytes: int
     edges: int
+    removes: bool
 
     @property
     def node(self) -> Node | None:
@@ -115,12 +120,12 @@ def network_edits(
     before = step_cost(structure_of(dump, context), report, machine)
     groups = _groups(report)
     asked = _dearest(report, before) if edges is None else list(edges)
-    trials = [*_unusual(groups), *_settings(report, context, asked)]
+    trials = [*_unusual(groups, report), *_settings(report, context, asked)]
     trials += _around(groups, report, asked)
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     found: list[NetworkEdit] = []
     for trial in trials[:most]:
-        made = _tried(trial, dump, context, report, before)
+        made = _tried(trial, dump, context, report, before, asked)
         if made is not None:
             found.append(made)
     found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
@@ -149,8 +154,12 @@ def _groups(report: CheckResult) -> _Groups:
     return found
 
 
-def _unusual(groups: _Groups) -> Iterator[_Trial]:
-    """Operators that are cut otherwise than most of their like."""
+def _unusual(groups: _Groups, report: CheckResult) -> Iterator[_Trial]:
+    """Operators that are cut otherwise than most of their like, where that moves anything."""
+    moved = {
+        node for edge in report.redistributions if edge.operators for _, node in _near(edge, report)
+    }
+    moved.update(item.node for item in report.operators if item.collectives)
     for strategies in groups.values():
         if len(strategies) < 2:
             continue
@@ -159,7 +168,7 @@ def _unusual(groups: _Groups) -> Iterator[_Trial]:
         if most == second:
             continue
         for strategy, items in strategies.items():
-            if strategy != usual:
+            if strategy != usual and any(item.node in moved for item in items):
                 yield _Trial(tuple(item.node for item in items), strategy, usual, is_usual=True)
 
 
@@ -271,7 +280,12 @@ def _settings(
 
 
 def _tried(
-    trial: _Trial, dump: Dump, context: ParallelContext, report: CheckResult, before: StepCost
+    trial: _Trial,
+    dump: Dump,
+    context: ParallelContext,
+    report: CheckResult,
+    before: StepCost,
+    asked: Sequence[RedistributionReport],
 ) -> NetworkEdit | None:
     """What a trial brings; None where the network refuses it, or a step gets no shorter."""
     changed, other = dump, context
@@ -298,8 +312,66 @@ def _tried(
         saved,
         sum(before.received.values()) - sum(cost.received.values()),
         _count(report) - _count(judged),
+        bool(_places(asked) - _places(judged.redistributions)),
     )
+
+
+def _places(edges: Iterable[RedistributionReport]) -> set[tuple[str, str, int]]:
+    """Where something is redistributed: nodes of an edited dump keep their numbers."""
+    return {(e.producer.id, e.consumer.id, e.input) for e in edges if e.operators}
 
 
 def _count(report: CheckResult) -> int:
     return sum(bool(edge.operators) for edge in report.redistributions)
+
+
+# -- why is this collective there? -----------------------------------------------------------------
+
+_MOST_ASKED = 3
+"""Redistributions that edits are looked for, where many nodes are asked about."""
+_MOST_TOLD = 4
+
+
+def edits_of_causes(
+    around: Surroundings,
+    causes: Sequence[Cause],
+    dump: Dump,
+    context: ParallelContext,
+    report: CheckResult,
+    machine: Machine,
+) -> dict[Node, tuple[NetworkEdit, ...]]:
+    """For nodes of redistributions the edits that take them away, those that save most first.
+
+    Args:
+        around: the later dump.
+        causes: of its nodes.
+        dump: taken before the parallel pass.
+        context: devices and options.
+        report: what ``check`` says of it.
+        machine: what things cost.
+    """
+    found: dict[Node, tuple[NetworkEdit, ...]] = {}
+    known: dict[object, tuple[NetworkEdit, ...]] = {}
+    for cause in causes:
+        if cause.kind not in ("redistribution", "dataset"):
+            continue
+        edge = redistribution_of(around, cause, report)
+        if edge is None or not edge.operators:
+            continue
+        key = tuple((node.op, scope_pattern(node.scope)) for node in (edge.producer, edge.consumer))
+        if key not in known:
+            if len(known) >= _MOST_ASKED:
+                continue
+            made = network_edits(dump, context, report, machine, [edge]).edits
+            known[key] = _told(made)
+        found[cause.node] = known[key]
+    return found
+
+
+def _told(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
+    """One edit a place, those first that do away with what was asked for."""
+    places: dict[object, NetworkEdit] = {}
+    for edit in sorted(edits, key=lambda edit: not edit.removes):
+        if edit.edges > 0 or edit.removes or edit.setting:
+            places.setdefault(edit.setting or edit.nodes, edit)
+    return tuple(places.values())[:_MOST_TOLD]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
+from irtool.cluster.sources import user_location
 from irtool.ir.dump import Dump
-from irtool.ir.units import bytes_text, plural, ranks_text, tuple_text
+from irtool.ir.graph import Node
+from irtool.ir.units import bytes_text, plural, ranks_text, seconds_text, tuple_text
+from irtool.planning.plans.edits import NetworkEdit
 from irtool.report.answer import AnswerObject, Json, doc
 from irtool.report.json import json_value
 from irtool.report.model import (
@@ -26,6 +29,22 @@ from irtool.report.places import NodePlace, location_text, node_place
 from irtool.sharding.why import Cause
 
 MOST_CAUSES = 20
+
+
+class Alternative(AnswerObject, frozen=True, kw_only=True):
+    """An edit that was checked on the whole network; of a strategy, or of a setting."""
+
+    node: Annotated[str | None, doc("the first of its operators, before the parallel pass")]
+    op: str | None
+    operators: Annotated[int, doc("how many the line of Python makes")]
+    source: Annotated[str | None, doc("the line of Python")]
+    old: Annotated[Json, doc("their strategy")]
+    new: Json
+    setting: Annotated[str | None, doc("key of the parallel context")]
+    value: Annotated[bool | None, doc("what to set it to")]
+    seconds: Annotated[float, doc("that a step becomes shorter, nothing hidden")]
+    bytes: Annotated[int, doc("that a device receives less each step")]
+    removes: Annotated[bool, doc("the collective in question goes; false: another one does")]
 
 
 class NodeCause(AnswerObject, frozen=True, kw_only=True):
@@ -55,6 +74,10 @@ class NodeCause(AnswerObject, frozen=True, kw_only=True):
     micro: Annotated[int | None, doc("the micro-batch")]
     source: Annotated[str | None, doc("the line of Python")]
     instead: Annotated[str | None, doc("what would make it go away")]
+    alternatives: Annotated[
+        list[Alternative],
+        doc("edits that the whole network accepts and that shorten a step, the best first"),
+    ]
     missing: Annotated[list[str], doc("what would have to be known to say more")]
 
 
@@ -65,6 +88,7 @@ def why_report(
     limit: int | None,
     later: Dump,
     is_page: bool,
+    edits: Mapping[Node, Sequence[NetworkEdit]] | None = None,
 ) -> Report:
     """A story a node.
 
@@ -75,11 +99,16 @@ def why_report(
         limit: nodes that text tells of.
         later: the dump that holds the nodes.
         is_page: whether its graph is shown, with all nodes.
+        edits: by node, edits that the whole network accepts.
     """
+    known = edits or {}
     kinds = Counter(cause.kind for cause in causes)
     text = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.items())
     most = None if is_page else rows_shown(limit, MOST_CAUSES)
-    elements: list[Element] = [Facts(_facts(cause, later.path, begin)) for cause in causes[:most]]
+    elements: list[Element] = [
+        Facts(_facts(cause, later.path, begin, known.get(cause.node, ())))
+        for cause in causes[:most]
+    ]
     if len(causes) > len(elements):
         rest = plural(len(causes) - len(elements), "more node")
         elements.append(Note(f"… {rest} (--limit 0 shows all)"))
@@ -91,7 +120,9 @@ def why_report(
     return Report(title, Answer(text, tone), elements, later.path)
 
 
-def _facts(cause: Cause, path: str, begin: str | None) -> list[tuple[str, str]]:
+def _facts(
+    cause: Cause, path: str, begin: str | None, edits: Sequence[NetworkEdit]
+) -> list[tuple[str, str]]:
     node = cause.node
     facts = [
         ("node", f"{node.id} {node.op} at {path}:{node.line}"),
@@ -115,7 +146,9 @@ def _facts(cause: Cause, path: str, begin: str | None) -> list[tuple[str, str]]:
         facts.append(("micro-batch", str(cause.micro)))
     if source := location_text(cause.location):
         facts.append(("source", source))
-    if cause.remedy:
+    for number, edit in enumerate(edits):
+        facts.append(("or" if number else "instead", edit_text(edit)))
+    if cause.remedy and not edits:
         facts.append(("instead", cause.remedy))
     facts += [("missing", text) for text in cause.missing]
     return facts
@@ -128,8 +161,46 @@ def _bytes(cause: Cause) -> str:
     return f"{text} a step" if cause.times is not None else f"{text} each time"
 
 
-def node_cause(cause: Cause) -> NodeCause:
-    """A cause for scripts."""
+def _alternative(edit: NetworkEdit) -> Alternative:
+    node = edit.node
+    return Alternative(
+        node=None if node is None else node.id,
+        op=None if node is None else node.op,
+        operators=len(edit.nodes),
+        source=_source(node),
+        old=json_value(edit.old),
+        new=json_value(edit.new),
+        setting=edit.setting or None,
+        value=True if edit.setting else None,
+        seconds=edit.seconds,
+        bytes=edit.bytes,
+        removes=edit.removes,
+    )
+
+
+def _source(node: Node | None) -> str | None:
+    location = None if node is None else user_location(node)
+    return None if location is None else f"{location.path}:{location.line}"
+
+
+def edit_text(edit: NetworkEdit) -> str:
+    """What to write, how often it stands, and what it saves."""
+    saved = f"saves {seconds_text(edit.seconds)} a step"
+    if edit.bytes > 0:
+        saved += f" and {bytes_text(edit.bytes)} to receive"
+    if edit.setting:
+        return f"{edit.setting}=True {saved}"
+    node = edit.node
+    named = "" if node is None else f"{node.op} {node.id}"
+    if len(edit.nodes) > 1:
+        named += f" and {len(edit.nodes) - 1} alike"
+    place = _source(node)
+    where = f" ({place})" if place else ""
+    return f"give {named}{where} {edit.new} instead of {edit.old}: {saved}"
+
+
+def node_cause(cause: Cause, edits: Sequence[NetworkEdit] = ()) -> NodeCause:
+    """A cause for scripts, with edits that were tried on the network."""
     location = cause.location
     return NodeCause(
         node=cause.node.id,
@@ -155,6 +226,7 @@ def node_cause(cause: Cause) -> NodeCause:
         parameter=cause.parameter,
         micro=cause.micro,
         source=f"{location.path}:{location.line}" if location is not None else None,
-        instead=cause.remedy or None,
+        instead=edit_text(edits[0]) if edits else cause.remedy or None,
+        alternatives=[_alternative(edit) for edit in edits],
         missing=list(cause.missing),
     )

@@ -1,0 +1,69 @@
+"""Edits of a network: each is accepted by the whole of it, and makes a step shorter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.plans.cost_report import step_cost
+from irtool.planning.plans.edits import NetworkEdits, network_edits
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+
+EIGHT = ParallelContext(devices=8)
+
+
+@pytest.fixture
+def begin(samples: Path) -> Dump:
+    return irtool.load(samples / "mlp_semi_auto/step_parallel_begin_0018.ir")
+
+
+def edits_of(dump: Dump, context: ParallelContext = EIGHT, work: int = 40_000) -> NetworkEdits:
+    return network_edits(dump, context, check(dump, context), default_machine(), work=work)
+
+
+def test_each_edit_is_accepted_and_saves_what_it_says(begin: Dump) -> None:
+    found = edits_of(begin)
+    assert found.edits
+    for edit in found.edits:
+        context, dump = EIGHT, begin
+        if edit.setting:
+            context = ParallelContext(devices=8, enable_alltoall=True)
+        elif edit.new is not None:
+            dump = with_strategies(begin, dict.fromkeys(edit.nodes, edit.new))
+        report = check(dump, context)
+        after = step_cost(structure_of(dump, context), report, default_machine())
+        assert report.accepted
+        assert found.before.seconds - after.seconds == pytest.approx(edit.seconds)
+        assert edit.seconds > 0
+
+
+def test_alltoall_is_proposed_where_it_is_off_and_something_moves(begin: Dump) -> None:
+    assert [edit.value for edit in edits_of(begin).edits if edit.setting] == [True]
+    on = ParallelContext(devices=8, enable_alltoall=True)
+    assert not [edit for edit in edits_of(begin, on).edits if edit.setting]
+
+
+def test_large_networks_get_fewer_trials(begin: Dump) -> None:
+    assert edits_of(begin, work=1).tried <= 3 < edits_of(begin).tried
+
+
+def test_edits_of_one_redistribution_say_whether_it_goes(begin: Dump) -> None:
+    report = check(begin, EIGHT)
+    told = 0
+    for edge in (edge for edge in report.redistributions if edge.operators):
+        found = network_edits(begin, EIGHT, report, default_machine(), [edge])
+        best = next((item for item in found.edits if item.removes and item.new), None)
+        if best is None:
+            continue
+        told += 1
+        after = check(with_strategies(begin, dict.fromkeys(best.nodes, best.new or ())), EIGHT)
+        left = {(e.producer.id, e.consumer.id) for e in after.redistributions if e.operators}
+        assert (edge.producer.id, edge.consumer.id) not in left
+    assert told
