@@ -29,7 +29,15 @@ from irtool.cli.output import Output
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import MemoryOptions, memory
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
-from irtool.report.memory import MemoryView, RankMemory, memory_answer, memory_report
+from irtool.cluster.recorded_order import recorded_launches
+from irtool.report.memory import (
+    LaunchOrder,
+    LaunchSourceName,
+    MemoryView,
+    RankMemory,
+    memory_answer,
+    memory_report,
+)
 
 
 class Order(str, Enum):
@@ -57,8 +65,12 @@ def _memory(
     ] = None,
     bind: options.Bind = None,
     order: Annotated[
-        Order, typer.Option(help="bfs is MindSpore's default; dump is the printed order.")
-    ] = Order.bfs,
+        Order | None,
+        typer.Option(
+            help="bfs is MindSpore's default; dump is the printed order.",
+            show_default="as recorded, else bfs",
+        ),
+    ] = None,
     rounding: Annotated[
         Rounding, typer.Option(help="Of tensors: by the memory pool, by Somas, or not at all.")
     ] = Rounding.pool,
@@ -97,7 +109,11 @@ def _memory(
     load_custom_rules(configuration)
     most = None if limit is None else size_of(limit, "--limit")
     counting = MemoryOptions(
-        order.value, rounding.value, views, size_of(hccl_buffer, "--hccl-buffer"), input_copies
+        (order or Order.bfs).value,
+        rounding.value,
+        views,
+        size_of(hccl_buffer, "--hccl-buffer"),
+        input_copies,
     )
     sizes = sizes_of(bind or [])
     found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
@@ -105,7 +121,7 @@ def _memory(
     layout = layout_of(found, context, configuration, named)
     found = placed(found, layout)
     model = named or default_machine(target_of(layout.context))
-    asked = _Asked(counting, most, model, layout)
+    asked = _Asked(counting, most, model, layout, order is None)
     ranks, plan = _worst_first(asked, found)
     view = MemoryView(ranks, most, layers, servers, rows)
     write_answer(
@@ -131,22 +147,41 @@ class _Asked:
     limit: int | None
     machine: Machine
     layout: Layout
+    by_record: bool
 
 
 def _worst_first(
     asked: _Asked, found: Sequence[RankDump]
 ) -> tuple[tuple[RankMemory, ...], MemoryPlan]:
     """Each class of ranks, the one that needs most first; options are tried on that one only."""
-    counted = [
-        RankMemory(
-            one.rank, one.ranks, asked.layout.stage_of(one.rank), memory(one.dump, asked.counting)
-        )
-        for one in found
-    ]
+    counted = [_counted(asked, one) for one in found]
     counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
     worst = counted[0]
     plan = memory_plan(worst.memory, asked.machine, asked.limit, asked.layout.stages or 1)
     return (replace(worst, plan=plan), *counted[1:]), plan
+
+
+def _counted(asked: _Asked, one: RankDump) -> RankMemory:
+    """What a rank holds: of what the backend built where that is there, as it was launched."""
+    dump = one.built or one.dump
+    order = one.order
+    if order is None or not asked.by_record:
+        dump = one.dump
+        found, shown = memory(dump, asked.counting), None
+    else:
+        whole = dump.whole()
+        launched = recorded_launches(whole, order.names) if order.names else ()
+        why = order.why
+        if isinstance(launched, str):
+            launched, why = (), f"{order.path}: {launched}"
+        source: LaunchSourceName = "recorded" if launched else order.source
+        if source == "recorded" and not launched:
+            source = "validate" if one.built is None else "graph_build"
+        path = order.path if launched else dump.path
+        found = memory(dump, asked.counting, whole, launched or None)
+        shown = LaunchOrder(source, path, why)
+    stage = asked.layout.stage_of(one.rank)
+    return RankMemory(one.rank, one.ranks, stage, found, None, shown)
 
 
 def _status(view: MemoryView, allow_unknown: bool) -> int:

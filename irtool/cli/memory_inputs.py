@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from irtool.artefacts.recorded import RecordedOrder, recorded_order
 from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
@@ -27,11 +29,15 @@ from irtool.syntax.source import DumpError
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
 
 
+_BUILT = "graph_build_"
+
+
 @dataclass(frozen=True, eq=False)
 class RankDump:
     """One dump, and the ranks it speaks for (none where nothing says whose it is).
 
-    ``run`` is the run folder that holds it, "" where none was named.
+    ``run`` is the run folder that holds it, "" where none was named; ``built`` is what the backend
+    made of it, where it left that; ``order`` what is known of the order of launches.
     """
 
     path: str
@@ -39,6 +45,25 @@ class RankDump:
     ranks: tuple[int, ...]
     dump: Dump
     run: str = ""
+    built: Dump | None = None
+    order: LaunchSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSource:
+    """By what the order of launches is known.
+
+    Attributes:
+        source: a run's record, or else the dump that MindSpore's order is worked out from.
+        path: of the record, or of the dump.
+        names: full names in the order of the record.
+        why: why no record is used.
+    """
+
+    source: Literal["recorded", "graph_build", "validate"]
+    path: str
+    names: tuple[str, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +137,23 @@ def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> 
     file = picked.main
     if file.name != "validate":
         note(f"reads {file.path}: there is no validate dump, so backward pass or updates may lack")
-    return RankDump(file.path, ranks[0], ranks, picked.read(file), run.path)
+    found = RankDump(file.path, ranks[0], ranks, picked.read(file), run.path)
+    return _with_order(found, run, picked) if file.name == "validate" else found
+
+
+def _with_order(found: RankDump, run: Run, picked: Compilation) -> RankDump:
+    """The same with what the backend built, which is what ran, and the order that was recorded."""
+    graphs = [each for each in picked.kernel_graphs if each.base.startswith(_BUILT)]
+    built = picked.read(graphs[0]) if len(graphs) == 1 else None
+    order, problems = recorded_order(run.rank(picked.rank), picked)
+    report_problems(problems)
+    if isinstance(order, RecordedOrder):
+        source = LaunchSource("recorded", order.path, order.names)
+    else:
+        why = order.why if order.path else ""
+        path = found.path if built is None else built.path
+        source = LaunchSource("validate" if built is None else "graph_build", path, (), why)
+    return replace(found, built=built, order=source)
 
 
 def _tell(picked: Compilation) -> None:
@@ -243,7 +284,11 @@ def with_sizes(one: RankDump, sizes: Mapping[str, int]) -> RankDump:
     Raises:
         Failure: a name or size makes no sense here.
     """
-    return replace(one, dump=sized(one.dump, one.path, sizes))
+    dump = sized(one.dump, one.path, sizes)
+    if not sizes:
+        return replace(one, dump=dump)
+    # What the backend built has sizes of its own.
+    return replace(one, dump=dump, built=None, order=None)
 
 
 def sized(dump: Dump, path: str, sizes: Mapping[str, int]) -> Dump:

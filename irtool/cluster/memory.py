@@ -200,16 +200,24 @@ class MemoryOptions:
 DEFAULTS = MemoryOptions()
 
 
-def memory(dump: Dump, options: MemoryOptions = DEFAULTS, whole: Whole | None = None) -> Memory:
+def memory(
+    dump: Dump,
+    options: MemoryOptions = DEFAULTS,
+    whole: Whole | None = None,
+    launched: Sequence[WholeNode] | None = None,
+) -> Memory:
     """Static memory, the curve over a step, its peak and what is alive there.
 
     Args:
         dump: a dump with backward pass and optimizer (``validate``) of one rank.
         options: how to count.
         whole: the dump's whole view, where it was made already.
+        launched: the nodes of that view in the order in which they were really launched, where
+            that was recorded; ``options`` say it otherwise.
     """
     whole = whole or dump.whole()
-    live = liveness(whole, options.order, options.rounding, options.views)
+    order = options.order if launched is None else launched
+    live = liveness(whole, order, options.rounding, options.views)
     static = static_tensors(dump, live, options.rounding)
     static += tuple(
         item for item in static if item.cause == "inputs" for _ in range(options.input_copies - 1)

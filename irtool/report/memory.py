@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from irtool.cluster.account import compiled_account
 from irtool.cluster.context.model import RunContext
@@ -41,6 +41,18 @@ from irtool.report.text import shortened
 USUAL_ROWS = 10
 
 
+LaunchSourceName: TypeAlias = Literal["recorded", "graph_build", "validate"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOrder:
+    """By what the order of launches is known; ``why``: why a record that is there is not used."""
+
+    source: LaunchSourceName
+    path: str
+    why: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class RankMemory:
     """Memory of ranks with equal graphs; ``plan`` is there for the worst of them."""
@@ -50,6 +62,7 @@ class RankMemory:
     stage: int | None
     memory: Memory
     plan: MemoryPlan | None = None
+    order: LaunchOrder | None = None
 
     @property
     def name(self) -> str:
@@ -100,6 +113,17 @@ class StaticBytes(AnswerObject, frozen=True, kw_only=True):
     by_cause: dict[str, int]
     host_bytes: Annotated[int, doc("in host memory, counted nowhere else")]
     tensors: list[StaticTensorBytes]
+
+
+class OrderSource(AnswerObject, frozen=True, kw_only=True):
+    """By what the order of launches is known, which decides what is alive together."""
+
+    source: Annotated[
+        LaunchSourceName,
+        doc("`recorded` by a run; else worked out as MindSpore does it, from that dump"),
+    ]
+    path: Annotated[str, doc("the record, or the dump")]
+    why: Annotated[str | None, doc("why a record that is there is not used")]
 
 
 class PeakBytes(AnswerObject, frozen=True, kw_only=True):
@@ -242,6 +266,7 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     ]
     static: StaticBytes
     peak: PeakBytes
+    order: OrderSource
     curve: Annotated[list[CurvePoint], doc("of a step, in launch order")]
     alive_at_peak: Annotated[list[AliveAtPeak], doc("the largest first")]
     communicators: CommunicatorBytes
@@ -283,6 +308,7 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
             tensors=[_static(item) for item in memory.static],
         ),
         peak=_peak(memory),
+        order=_order(worst),
         curve=[
             CurvePoint(launch=place, node=item.node.id, op=item.op, bytes=size)
             for place, (item, size) in enumerate(
@@ -314,6 +340,11 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
         ranks=[_rank(one, view.limit) for one in view.ranks],
         **context_fields(context),
     )
+
+
+def _order(one: RankMemory) -> OrderSource:
+    order = one.order or LaunchOrder("validate", one.memory.path)
+    return OrderSource(source=order.source, path=order.path, why=order.why or None)
 
 
 def _static(item: StaticTensor) -> StaticTensorBytes:
@@ -431,7 +462,7 @@ def _rank(one: RankMemory, limit: int | None) -> RankPeak:
 def memory_report(view: MemoryView, is_page: bool = False) -> Report:
     """What a device holds; a page draws the curve of a step and shows every list."""
     memory = view.worst.memory
-    elements: list[Element] = [Facts(list(_facts(memory)))]
+    elements: list[Element] = [Facts([*_facts(memory), *_order_facts(view.worst)])]
     elements += [Note(f"note: {text}") for text in memory.notes]
     if is_page:
         elements += [_curve_picture(view), _causes_table(memory)]
@@ -502,6 +533,21 @@ def _facts(memory: Memory) -> Iterator[tuple[str, str]]:
         more = f" and {len(memory.unknown) - 4} more" if len(memory.unknown) > 4 else ""
         what = f"{plural(len(memory.unknown), 'tensor')} of unknown size"
         yield "not counted", f"{what}: {names}{more}"
+
+
+def _order_facts(one: RankMemory) -> Iterator[tuple[str, str]]:
+    """By what the order is known; nothing of a dump that was named alone."""
+    order = one.order
+    if order is None:
+        return
+    told = {
+        "recorded": f"as recorded by {order.path}",
+        "graph_build": f"worked out from what the backend built, {order.path}",
+        "validate": "worked out from validate, of which a backend may launch much otherwise",
+    }[order.source]
+    yield "order", told
+    if order.why:
+        yield "not as recorded", order.why
 
 
 def _parts_text(sizes: Mapping[Any, int]) -> str:
