@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from irtool.compare.edits import Edit
     from irtool.compare.graph_diff import GraphDiff
 
-_FUSED = ("FlashAttention", "PromptFlash", "MatMulAllReduce", "AllGatherMatmul", "Fused")
 IDLE = PLUMBING | VIRTUAL
 """Operators that compute nothing: with or without them the numbers are the same."""
 _LAYOUT = ("format", "dst_type")
@@ -39,11 +38,10 @@ _LAYOUT = ("format", "dst_type")
 _HALF = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
 _SINGLE = 2.0**-24
-_FUSED_WORDS = ("flashattention", "promptflash", "increflash", "matmulallreduce", "allgathermatmul",
-          "matmulreducescatter", "fusedinfer")  # fmt: skip
-_UNORDERED = frozenset(("unsortedsegmentsum", "scatteradd", "scatterndadd", "tensorscatteradd",
-                        "embeddingdensegrad", "embeddingdensebackward", "indexaddext"))  # fmt: skip
-_PARTS = frozenset(("slice", "stridedslice", "split", "splitd", "splitv", "chunk", "sliceext"))
+_COLLECTIVES = ("allreduce", "allgather", "reducescatter")
+"""What the name of a product with its communication in one kernel holds."""
+_PASSING = ("TupleGetItem", "Reshape", "Transpose", "Load")
+"""What stands between a part of a tensor and the product that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +120,7 @@ def _of_edit(edit: Edit) -> tuple[str, float] | None:
     if kind in ("cast inserted", "cast removed", "dtype changed") and not edit.follows:
         return f"{kind}: {edit.detail}", max(unit, 2.0**-24)
     if kind in ("fused", "split"):
-        fused = any(
-            any(word in changed.op for word in _FUSED) for changed in (*edit.left, *edit.right)
-        )
+        fused = any(_is_fused(changed) for changed in (*edit.left, *edit.right))
         return f"{kind}: {edit.detail}", (8.0 if fused else 4.0) * max(unit, 2.0**-24)
     return None
 
@@ -185,7 +181,7 @@ def _of_node(node: Node) -> Iterator[tuple[str, str, float]]:
     unit = _unit(node.output_type)
     shorter = [source_type for source_type in node.input_types if _unit(source_type) > unit > 0]
     name = _dtype(node.output_type)
-    if any(fused in word for fused in _FUSED_WORDS):
+    if _is_fused(node):
         yield (
             "fused kernel",
             f"{node.op} fuses what the other side may compute in parts",
@@ -203,7 +199,8 @@ def _of_node(node: Node) -> Iterator[tuple[str, str, float]]:
         source = node.input_types[0] if node.input_types else None
         if _unit(source) < unit:
             yield "cast", f"{node.op} rounds {_dtype(source)} to {name}", unit
-    if word in _UNORDERED:
+    # The largest or smallest of some numbers is the same in any order.
+    if kind == "scatter" and not word.endswith(("max", "min")):
         error = 0.4 * math.sqrt(_length(node)) * max(unit, _SINGLE)
         yield "sum in no fixed order", f"{node.op} adds up as the threads come", error
     parts = _parts(node)
@@ -249,12 +246,16 @@ def _is_part(source: object) -> bool:
         source = _behind_cast(source)
         if not isinstance(source, Node):
             return False
-        if source.op.lower() in _PARTS:
-            return True
-        if source.op not in ("TupleGetItem", "Reshape", "Transpose", "Load"):
-            return False
+        if source.op not in _PASSING:
+            return family(source.op) == "view" and _is_smaller(source)
         source = source.inputs[0] if source.inputs else None
     return False
+
+
+def _is_smaller(node: Node) -> bool:
+    """Whether a view, or the first of several, has fewer elements than what it is a view of."""
+    inputs, outputs = signature_shapes(node)
+    return 0 in inputs and 0 in outputs and math.prod(outputs[0]) < math.prod(inputs[0])
 
 
 def _length(node: Node) -> float:
@@ -270,6 +271,12 @@ def _unit(abstract: Abstract | None) -> float:
 
 def _dtype(abstract: Abstract | None) -> str:
     return abstract.short().lstrip("(").partition("[")[0] if abstract is not None else ""
+
+
+def _is_fused(node: Node) -> bool:
+    """Whether one kernel computes what others do in parts: attention, a product that is sent."""
+    word, kind = node.op.lower(), family(node.op)
+    return kind == "attention" or (kind == "matmul" and any(sent in word for sent in _COLLECTIVES))
 
 
 def _ranks(node: Node) -> int:
