@@ -19,6 +19,14 @@ def similar_pairs(
     """The best pairs of free operators of the same name and scope, each operator once.
 
     Pairs are taken from the most similar on; of equally similar ones the first in order.
+
+    Args:
+        sides: the left and the right side.
+        left: match of each matched operator of the left side.
+        right: match of each matched operator of the right side.
+
+    Returns:
+        Pairs of operators by index.
     """
     groups = [_grouped(sides[0], left), _grouped(sides[1], right)]
     scored: list[tuple[float, int, int, int]] = []
@@ -42,7 +50,17 @@ def similar_pairs(
 
 
 def similarity(sides: tuple[Side, Side], left: Mapping[int, int], index: int, other: int) -> float:
-    """Share of the evidence that agrees: operands (twice), readers, type, attributes, scope."""
+    """Share of the evidence that agrees: operands (twice), readers, type, attributes, scope.
+
+    Args:
+        sides: the left and the right side.
+        left: match of each matched operator of the left side.
+        index: an operator of the left side.
+        other: an operator of the right side.
+
+    Returns:
+        From 0 to 1.
+    """
     ours, theirs = sides[0].operators[index], sides[1].operators[other]
     operands = max(len(ours.operands), len(theirs.operands))
     same = sum(

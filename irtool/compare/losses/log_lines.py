@@ -69,6 +69,13 @@ class _Steps:
 def read_log(lines: Iterable[str], path: str) -> LossRun:
     """The loss curve of a log.
 
+    Args:
+        lines: of the log.
+        path: where it was read.
+
+    Returns:
+        The loss, and what else the same lines say, by step.
+
     Raises:
         NoLoss: no line tells a loss.
     """

@@ -20,7 +20,14 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_json(text: str, path: str) -> LossRun:
-    """A JSON document: columns, rows, a list of losses, or losses by step.
+    """A loss curve of a JSON document: columns, rows, a list of losses, or losses by step.
+
+    Args:
+        text: the document.
+        path: where it was read.
+
+    Returns:
+        The loss, and what else it says, by step.
 
     Raises:
         NoLoss: it is no JSON, or holds no loss.
@@ -45,7 +52,14 @@ def read_json(text: str, path: str) -> LossRun:
 
 
 def read_json_lines(lines: Iterable[str], path: str) -> LossRun:
-    """One JSON object a line.
+    """A loss curve of JSON objects, one a line.
+
+    Args:
+        lines: the objects; those that are none are counted as skipped.
+        path: where they were read.
+
+    Returns:
+        The loss, and what else they say, by step.
 
     Raises:
         NoLoss: no line holds a loss.
@@ -64,7 +78,14 @@ def read_json_lines(lines: Iterable[str], path: str) -> LossRun:
 
 
 def read_csv(text: str, path: str) -> LossRun:
-    """A table with a header; the column of the loss is known by its name.
+    """A loss curve of a table with a header; the column of the loss is known by its name.
+
+    Args:
+        text: the table; commas, semicolons, tabs or bars part its columns.
+        path: where it was read.
+
+    Returns:
+        The loss, and what else it says, by step.
 
     Raises:
         NoLoss: no column is called loss, or this can be no table: a field that never ends, or, for

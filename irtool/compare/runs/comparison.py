@@ -114,7 +114,16 @@ class RunComparison(Shown):
 
 
 def compare_runs(left: RunSide, right: RunSide, settings: Settings) -> RunComparison:
-    """Everything that two runs have in common to be compared."""
+    """Compare everything that two runs have in common.
+
+    Args:
+        left: the run that is trusted more.
+        right: the other.
+        settings: how tensors are compared, and of which ranks and steps.
+
+    Returns:
+        What came of it; what could not be compared is in its ``missing``.
+    """
     comparison = RunComparison(left, right)
     comparison.units = compare_units(left, right, settings)
     _add_graphs(comparison)

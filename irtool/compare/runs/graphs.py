@@ -13,7 +13,15 @@ _MOST_GRAPH_FILES = 60
 
 
 def join_graph(side: RunSide, tensors: TensorRun) -> Joined | None:
-    """Join a dump with the graph of its run that knows it best; None where there is none."""
+    """Join a tensor dump with the graph of its run that knows most of its operators.
+
+    Args:
+        side: the run; what of its graphs cannot be read is added to its complaints.
+        tensors: the dump, whose operators get their nodes.
+
+    Returns:
+        How they came together; None where there is no such graph.
+    """
     if tensors.kind not in ("mindspore", "statistics"):
         return None
     files = list(dict.fromkeys(_graph_files(side, tensors)))

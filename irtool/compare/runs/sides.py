@@ -30,7 +30,15 @@ class RunSide:
 
 
 def side_of_run(run: Run, losses: LossRun | None) -> RunSide:
-    """A run folder."""
+    """What a run folder has to be compared.
+
+    Args:
+        run: the folder.
+        losses: its loss curve, if it has one.
+
+    Returns:
+        The side, without its dump.
+    """
     side = RunSide(run.path, run, losses=losses, context=run.context or {})
     for unit in units_of(run):
         side.units[unit.key] = unit
@@ -64,7 +72,15 @@ def side_of_file(path: str) -> RunSide:
 
 
 def digest_losses(path: str, facts: Mapping[str, object]) -> LossRun | None:
-    """The loss curve that a digest carries."""
+    """The loss curve that a digest carries.
+
+    Args:
+        path: of the digest.
+        facts: what it says beside tensors.
+
+    Returns:
+        The curve; None where it has none.
+    """
     values = facts.get("losses")
     if not isinstance(values, dict) or not values:
         return None

@@ -55,7 +55,18 @@ def read_unit(unit: Unit | TensorRun) -> TensorRun:
 
 
 def common_units(left: RunSide, right: RunSide) -> list[tuple[str, Key, Key]]:
-    """Units of both sides, by step and then rank; where each has one, these two."""
+    """Units that both sides have, by step and then rank.
+
+    Where no key is common, steps that one side counts from 1 are counted from 0; where each side
+    has one unit, these two belong together.
+
+    Args:
+        left: one side.
+        right: the other.
+
+    Returns:
+        Name and both keys of each pair of units.
+    """
     both = [key for key in left.units if key in right.units]
     if not both and len(left.units) == len(right.units) == 1:
         return [("", next(iter(left.units)), next(iter(right.units)))]
@@ -102,7 +113,17 @@ class Settings:
 
 
 def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
-    """The tensors of two runs, one unit after the other; memory holds one unit at a time."""
+    """Compare the tensors of two runs, one unit after the other; memory holds one unit at a time.
+
+    Args:
+        left: the run that is trusted more.
+        right: the other.
+        settings: how tensors are compared, and of which ranks and steps.
+
+    Returns:
+        A result for each unit that could be read on both sides; only the one that is shown keeps
+        its tensors.
+    """
     units: list[UnitResult] = []
     graphs: dict[tuple[str, str], GraphDiff] = {}
     compared: set[tuple[int, int]] = set()

@@ -41,7 +41,12 @@ def is_digest(path: str) -> bool:
 
 
 def fill(run: TensorRun, schedule: Scheduler | None = None) -> None:
-    """State the figures, checksum and sketch of every tensor whose values the dump holds."""
+    """State the figures, checksum and sketch of every tensor whose values the dump holds.
+
+    Args:
+        run: the dump, whose columns are filled.
+        schedule: where files are measured; here, if it is not given.
+    """
     columns = run.columns
     places = [place for place, file in enumerate(columns.files) if file]
     files = [File(columns.files[place], columns.dtypes[place]) for place in places]

@@ -101,9 +101,17 @@ class _Choice:
 
 
 def choose(run: TensorRun, files: Iterable[Names]) -> tuple[str, bool, list[str]] | None:
-    """The graph file that knows most operators of a dump, whether replayed, and its names.
+    """The graph file that knows most operators of a dump.
 
     Of equally good ones the first counts, and names as printed before replayed ones.
+
+    Args:
+        run: the dump.
+        files: full names of each graph file.
+
+    Returns:
+        Its path, whether its names were renumbered as the backend does, and these names; None where
+        no file knows an operator.
     """
     wanted = {op.name for op in run.ops if op.type != "Parameter"}
     best = _Choice()

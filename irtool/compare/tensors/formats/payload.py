@@ -169,7 +169,15 @@ def read_array(file: str, dtype: str = "") -> NDArray[Any]:
 
 
 def numbers(dtype: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Values of stored elements: bit patterns of types that NumPy lacks become Float32."""
+    """Values of stored elements: bit patterns of types that NumPy lacks become Float32.
+
+    Args:
+        dtype: element type, spelt as MindSpore prints it.
+        array: the elements as they are stored.
+
+    Returns:
+        An array of the same shape.
+    """
     import numpy as np
 
     if dtype == "Float8E4M3FN":
@@ -203,6 +211,14 @@ def stored_type(declared: str, shape: Shape, size: int) -> tuple[str, str]:
     A dump on the CPU declares the type that the graph has and writes the bytes that the device
     has: where a kernel computes in Float32 what the graph calls Float16, the body is twice as
     long as it should be.
+
+    Args:
+        declared: element type, spelt as MindSpore prints it.
+        shape: dimensions.
+        size: bytes that are there.
+
+    Returns:
+        The type, and what is wrong with the declaration, empty for nothing.
     """
     code = numpy_code(declared)
     if code is None:

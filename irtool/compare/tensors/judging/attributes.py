@@ -37,7 +37,12 @@ class AttributeChange:
 def changed_attributes(
     left: Mapping[str, object], right: Mapping[str, object]
 ) -> Iterator[AttributeChange]:
-    """What differs; types and devices are compared elsewhere or mean nothing."""
+    """Attributes that differ; types and devices are compared elsewhere or mean nothing.
+
+    Args:
+        left: of one operator.
+        right: of the other.
+    """
     if left == right:
         return
     for name in dict.fromkeys((*left, *right)):

@@ -99,6 +99,12 @@ class Entering:
         return any(self.makers.maker(n, sides[n], places[n]) is not None for n in (0, 1))
 
     def is_new_integer(self, places: Places, measure: Measure) -> bool:
+        """Whether integers differ that rounding before them does not explain.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+        """
         past = self.past
         if past.is_residue(places[0]) or self.judged.pair.left.phase != "forward":
             return False
@@ -110,6 +116,12 @@ class Entering:
         return not self.has_no_effect(0.0, 1.0)
 
     def is_other_parameter(self, places: Places, measure: Measure) -> bool:
+        """Whether a parameter differs by more than the types that it has been through explain.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+        """
         units = 8 if measure.exact else 40  # an extreme alone may be unlucky
         unit = self.unit(places)
         if measure.error <= units * unit:
@@ -119,6 +131,15 @@ class Entering:
         return not self.has_no_effect(unit, units)
 
     def from_nowhere(self, places: Places, measure: Measure) -> str:
+        """What is to be said of an input that is further apart than anything before it explains.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+
+        Returns:
+            The words that follow its label; empty where it is explained, or cannot be told.
+        """
         past = self.past
         if past.is_residue(places[0]) or past.is_unwritten(places[0]):
             return ""
@@ -189,6 +210,13 @@ class Entering:
         )
 
     def accuse(self, places: Places, measure: Measure, what: str) -> None:
+        """Say that the operator introduces error, and by which input.
+
+        Args:
+            places: of the input on both sides.
+            measure: how far it is apart.
+            what: the words that follow its label.
+        """
         judged, past = self.judged, self.past
         label = self.left.columns.labels[places[0]]
         judged.entered = f"{label}{what}"

@@ -73,7 +73,12 @@ class Judge:
         self.past = Past(columns, self.measures, composite=parts, is_mixed=mixed, training=training)
 
     def judge(self, pair: OpPair, slots: Slots) -> Judged:
-        """The verdict on one pair."""
+        """Judge one pair of operators, in the order in which they ran.
+
+        Args:
+            pair: the operators.
+            slots: their tensors.
+        """
         judged = Judged(pair, slots)
         if self.same_framework:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst

@@ -20,7 +20,16 @@ _STEPS = 30
 
 
 def true_unit(run: TensorRun, op: Op, place: int) -> float:
-    """Unit roundoff of the coarsest type that an input has been through, as far as it shows."""
+    """Unit roundoff of the coarsest type that an input has been through, as far as it shows.
+
+    It shows in the type itself, in casts of the graph or of the calls before, and in values all of
+    which are short for their type.
+
+    Args:
+        run: the dump.
+        op: the operator that reads it.
+        place: of the input in the columns.
+    """
     units = [roundoff(run.columns.dtypes[place]), _by_graph(op, run, place), _by_casts(run, place)]
     if max(units) < 2.0**-20:
         units += (_by_values(run, place), _by_extremes(run, place))

@@ -29,7 +29,11 @@ def gradient_scale(
 ) -> float:
     """Right gradients over left ones: a power of two, 1 where they are not scaled.
 
-    ``measures`` of the gradients become what they are without the factor.
+    Args:
+        pairs: of operators.
+        slots: tensors of each pair.
+        measures: of all pairs of tensors; those of gradients become what they are without the
+            factor.
     """
     results = [
         measures[places]

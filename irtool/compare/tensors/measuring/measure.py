@@ -39,7 +39,15 @@ class Sides:
 
 
 def measure_all(sides: Sides, schedule: Scheduler | None = None) -> list[Measure]:
-    """Measures of all pairs, in their order."""
+    """Measure all pairs of tensors: by values where both sides hold some, else by figures.
+
+    Args:
+        sides: columns of both dumps, and the pairs.
+        schedule: where files are measured; here, if it is not given.
+
+    Returns:
+        A measure for each pair, in their order.
+    """
     left, right, pairs = sides.left, sides.right, sides.pairs
     with_files = any(left.files), any(right.files)
     if not any(with_files) and not (left.sketches and right.sketches):
@@ -102,7 +110,13 @@ def has_figures(columns: Columns, place: int) -> bool:
 
 
 def complete(columns: Columns, place: int, with_sketch: bool) -> None:
-    """State the figures of a tensor whose values are at hand, for one that has nothing else."""
+    """State the figures of a tensor whose values are at hand, for one that has nothing else.
+
+    Args:
+        columns: that it is in.
+        place: where it is.
+        with_sketch: whether the other has a sketch to be held against.
+    """
     wants_sketch = with_sketch and is_float(columns.dtypes[place])
     is_enough = place in columns.sketches or not wants_sketch
     if not columns.files[place] or (has_figures(columns, place) and is_enough):

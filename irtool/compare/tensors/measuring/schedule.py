@@ -52,7 +52,12 @@ def here(
 
 
 def chunks(items: Sequence[Item], workers: int) -> Iterator[Sequence[Item]]:
-    """Pieces small enough that every worker has something to do."""
+    """Cut work into pieces small enough that every worker has something to do.
+
+    Args:
+        items: the work.
+        workers: how many there are.
+    """
     size = max(1, min(CHUNK, len(items) // (workers * _CHUNKS_EACH)))
     for start in range(0, len(items), size):
         yield items[start : start + size]

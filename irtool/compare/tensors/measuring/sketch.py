@@ -59,7 +59,12 @@ def sketch(flat: Numbers) -> tuple[float, ...]:
 
 
 def distance(left: tuple[float, ...], right: tuple[float, ...]) -> float:
-    """The estimated L2 norm of the difference of the tensors that two sketches stand for."""
+    """The estimated L2 norm of the difference of the tensors that two sketches stand for.
+
+    Args:
+        left: one sketch.
+        right: another with equally many sums.
+    """
     return math.sqrt(sum((a - b) ** 2 for a, b in zip(left, right, strict=True)))
 
 

@@ -34,7 +34,16 @@ class _Figures(NamedTuple):
 def measure_stated(
     left: Columns, right: Columns, pairs: Sequence[tuple[int, int]]
 ) -> list[Measure]:
-    """Measures of pairs from figures; from checksums where there are no figures."""
+    """Measure pairs of tensors by figures; by checksums where there are no figures.
+
+    Args:
+        left: columns of one dump.
+        right: columns of the other.
+        pairs: places in both.
+
+    Returns:
+        A measure for each pair, in their order.
+    """
     import numpy as np
 
     a, b = (

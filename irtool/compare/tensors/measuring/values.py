@@ -105,6 +105,14 @@ def measure_arrays(left: NDArray[Any], right: NDArray[Any]) -> Measure:
 def measure_stored(left: Stored, right: Stored) -> Measure:
     """How far two tensors of equally many elements are apart.
 
+    Args:
+        left: one tensor.
+        right: the other.
+
+    Returns:
+        The error is the norm of the difference over the larger of both norms; where one side has
+        NaN or infinity and the other not, at least the root of the share of such elements.
+
     Raises:
         BadPayload: a file became shorter while it was read.
     """

@@ -43,7 +43,15 @@ class Crossing:
 
 
 def cross(left: TensorRun, right: TensorRun) -> Crossing | None:
-    """Pair the calls of two frameworks; None where there is nothing to pair them by."""
+    """Pair the calls of two frameworks' runs by the values that flow between them.
+
+    Args:
+        left: one run.
+        right: the other.
+
+    Returns:
+        The pairs, and what has no partner; None where there is nothing to pair them by.
+    """
     is_graph = [not any(op.call for op in run.ops) for run in (left, right)]
     if all(is_graph):
         return None

@@ -19,6 +19,13 @@ def partners(left: TensorRun, right: TensorRun) -> Mapping[str, tuple[int, int]]
 
     Tensors with the same figures are one tensor that several operators read; parameters are left
     out, since equal initial weights say nothing about the operators.
+
+    Args:
+        left: the dump whose tensors are counted.
+        right: where partners are looked for.
+
+    Returns:
+        By phase: tensors with a partner, and all.
     """
     theirs: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for phase, _, figures, size, _ in _distinct(right):

@@ -17,7 +17,15 @@ _LOADS = 8
 
 
 def gradients_of(flow: Flow, run: TensorRun) -> Mapping[int, int]:
-    """Where the gradients of values stand, by the number of the value."""
+    """Where the gradients of values stand in the columns of a run.
+
+    Args:
+        flow: the values of the run.
+        run: the dump.
+
+    Returns:
+        Places by the number of the value.
+    """
     if flow.is_graph:
         return dict(_updates(flow, run))
     gradients = dict(_parameter_gradients(flow, run))

@@ -41,7 +41,17 @@ def _nearest(norm: float, places: Sequence[int], columns: Columns) -> int:
 def pair_parameter_gradients(
     pairs: Sequence[OpPair], slots: Sequence[Slots], left: Columns, right: Columns
 ) -> list[Slots]:
-    """Slots in which gradients of parameters go together as the parameters do, by their names."""
+    """Pair gradients of parameters as the parameters are paired, by their names.
+
+    Args:
+        pairs: of operators.
+        slots: tensors of each pair.
+        left: columns of one dump.
+        right: columns of the other.
+
+    Returns:
+        The tensors of each pair, with these gradients.
+    """
     names: dict[tuple[str, str], str] = {}
     for pair, tensors in zip(pairs, slots, strict=True):
         if pair.left.is_module and pair.left.phase == "forward":
@@ -64,7 +74,13 @@ def pair_parameter_gradients(
 
 
 def pair_tensors(pair: OpPair, left: Columns, right: Columns) -> Slots:
-    """Which tensors of two operators belong together: by label, else by what is left over."""
+    """Which tensors of two operators belong together: by label, else by what is left over.
+
+    Args:
+        pair: the operators.
+        left: columns of one dump.
+        right: columns of the other.
+    """
     lone_left: list[int] = []
     lone_right: list[int] = []
     sides: list[tuple[tuple[int, int], ...]] = []

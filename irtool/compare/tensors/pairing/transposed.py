@@ -29,7 +29,14 @@ def measure_transposed(
     called: Iterable[tuple[OpPair, Slots]],
     measures: dict[Places, Measure],
 ) -> None:
-    """Of products with two names (linear, matmul) compare matrices the other way round too."""
+    """Compare matrices of products with two names (linear, matmul) the other way round, too.
+
+    Args:
+        left: one dump.
+        right: the other.
+        called: pairs of operators with their tensors.
+        measures: of all pairs of tensors; the smaller error stays.
+    """
     for pair, slots in called:
         if pair.left.type.lower() == pair.right.type.lower() or family(pair.left.type) != "matmul":
             continue
