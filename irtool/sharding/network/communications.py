@@ -20,7 +20,7 @@ from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
-from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.analysis import Analysis, Judged, real_source
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
@@ -29,6 +29,7 @@ from irtool.sharding.network.graphs import Network, Use
 from irtool.sharding.network.recomputation import Recomputed, recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
+from irtool.sharding.network.weights import behind
 from irtool.sharding.redistribution import RedistributionStep
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
@@ -182,10 +183,10 @@ class _Counter:
     def both(
         self, op: str, ranks: tuple[int, ...], size: int | None, node: Node, why: str,
         *, count: int = 1, gradient: bool, constant: bool = False,
-        again: bool = False,
+        again: bool = False, once: bool = False,
     ) -> Iterator[StepCommunication]:  # fmt: skip
         """A forward communication of a node, and that of its gradient; and the copy of it."""
-        count *= self.runs(node)
+        count *= 1 if once else self.runs(node)
         yield StepCommunication(op, ranks, size, "forward", count, why)
         if again:
             what = why.removeprefix(FORWARD_OF)
@@ -289,15 +290,25 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
         item = collective(node, analysis.context.devices)
         if item is None or item.is_virtual:
             continue
-        ranks, why = item.ranks or (), "user code"
+        ranks, why, once = item.ranks or (), "user code", False
         if item.op in POINT_TO_POINT:
+            once = _hands_over_weight(analysis, node)
             own = analysis.context.rank
             ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
             why = "transfer between stages"
         yield from counter.both(
             item.op, ranks, item.bytes, node, why, gradient=node in counter.gradients.nodes,
-            again=node in counter.again.nodes,
+            again=node in counter.again.nodes, once=once,
         )  # fmt: skip
+
+
+def _hands_over_weight(analysis: Analysis, transfer: Node) -> bool:
+    """Whether a transfer hands a weight from stage to stage: not each micro-batch's result."""
+    handed = analysis.network.first(transfer)
+    if handed is None:
+        return False
+    source, _ = real_source(analysis, handed)
+    return behind(analysis, source) is not None
 
 
 def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
