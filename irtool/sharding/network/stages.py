@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from irtool.ir.graph import Node
+from irtool.operators.table import operator_of
 from irtool.sharding.network.care import TRANSFERS, primitive
 from irtool.sharding.network.graphs import Network, Port
 
@@ -50,13 +51,18 @@ def serves_stage(network: Network, judged: Container[Node], foreign: set[Node], 
             if graph is not None:
                 inner = network.parameter(graph, use.position)
                 todo += [inner] if inner is not None else []
-            elif user in judged or primitive(user) in TRANSFERS or _ends(network, user):
+            elif _computes(judged, user) or primitive(user) in TRANSFERS or _ends(network, user):
                 return True
             elif user.is_return and user.graph is not None:
                 todo += network.calls.get(user.graph.name, ())
             else:
                 todo.append(user)
     return False
+
+
+def _computes(judged: Container[Node], node: Node) -> bool:
+    """Whether a node is an operator, and not one more that only cuts a part out of the dataset."""
+    return node in judged and not operator_of(primitive(node)).is_("cuts")
 
 
 def _ends(network: Network, node: Node) -> bool:
