@@ -9,7 +9,8 @@ import pytest
 
 import irtool
 from irtool.cli.main import main
-from irtool.report.model import Column, Facts, Link, Table
+from irtool.report.model import Cell, Column, Facts, Link, Table
+from irtool.report.page.cells import cell_parts
 from irtool.report.page.keys import node_key
 from irtool.report.page.links import with_node_links
 
@@ -48,6 +49,34 @@ def test_the_picture_stands_beside_the_answer(
     beside = text[text.index('class="beside"') :]
     for title in titles:
         assert f">{title}</h2>" in beside
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "plan samples/mlp_semi_auto", "cost samples/mlp_semi_auto", "memory samples/mlp_semi_auto",
+        "recover samples/mlp_semi_auto --lost 1,5", "pipeline samples/pipeline_2_stages",
+        "check samples/mlp_semi_auto --operators --redistributions --parameters",
+        "comm groups samples/pipeline_2_stages",
+        "comm reuse samples/pipeline_2_stages", "comm fuse samples/mlp_semi_auto",
+        "lint samples/mlp_rejected", "diff samples/mlp_grown/before samples/mlp_grown/after",
+    ],
+)  # fmt: skip
+def test_columns_of_numbers_hold_values_and_sort_by_them(
+    arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numpy")
+    written: list[tuple[Cell, Column]] = []
+
+    def watched(cell: Cell, column: Column) -> tuple[str, float | None, str | None]:
+        written.append((cell, column))
+        return cell_parts(cell, column)
+
+    monkeypatch.setattr("irtool.report.page.write.cell_parts", watched)
+    page(capsys, *arguments.split())
+    assert written
+    texts = [cell for cell, column in written if column.is_numeric and isinstance(cell, str)]
+    assert [text for text in texts if text] == []
 
 
 def test_ids_in_tables_lead_into_the_graph_where_they_name_one_node() -> None:
