@@ -22,7 +22,8 @@ SYMPTOMS = {
 """Symptoms that people come with."""
 FINDS = {
     "strategy rejected", "compile failure", "wrong loss", "wrong on another device", "what changed",
-    "better strategy",
+    "better strategy", "something is wrong with a run, or nobody knows yet", "hang",
+    "missing recompute",
 }  # fmt: skip
 """Symptoms whose command has something to tell: exit status 1."""
 

@@ -372,6 +372,23 @@ HEALTHY = [
     Case("healthy_missing", ranks=(0, 1, 3)),
 ]
 
+HEALTHY_TOO = [
+    Case("healthy_two", devices=2, network=_TWO),
+    Case("healthy_half", devices=2, network={**_TWO, "half": True}),
+    Case("healthy_recompute_all", devices=2, network={**_TWO, "recompute": (0, 1, 2)}),
+    Case("healthy_adam", devices=2, network={**_TWO, "optimizer": "adam"}),
+    Case("healthy_dp2", devices=2, network={"dp": 2, "tp": 1, "layers": 3}),
+    Case("healthy_one", devices=1, network={"dp": 1, "tp": 1, "layers": 3}),
+    Case("healthy_logged", devices=2, network=_TWO, logged=True),
+    Case("healthy_passes", devices=2, network=_TWO, all_passes=True),
+    Case(
+        "healthy_pipe_two",
+        devices=2,
+        network={"stages": 2, "micro": 4, "layers": 4, "dp": 1, "tp": 1},
+    ),
+]
+
 CASES = [
-    *HANGS, *HEALTHY, *REDISTRIBUTIONS, *REFUSED, *RECOMPUTE, *BALANCE, *COMPILE, *MEMORY,
+    *HANGS, *HEALTHY, *HEALTHY_TOO, *REDISTRIBUTIONS, *REFUSED, *RECOMPUTE, *BALANCE, *COMPILE,
+    *MEMORY,
 ]  # fmt: skip

@@ -294,3 +294,34 @@ def test_no_training_prints_numbers_that_large(value: float, is_finite: bool) ->
     found = series([(0, value)]).values[0]
     assert math.isfinite(found) == is_finite
     assert math.copysign(1, found) == math.copysign(1, value)
+
+
+# -- curves that part
+
+
+def parted(count: int, factor: float, noise: float = 0.0) -> LossComparison:
+    """A falling curve against itself, times ``factor`` from the middle on; both scatter alike."""
+    left = [3 * math.exp(-n / count) + 0.5 + noise * (-1) ** n for n in range(count)]
+    right = [value * (factor if n >= count // 2 else 1) for n, value in enumerate(left)]
+    return compare_losses(run(left), run(right))
+
+
+@pytest.mark.parametrize("count", [12, 100, 12_000])
+def test_curves_that_part_for_good_are_told_at_any_length(count: int) -> None:
+    found = parted(count, 2.0)
+    assert (found.verdict, found.change_step) == ("drift", count // 2)
+
+
+@pytest.mark.parametrize(("count", "told"), [(10, True), (9, True), (8, False)])
+def test_five_steps_behind_the_change_are_enough(count: int, told: bool) -> None:
+    assert (parted(count, 2.0).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.03, True), (1.01, False)])
+def test_less_than_two_percent_is_no_parting(factor: float, told: bool) -> None:
+    assert (parted(12, factor).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("noise", "told"), [(0.05, True), (1.0, False)])
+def test_curves_part_by_more_than_their_own_noise(noise: float, told: bool) -> None:
+    assert (parted(12, 1.5, noise).verdict == "drift") is told

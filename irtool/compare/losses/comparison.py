@@ -29,6 +29,13 @@ FEWEST = 8
 FLOOR_FACTOR = 10.0
 """A mean difference below this many times the noise floor is not called a drift."""
 CHANGE_FACTOR = 10.0
+PART_FEWEST = 5
+"""Steps on one side from which on curves that part by far more than their own noise have parted."""
+PART_FACTOR = 4.0
+"""How many times the noise of a curve its mean distance from the other has to be: a mean of five
+differences of such noise reaches that once in millions of pairs."""
+PART_SHARE = 0.02
+"""Part of the loss that it has to be besides: less is what healthy runs do."""
 _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
@@ -186,7 +193,9 @@ def compare_losses(
         _correlation(_differences(a), _differences(b)),
         _verdict(
             first if first > _shown(left, right, ours[0]) else 0.0, drift, after, deltas, floor
-        ),
+        )
+        if not _have_parted(steps, a, b, change)
+        else "drift",
         _grade(fmean(relative) if relative else 0.0),
     )
 
@@ -349,6 +358,34 @@ def _verdict(
         if abs(candidate.mean) > FLOOR_FACTOR * floor:
             return "drift"
     return "noise"
+
+
+def _have_parted(
+    steps: Sequence[int], left: Sequence[float], right: Sequence[float], change: int | None
+) -> bool:
+    """Whether curves that were alike leave each other for good, by far more than either's noise.
+
+    A curve's own noise is what it leaves a straight line by from step to step; that needs no more
+    than a few steps.
+    """
+    if change is None or not steps or change == steps[0]:
+        return False
+    start = steps.index(change)
+    behind = [y - x for x, y in zip(left[start:], right[start:], strict=True)]
+    if len(behind) < PART_FEWEST or min(behind) < 0 < max(behind):
+        return False
+    noise = max(_roughness(left), _roughness(right))
+    apart = abs(fmean(behind))
+    scale = fmean(map(abs, left[start:])) or 1.0
+    return apart > PART_FACTOR * noise and apart > PART_SHARE * scale
+
+
+def _roughness(values: Sequence[float]) -> float:
+    """The scatter of a curve around a line through its neighbours, by the median."""
+    if len(values) < 3:
+        return 0.0
+    bends = [a - 2 * b + c for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    return median(map(abs, bends)) / (0.6745 * 6**0.5)
 
 
 def _grade(mre: float) -> str:

@@ -89,15 +89,24 @@ def _before(number: int) -> str:
 
 def test_the_one_layer_without_recompute_is_told() -> None:
     found = the_one(lint(rule("REC004"), compilation({"validate": layers(0, 1, 3)})))
-    assert found.message == (
-        "layer 2 of Default/net/layers-CellList/#-Layer is not recomputed, as 3 equal layers are"
-    )
+    assert found.message == "layers.2 is not recomputed, as 3 equal layers are"
     assert found.node == "%2"
 
 
-@pytest.mark.parametrize("done", [(0, 1, 2, 3), (), (0, 1)], ids=["all", "none", "half"])
-def test_all_none_or_half_of_the_layers_are_fine(done: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("done", [(0, 1, 2, 3), (), (0,)], ids=["all", "none", "one"])
+def test_all_none_or_one_of_the_layers_is_fine(done: tuple[int, ...]) -> None:
     assert not lint(rule("REC004"), compilation({"validate": layers(*done)})).findings
+
+
+def test_half_of_the_layers_without_recompute_are_told() -> None:
+    found = lint(rule("REC004"), compilation({"validate": layers(0, 1)})).findings
+    assert [finding.node for finding in found] == ["%2", "%3"]
+
+
+def test_scopes_of_recomputed_cells_are_those_of_the_others() -> None:
+    text = re.sub(r"Default(/net/layers-CellList/[013])", r"recompute_Default\1", layers(0, 1, 3))
+    found = the_one(lint(rule("REC004"), compilation({"validate": text})))
+    assert found.node == "%2"
 
 
 def test_layers_of_another_kind_are_not_compared() -> None:

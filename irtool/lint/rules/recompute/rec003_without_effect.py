@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
-from irtool.ir.operators import PLUMBING
+from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import DumpRule
 
@@ -40,7 +40,7 @@ class RecomputeWithoutEffect(DumpRule):
                 continue
             if node.is_recomputed:
                 copied.add(node.scope)
-            elif node.attribute("recompute") is True and not node.is_backward:
+            elif _is_marked(node):
                 marked[node.scope].append(node)
         if not _has_backward(facts):
             return
@@ -55,3 +55,13 @@ class RecomputeWithoutEffect(DumpRule):
 
 def _has_backward(facts: DumpFacts) -> bool:
     return any(phase == "backward" for phase in facts.phases.values())
+
+
+def _is_marked(node: Node) -> bool:
+    """Whether somebody asked to recompute a node.
+
+    What the compiler puts in bears the mark of the operator that it serves.
+    """
+    if node.attribute("recompute") is not True or node.is_backward or node.op in COMMUNICATION:
+        return False
+    return not (node.instance_name or "").startswith(("redistribution_op", "forward_op"))

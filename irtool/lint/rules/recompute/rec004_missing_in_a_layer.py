@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from irtool.cluster.recomputed_layers import uneven_layers
 from irtool.ir.finding import Finding
-from irtool.ir.graph import Node
-from irtool.ir.operators import PLUMBING
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import DumpRule, Threshold
-from irtool.lint.rules.recompute.scopes import by_layer
 
 
 class MissingInALayer(DumpRule):
@@ -22,7 +19,7 @@ class MissingInALayer(DumpRule):
     summary = "One of several equal layers is not recomputed"
     explanation = """
         Layers that compute the same and differ in their number alone are usually recomputed all or
-        none. Where most are and a few are not, the peak is what those few keep. It can be meant
+        none. Where some are and others are not, the peak is what those others keep. It can be meant
         so (selective recomputation keeps the last layers, whose activations live shortly); then
         give this rule a smaller `most_missing`, or ignore the scope.
         """
@@ -30,36 +27,15 @@ class MissingInALayer(DumpRule):
     bad = "layers.0, layers.1, layers.3: copies in validate; layers.2: none"
     good = "layers.0 to layers.3: copies in validate"
     dumps = ("validate",)
-    least_layers = Threshold(3, "layers", "told where at least so many equal layers are recomputed")
-    most_missing = Threshold(25, "percent", "told where at most this share is not recomputed")
+    least_layers = Threshold(2, "layers", "told where at least so many equal layers are recomputed")
+    most_missing = Threshold(50, "percent", "told where at most this share is not recomputed")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
-        forward = [
-            node
-            for node in facts.dump.nodes()
-            if facts.phases.get(node) == "forward" and node.op not in PLUMBING
-        ]
-        again = [
-            node for node in facts.dump.nodes() if node.is_recomputed and node.op not in PLUMBING
-        ]
-        copies = {(kind, number) for kind, layers in by_layer(again).items() for number in layers}
-        if not copies:
-            return
-        for kind, layers in by_layer(forward).items():
-            equal = Counter(_operators(nodes) for nodes in layers.values())
-            usual = equal.most_common(1)[0][0]
-            alike = [number for number, nodes in layers.items() if _operators(nodes) == usual]
-            missing = [number for number in alike if (kind, number) not in copies]
-            done = len(alike) - len(missing)
-            if done < self.least_layers or len(missing) * 100 > self.most_missing * len(alike):
+        for item in uneven_layers(facts.dump, facts.phases):
+            done = len(item.recomputed)
+            if done < self.least_layers or item.share_kept * 100 > self.most_missing:
                 continue
-            for number in missing:
+            for layer, nodes in item.kept.items():
                 yield self.finding(
-                    f"layer {number} of {kind} is not recomputed, as {done} equal layers are",
-                    layers[number][0],
-                    key=f"{kind} {number}",
+                    f"{layer} is not recomputed, as {done} equal layers are", nodes[0], key=layer
                 )
-
-
-def _operators(nodes: list[Node]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(Counter(node.op for node in nodes).items()))
