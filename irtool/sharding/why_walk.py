@@ -155,10 +155,13 @@ def is_inserted(node: Node) -> bool:
 def is_redistribution(node: Node) -> bool:
     """Whether a node is part of a chain between two layouts."""
     name = node.instance_name
-    if name is None and operator_of(node.op).is_("step"):
-        # Merged with an equal one; only its id says that it was inserted.
-        return node.attribute("forward_comm_node_unique_id") is not None and not node.is_backward
-    # Equal primitives end up with one name: an operator may bear that of a chain.
+    # Equal primitives end up with one name: a step may bear none or that of an operator, and an
+    # operator that of a chain. Only its id says of the step that it was inserted.
+    if operator_of(node.op).is_("step") and not (name and _INSERTED.match(name)):
+        is_known = node.attribute("forward_comm_node_unique_id") is not None
+        if name is None or (node.strategy is None and not is_part(node)):
+            return is_known and not node.is_backward
+        return False
     if has_borrowed_name(node):
         return False
     return bool(name and REDISTRIBUTION.match(name)) and node.strategy is None
