@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli import options
 from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.cluster_inputs import Asked, Read, read_cluster, whole
 from irtool.cli.output import Output
-from irtool.cli.report import report_problems
+from irtool.cli.recorded_inputs import (
+    nodes_of_launches,
+    recorded_collectives,
+    recorded_orders,
+)
+from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.hang import HangReport, play, unknown_parts
+from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.doctor.script_difference import ScriptDifference
+    from irtool.report.comm.hang import PlayedOrder
 
 
 def command(
@@ -34,10 +42,11 @@ def command(
     """
     from irtool.report.comm.hang import HangView, hang_answer, hang_report
 
-    read = whole(read_cluster(Asked(paths, None, graph, devices, context, config)))
+    read, report, order = _as_recorded(Asked(paths, None, graph, devices, context, config))
     report_problems(read.problems)
-    report = play(read.cluster)
-    view = HangView(read.path, report, limit, _difference(read, report, graph))
+    # Where records were played, graphs may be equal, or not be there at all.
+    difference = _difference(read, report, graph) if order is None else None
+    view = HangView(read.path, report, limit, difference, order)
     write_answer(
         Output(output_file),
         format,
@@ -46,9 +55,40 @@ def command(
         context=read.context,
         all_assumptions=assumptions,
     )
-    if report.hangs or report.mismatches or read.problems:
+    if report.hangs or report.mismatches or read.problems or (order and order.notes):
         return 1
     return 1 if list(unknown_parts(report)) and not allow_unknown else 0
+
+
+def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
+    """The ranks, played as a run folder recorded it where all of them did."""
+    from irtool.cluster.recorded_scripts import play_recorded, reordered
+    from irtool.report.comm.hang import PlayedOrder
+    from irtool.syntax.run import load_run
+
+    path = asked.paths[0]
+    if len(asked.paths) != 1 or not os.path.isdir(path):
+        read = whole(read_cluster(asked))
+        return read, play(read.cluster), None
+    try:
+        run = load_run(path)
+    except DumpError as error:
+        raise Failure(error.message, path, hint=error.hint) from None
+    issued, problems = recorded_collectives(run)
+    if issued:
+        found, report = play_recorded(issued, nodes_of_launches(run, asked.graph))
+        paths = tuple(each.path for each in issued.values())
+        note(f"plays the collectives that {len(issued)} ranks recorded, not those of dumps")
+        return Read(found, path, problems), report, PlayedOrder("recorded", paths)
+    read = whole(read_cluster(asked))
+    orders, more = recorded_orders(run, read.cluster, asked.graph)
+    if not orders:
+        return replace(read, problems=(*read.problems, *more)), play(read.cluster), None
+    found, notes = reordered(read.cluster, orders)
+    paths = tuple(each.path for each in orders.values())
+    order = PlayedOrder("dumps" if found is read.cluster else "recorded", paths, notes)
+    read = replace(read, cluster=found, problems=(*read.problems, *more))
+    return read, play(found), order
 
 
 def _difference(read: Read, report: HangReport, graph: int | None) -> ScriptDifference | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import field
 from msgspec.structs import asdict
@@ -42,6 +42,7 @@ from irtool.report.model import (
     Facts,
     FindingCard,
     FindingCards,
+    Note,
     Picture,
     Report,
     Table,
@@ -55,6 +56,15 @@ _MOST_BARS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class PlayedOrder:
+    """In which order communications were played; ``notes``: what records say that dumps don't."""
+
+    source: Literal["recorded", "dumps"]
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HangView:
     """A report with how many rows to show, and why the odd rank's graph is another."""
 
@@ -62,6 +72,7 @@ class HangView:
     report: HangReport
     limit: int | None = None
     difference: ScriptDifference | None = None
+    order: PlayedOrder | None = None
 
 
 # -- for scripts ---------------------------------------------------------------------------------
@@ -162,12 +173,24 @@ class GraphDifference(AnswerObject, frozen=True, kw_only=True):
     edits: list[GraphEdit]
 
 
+class OrderPlayed(AnswerObject, frozen=True, kw_only=True):
+    """In which order communications were played."""
+
+    source: Annotated[
+        Literal["recorded", "dumps"],
+        doc("`recorded` by the run; `dumps`: as MindSpore launches what they say"),
+    ]
+    paths: Annotated[list[str], doc("the records")]
+    notes: Annotated[list[str], doc("`RANK: …`: what a record says otherwise than its dump")]
+
+
 class HangAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.comm.hang/1"
 ):
     """Does the run hang? All ranks' communications are played in launch order."""
 
     path: Annotated[str, doc("what was read")]
+    order: OrderPlayed
     hangs: Annotated[
         bool | None, doc("null: not in these dumps, but dumps of ranks that take part are missing")
     ]
@@ -224,6 +247,7 @@ def hang_answer(view: HangView, context: RunContext) -> HangAnswer:
     report = view.report
     return HangAnswer(
         path=view.path,
+        order=_order(view.order),
         hangs=None if report.missing_ranks and not report.hangs else report.hangs,
         blocked=None if report.blocked is None else _blocked(report.blocked),
         odd_ranks=report.odd_ranks,
@@ -331,10 +355,17 @@ def _unfit(item: Transfer) -> Mismatch:
 # -- for people ----------------------------------------------------------------------------------
 
 
+def _order(order: PlayedOrder | None) -> OrderPlayed:
+    told = order or PlayedOrder("dumps")
+    return OrderPlayed(source=told.source, paths=list(told.paths), notes=list(told.notes))
+
+
 def hang_report(view: HangView, is_page: bool = False) -> Report:
     """Whether a run hangs, and why; a page draws how far each rank got."""
     report = view.report
-    elements: list[Element] = [Facts(_facts(report))]
+    elements: list[Element] = [Facts([*_facts(report), *_order_facts(view.order)])]
+    if view.order is not None:
+        elements += [Note(f"note: rank {text}") for text in view.order.notes]
     if is_page and report.cycle:
         elements.append(FindingCards("Who waits for whom", [_card(wait) for wait in report.cycle]))
     elements += _tables(view)
@@ -344,6 +375,11 @@ def hang_report(view: HangView, is_page: bool = False) -> Report:
     return Report(
         f"comm hang: {view.path}", Answer(_answer_text(report), tone), elements, view.path
     )
+
+
+def _order_facts(order: PlayedOrder | None) -> Iterator[tuple[str, str]]:
+    if order is not None and order.source == "recorded":
+        yield "order", f"as recorded: {plural(len(order.paths), 'record')}, {order.paths[0]} first"
 
 
 def _answer_text(report: HangReport) -> str:
