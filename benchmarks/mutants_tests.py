@@ -30,7 +30,10 @@ from typing import Any
 
 import pytest
 
-ARGUMENTS = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not corpus")
+ARGUMENTS = (
+    *("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not corpus"),
+    "--continue-on-collection-errors",  # what an extra needs may not be here
+)
 MORE_MEMORY = 4 << 30
 """Bytes a child may take beside what its parent has; a mutant that wants more is noticed."""
 
