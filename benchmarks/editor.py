@@ -114,7 +114,7 @@ def numbered_on(body: str, by: int) -> str:
     return _NUMBER.sub(lambda found: f"%{int(found[1]) + by}", body)
 
 
-def measure(path: Path, text: str, seed: int) -> None:
+def measure(path: Path, text: str, seed: int, waits: bool) -> None:
     """Open a dump, ask for everything, and print how long each answer took."""
     rows = [row for row, line in enumerate(text.split("\n")) if re.match(r"  %\d+\(", line)]
     chosen = random.Random(seed).choices(rows, k=2 * HOVERS)
@@ -140,7 +140,8 @@ def measure(path: Path, text: str, seed: int) -> None:
     hover(rows[0])
     clock.show("opens")
     show("hover, while busy", [hover(row) for row in chosen[:HOVERS]])
-    wait(client)
+    if waits:
+        wait(client)
     show("hover", [hover(row) for row in chosen[HOVERS:]])
     for name, method, params in questions(rows):
         clock = Clock(client)
@@ -217,6 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", nargs="+", type=Path, metavar="DUMP")
     parser.add_argument("--megabytes", type=float, help="repeat statements up to this size")
+    parser.add_argument("--busy", action="store_true", help="don't wait for check and lint")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -227,7 +229,7 @@ def main() -> None:
                 text = repeated(text, int(asked.megabytes * 1e6))
                 path = Path(folder) / path.name.removesuffix(".xz")
                 path.write_text(text, encoding="utf-8", errors="surrogateescape")
-            measure(path, text, asked.seed)
+            measure(path, text, asked.seed, not asked.busy)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -26,7 +25,6 @@ from irtool.report.findings.json import json_pieces
 from irtool.report.findings.places import relative
 from irtool.report.findings.sarif import sarif_pieces
 from irtool.report.findings.text import TextStyle, text_pieces
-from irtool.report.plain import colours_wanted
 
 SCHEMA = "irtool.gate/1"
 FAMILY = "GAT"
@@ -152,7 +150,7 @@ def _write(findings: Findings, format: Format, output: Output) -> None:
         pieces = sarif_pieces(findings)
     else:
         width = shutil.get_terminal_size((100, 25)).columns if output.terminal else 100
-        style = TextStyle(max(width, 40), output.terminal and colours_wanted(sys.stdout))
+        style = TextStyle(max(width, 40), output.coloured)
         pieces = text_pieces(findings, style)
     for piece in pieces:
         output.write(piece)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report, report_problems
+from irtool.cli.where import read_query
 from irtool.cluster.context.evidence import Evidence
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Findings
@@ -40,9 +40,7 @@ from irtool.lint.rule import family_of
 from irtool.lint.settings import expanded
 from irtool.report.findings.formats import View
 from irtool.report.findings.text import TextStyle, summary_text
-from irtool.report.plain import colours_wanted
 from irtool.syntax.load import load
-from irtool.syntax.query import QueryError, query
 from irtool.syntax.source import DumpError
 
 
@@ -159,7 +157,7 @@ def _lint(
         return int(linting.unread)
     marked, stale = against_baseline(asked, found)
     made = report_of(asked, gathered, marked, stale)
-    style = TextStyle(_width(output), output.terminal and colours_wanted(sys.stdout), limit,
+    style = TextStyle(_width(output), output.coloured, limit,
                       statistics)  # fmt: skip
     shown = _shown_dump(made) if format is Format.html else None
     write(made, linting.units, output, format.value, View(style, dump=shown))
@@ -207,13 +205,7 @@ def _width(output: Output) -> int:
 
 def _checked_query(where: str | None) -> str | None:
     if where is not None:
-        try:
-            query(where)
-        except QueryError as error:
-            place = f"--where:1:{error.column}"
-            raise Failure(
-                error.message, place, error.column, error.text, error.hint, "QRY001"
-            ) from None
+        read_query("--where", where)
     return where
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 
 from irtool.cli.writing import NewFile, Sink, is_standard_output, standard_output, told
 from irtool.report.model import Document, Report
-from irtool.report.plain import is_terminal, plain_lines
+from irtool.report.plain import colours_wanted, is_terminal, plain_lines
 from irtool.report.text import escape_lines
 
 
@@ -23,6 +23,11 @@ class Output:
     def terminal(self) -> bool:
         """Whether a person reads along."""
         return is_standard_output(self._path) and is_terminal(sys.stdout)
+
+    @property
+    def coloured(self) -> bool:
+        """Whether colours are wanted where it goes."""
+        return is_standard_output(self._path) and colours_wanted(sys.stdout)
 
     def binary(self) -> BinaryIO:
         """The destination for bytes.
@@ -51,7 +56,7 @@ class Output:
 
     def show(self, document: Document | Report) -> None:
         """Write a document for people."""
-        if self.terminal:
+        if self.terminal or self.coloured:
             from irtool.report.terminal import write_rich
 
             with told("standard output"):

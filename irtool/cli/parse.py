@@ -15,12 +15,12 @@ from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
 from irtool.cli.report import Failure, report_problems
-from irtool.cli.where import of_query
+from irtool.cli.where import of_query, read_query
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
-from irtool.syntax.query import QueryError, field, query
+from irtool.syntax.query import QueryError, field
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
@@ -75,17 +75,13 @@ def _fields(text: str | None) -> tuple[str, ...]:
 
 def _check(request: Request) -> None:
     """Find mistakes in queries and fields before anything is read."""
-    for option, texts, make in (
-        ("--where", (request.where,), query),
-        ("--group-by", request.group_by, field),
-    ):
-        for text in texts:
-            if text is None:
-                continue
-            try:
-                make(text)
-            except QueryError as error:
-                raise of_query(option, error) from None
+    if request.where is not None:
+        read_query("--where", request.where)
+    for text in request.group_by:
+        try:
+            field(text)
+        except QueryError as error:
+            raise of_query("--group-by", error) from None
     if request.format == "ir" and request.group_by:
         raise Failure("groups cannot be printed as ir", hint="leave out --group-by")
 

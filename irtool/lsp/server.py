@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
@@ -122,6 +123,8 @@ def serve(project_of: ProjectOf) -> None:
     """Serve one client over the standard streams, until it says that it is done."""
     # The analyses run beside the main loop; a hover should wait for a turn of a millisecond.
     sys.setswitchinterval(0.001)
+    # A collection of everything takes seconds beside a large dump: the store does it at rest.
+    gc.set_threshold(2_000, 10, 1_000_000)
     make_server(project_of).start_io()
 
 

@@ -62,6 +62,7 @@ class Store:
         self._opened: dict[str, _Opened] = {}
         self._news = news
         self._tidying: asyncio.TimerHandle | None = None
+        self._has_old_texts = False
         # One thread reads, so that an opened dump need not wait for another one's analyses.
         self._readers = ThreadPoolExecutor(1, "read")
         self._analysts = ThreadPoolExecutor(1, "analyse")
@@ -93,6 +94,7 @@ class Store:
         known = self._opened.pop(uri, None)
         if known is not None:
             _drop(known)
+            self._has_old_texts = True
             self._tidy_later()
 
     def reread(self) -> None:
@@ -143,6 +145,7 @@ class Store:
         opened.work = loop.create_task(self._work(opened))
         if known is not None:
             _drop(known)
+            self._has_old_texts = True
             self._tidy_later()
 
     async def _work(self, opened: _Opened) -> None:
@@ -164,9 +167,9 @@ class Store:
                     return
                 document.answers = answers
                 loop.call_soon_threadsafe(tell, self._news(document))
-            gc.freeze()
 
         await loop.run_in_executor(self._analysts, ask)
+        self._tidy_later()
 
     def _read(self, opened: _Opened) -> Document:
         path = to_fs_path(opened.uri) or ""
@@ -183,7 +186,7 @@ class Store:
         return document
 
     def _tidy_later(self) -> None:
-        """Take away what dropped documents leave, once nobody has changed anything for a while."""
+        """Take away what old texts and analyses leave, once nobody has changed anything a while."""
         if self._tidying is not None:
             self._tidying.cancel()
         self._tidying = asyncio.get_running_loop().call_later(_QUIET, self._tidy)
@@ -192,7 +195,9 @@ class Store:
         if any(opened.is_busy for opened in self._opened.values()):
             self._tidy_later()
             return
-        gc.unfreeze()
+        if self._has_old_texts:
+            gc.unfreeze()
+            self._has_old_texts = False
         gc.collect()
         gc.freeze()
 

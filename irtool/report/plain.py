@@ -103,9 +103,14 @@ def hidden_text(table: Table) -> str:
 
 
 def colours_wanted(stream: TextIO) -> bool:
-    """Whether to colour what goes to ``stream``: terminals that do not say NO_COLOR."""
+    """Whether to colour what goes to ``stream``: terminals that do not say NO_COLOR.
+
+    FORCE_COLOR colours elsewhere, too: pages of builds show colours and are no terminals.
+    """
     if os.environ.get("NO_COLOR"):
         return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
     return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 

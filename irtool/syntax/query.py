@@ -77,6 +77,41 @@ def field(path: str) -> Getter:
     return _Compiler(path).field(only)
 
 
+def operators_named(text: str) -> tuple[str, ...]:
+    """The texts that a query compares ``op`` with: ``op == "MatMul"``, ``op in ("Add", "Sub")``.
+
+    Raises:
+        QueryError: the text is no query.
+    """
+    found: list[str] = []
+    for tree in _parse(text).iter_subtrees():
+        if tree.data != "comparison":
+            continue
+        for place, sign in enumerate(tree.children[1::2]):
+            left, right = tree.children[2 * place], tree.children[2 * place + 2]
+            if " ".join(str(sign).split()) not in _EQUALS:
+                continue
+            for field_, value in ((left, right), (right, left)):
+                if isinstance(field_, Tree) and field_.data == "field" and _is_op(field_):
+                    found += _texts(value)
+    return tuple(dict.fromkeys(found))
+
+
+_EQUALS = ("==", "!=", "in", "not in")
+
+
+def _is_op(tree: _Syntax) -> bool:
+    return len(tree.children) == 1 and str(tree.children[0]) == "op"
+
+
+def _texts(tree: _Syntax | Token) -> list[str]:
+    if not isinstance(tree, Tree):
+        return []
+    if tree.data == "text":
+        return [_unquoted(str(tree.children[0]))]
+    return [text for child in tree.children for text in _texts(child)]
+
+
 # -- parsing -----------------------------------------------------------------------------------
 
 

@@ -376,6 +376,26 @@ def test_no_color_on_a_terminal() -> None:
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
+def test_colours_go_to_a_pipe_where_they_are_forced() -> None:
+    assert "\x1b[" not in through_a_pipe({})
+    assert "\x1b[" in through_a_pipe({"FORCE_COLOR": "1"})
+    assert "\x1b" not in through_a_pipe({"FORCE_COLOR": "1", "NO_COLOR": "1"})
+
+
+def through_a_pipe(environment: dict[str, str]) -> str:
+    unset = ("NO_COLOR", "FORCE_COLOR")
+    clean = {key: value for key, value in os.environ.items() if key not in unset}
+    ran = subprocess.run(
+        [sys.executable, "-m", "irtool", "parse", "samples/pipeline_run"],
+        cwd=ROOT,
+        env={**clean, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout
+
+
 def on_a_terminal(environment: dict[str, str]) -> str:
     import pty
 

@@ -11,11 +11,11 @@ from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
+from irtool.cli.where import read_query
 from irtool.cluster.groups import GroupReport, group_report, named_group
 from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.graph import Node
-from irtool.syntax.query import QueryError, query
 
 
 def command(
@@ -61,13 +61,7 @@ def command(
 
     if not paths and group is None:
         raise Failure("which dump?", hint="irtool comm groups PATH, or --group NAME --devices N")
-    try:
-        chosen = query(where) if where is not None else _every
-    except QueryError as error:
-        place = f"--where:1:{error.column}"
-        raise Failure(
-            error.message, place, error.column, error.text, error.hint, "QRY001"
-        ) from None
+    chosen = read_query("--where", where) if where is not None else _every
     asked = Asked(paths or (), rank, graph, devices, context, config)
     read = read_cluster(asked) if paths else Read(_nobody(devices), group or "", ())
     report_problems(read.problems)
