@@ -23,6 +23,7 @@ from irtool.cli.configuration import (
     check_context_keys,
     read_table,
 )
+from irtool.cli.help import CONTEXT, HelpfulCommand
 from irtool.cli.report import Failure, note, report
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.find import find_context
@@ -126,7 +127,8 @@ def context_command(name: str, function: Callable[..., int]) -> typer.Typer:
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"token_normalize_func": _with_dashes}
-    app.command(name, context_settings=settings, help=function.__doc__)(_with_context(function))
+    made = _with_context(function)
+    app.command(name, cls=HelpfulCommand, context_settings=settings, help=function.__doc__)(made)
     return app
 
 
@@ -160,8 +162,15 @@ def _with_context(function: Callable[..., int]) -> Callable[..., int]:
     return wrapped
 
 
-_SETTINGS = typer.Option("--set", metavar="KEY=VALUE", help="Any other key of the context.")
-_FILE = typer.Option("--context", metavar="FILE", help="The parallel context, JSON or TOML.")
+_SETTINGS = typer.Option(
+    "--set", metavar="KEY=VALUE", help="Any other key of the context.", rich_help_panel=CONTEXT
+)
+_FILE = typer.Option(
+    "--context",
+    metavar="FILE",
+    help="The parallel context, JSON or TOML.",
+    rich_help_panel=CONTEXT,
+)
 
 
 def _parameter(name: str, annotation: Any) -> inspect.Parameter:
@@ -173,7 +182,13 @@ def _annotation(option: ContextOption) -> Any:
     flags = list(option.flags)
     if option.kind is bool:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags]
-    made = typer.Option(*flags, metavar=option.metavar, help=option.help, show_default=False)
+    made = typer.Option(
+        *flags,
+        metavar=option.metavar,
+        help=option.help,
+        show_default=False,
+        rich_help_panel=CONTEXT,
+    )
     return Annotated[option.kind | None, made]
 
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from irtool import __version__
 from irtool.cli.commands import COMMANDS
+from irtool.cli.help import HelpfulCommand
 from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
 
 INTERRUPTED = 130
@@ -40,7 +41,7 @@ def _command_of(name: str) -> Any:
     target = import_module(COMMANDS[name].module).command
     if not isinstance(target, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name=name, help=target.__doc__)(target)
+        single.command(name=name, cls=HelpfulCommand, help=target.__doc__)(target)
         target = single
     return typer.main.get_command(target)
 

@@ -56,6 +56,10 @@ class Rounding(str, Enum):
     none = "none"
 
 
+COUNTED = "How it is counted"
+"""A group of options."""
+
+
 def _memory(
     paths: options.Paths,
     format: options.DrawnFormat = DrawnForm.table,
@@ -69,21 +73,37 @@ def _memory(
         typer.Option(
             help="bfs is MindSpore's default; dump is the printed order.",
             show_default="as recorded, else bfs",
+            rich_help_panel=COUNTED,
         ),
     ] = None,
     rounding: Annotated[
-        Rounding, typer.Option(help="Of tensors: by the memory pool, by Somas, or not at all.")
+        Rounding,
+        typer.Option(
+            help="Of tensors: by the memory pool, by Somas, or not at all.", rich_help_panel=COUNTED
+        ),
     ] = Rounding.pool,
     views: Annotated[
-        bool, typer.Option("--views", help="Transpose, Split and slices are views, not copies.")
+        bool,
+        typer.Option(
+            "--views",
+            help="Transpose, Split and slices are views, not copies.",
+            rich_help_panel=COUNTED,
+        ),
     ] = False,
     hccl_buffer: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).")
+        str,
+        typer.Option(
+            metavar="SIZE", help="Of one communicator (HCCL_BUFFSIZE).", rich_help_panel=COUNTED
+        ),
     ] = "200MiB",
     input_copies: Annotated[
         int,
         typer.Option(
-            min=1, max=1000, metavar="N", help="Batches a device holds: 2 with dataset sink."
+            min=1,
+            max=1000,
+            metavar="N",
+            help="Batches a device holds: 2 with dataset sink.",
+            rich_help_panel=COUNTED,
         ),
     ] = 1,
     machine: options.MachineName = None,

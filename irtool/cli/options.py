@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli.answering import AnswerForm, DrawnForm
+from irtool.cli.help import CONTEXT, OUTPUT, READ
 from irtool.ir.group_names import MOST_RANKS
 
 Paths = Annotated[
@@ -19,41 +20,74 @@ Paths = Annotated[
 ]
 OutputFile = Annotated[
     str | None,
-    typer.Option("--output-file", "-o", metavar="FILE", help="Write there, not to the terminal."),
+    typer.Option(
+        "--output-file",
+        "-o",
+        metavar="FILE",
+        help="Write there, not to the terminal.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(metavar="QUERY", help='Which nodes: \'op == "MatMul" and "layers.3" in scope\'.'),
+    typer.Option(
+        metavar="QUERY",
+        help='Which nodes: \'op == "MatMul" and "layers.3" in scope\'.',
+        rich_help_panel=READ,
+    ),
 ]
 Devices = Annotated[
     int | None,
     typer.Option(
-        min=1, max=MOST_RANKS, metavar="N", help="Devices that the dump was compiled for."
+        min=1,
+        max=MOST_RANKS,
+        metavar="N",
+        help="Devices that the dump was compiled for.",
+        rich_help_panel=CONTEXT,
     ),
 ]
 Stages = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Pipeline stages that the dump was compiled for."),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Pipeline stages that the dump was compiled for.",
+        rich_help_panel=CONTEXT,
+    ),
 ]
 Rank = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Whose dump it is; in a run folder, whose to read."),
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Whose dump it is; in a run folder, whose to read.",
+        rich_help_panel=READ,
+    ),
 ]
 GraphNumber = Annotated[
     int | None,
-    typer.Option("--graph", min=0, metavar="N", help="In a run folder, which compilation."),
+    typer.Option(
+        "--graph",
+        min=0,
+        metavar="N",
+        help="In a run folder, which compilation.",
+        rich_help_panel=READ,
+    ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The parallel context, JSON or TOML."),
+    typer.Option(
+        metavar="FILE", help="The parallel context, JSON or TOML.", rich_help_panel=CONTEXT
+    ),
 ]
-Config = Annotated[str | None, typer.Option(metavar="FILE", help="Settings: irtool.toml.")]
+Config = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Settings: irtool.toml.", rich_help_panel=READ)
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
         "--jobs", "-j", min=1, metavar="N", help="Processes to read files with.",
-        show_default="as many as there are processors, for much input",
-    ),
+        show_default="as many as there are processors, for much input", rich_help_panel=READ),
 ]  # fmt: skip
 MachineName = Annotated[
     str | None,
@@ -68,17 +102,32 @@ Bind = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),
 ]
-Rows = Annotated[int | None, typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.")]
+Rows = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Rows of a list; 0 shows all.", rich_help_panel=OUTPUT),
+]
 Limit = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="At most so many rows in a list; 0 shows all."),
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="At most so many rows in a list; 0 shows all.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 AllowUnknown = Annotated[
     bool,
     typer.Option("--allow-unknown", help="Exit 0 even if a part could not be judged."),
 ]
-AnswerFormat = Annotated[AnswerForm, typer.Option("--format", "-f", help="table is for people.")]
-DrawnFormat = Annotated[DrawnForm, typer.Option("--format", "-f", help="table is for people.")]
+AnswerFormat = Annotated[
+    AnswerForm, typer.Option("--format", "-f", help="table is for people.", rich_help_panel=OUTPUT)
+]
+DrawnFormat = Annotated[
+    DrawnForm, typer.Option("--format", "-f", help="table is for people.", rich_help_panel=OUTPUT)
+]
 Assumptions = Annotated[
-    bool, typer.Option("--assumptions", help="List all that the answer takes for granted.")
+    bool,
+    typer.Option(
+        "--assumptions", help="List all that the answer takes for granted.", rich_help_panel=OUTPUT
+    ),
 ]

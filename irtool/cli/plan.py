@@ -64,97 +64,170 @@ class Algorithm(str, Enum):
     propagation = "propagation"
 
 
+DECIDED = "Decided beside strategies"
+HELD = "What a plan is held to"
+AFTER = "After failures"
+FILES = "Files of the plan"
+"""Groups of options."""
+
+
 def _plan(
     path: Annotated[
         str,
-        typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
-                       show_default=False),
+        typer.Argument(
+            metavar="BEGIN", help="A begin dump, a run folder, or -.", show_default=False
+        ),
     ],
     format: Annotated[
         Format, typer.Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
     ] = Format.table,
     algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact,
-    to: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")
-    ] = None,
+    to: Annotated[int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")] = None,
     machine: options.MachineName = None,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.")
+        str | None,
+        typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.", rich_help_panel=HELD),
     ] = None,
     to_stages: Annotated[
         int | None,
-        typer.Option(min=1, metavar="S", help="Cut the network into so many pipeline stages."),
+        typer.Option(
+            min=1,
+            metavar="S",
+            help="Cut the network into so many pipeline stages.",
+            rich_help_panel=DECIDED,
+        ),
     ] = None,
     micro_batches: Annotated[
         int | None,
-        typer.Option(min=1, metavar="M", show_default="4 a stage", help="Of a step, in stages."),
+        typer.Option(
+            min=1,
+            metavar="M",
+            show_default="4 a stage",
+            help="Of a step, in stages.",
+            rich_help_panel=DECIDED,
+        ),
     ] = None,
     optimizer_parallel: Annotated[
         Decide | None,
-        typer.Option(help="auto: which weights to cut over their replicas.",
-                     show_default="as the context says"),
+        typer.Option(
+            help="auto: which weights to cut over their replicas.",
+            show_default="as the context says",
+            rich_help_panel=DECIDED,
+        ),
     ] = None,
     recompute: Annotated[
         Decide | None,
-        typer.Option(help="auto: which operators to run again, so as not to keep results.",
-                     show_default="none"),
+        typer.Option(
+            help="auto: which operators to run again, so as not to keep results.",
+            show_default="none",
+            rich_help_panel=DECIDED,
+        ),
     ] = None,
     pin: Annotated[
         list[str] | None,
-        typer.Option(metavar="QUERY=STRATEGY", help="Operators that must have a strategy."),
+        typer.Option(
+            metavar="QUERY=STRATEGY",
+            help="Operators that must have a strategy.",
+            rich_help_panel=HELD,
+        ),
     ] = None,
     keep_configured: Annotated[
-        bool, typer.Option("--keep-configured", help="What users sharded stays as it is.")
+        bool,
+        typer.Option(
+            "--keep-configured", help="What users sharded stays as it is.", rich_help_panel=HELD
+        ),
     ] = False,
     region: Annotated[
-        str | None, typer.Option(metavar="QUERY", help="Plan these operators, freeze all others.")
+        str | None,
+        typer.Option(
+            metavar="QUERY", help="Plan these operators, freeze all others.", rich_help_panel=HELD
+        ),
     ] = None,
     onto: Annotated[
         str | None,
-        typer.Option(metavar="OLD", help="A begin dump whose plan stays where nothing changed."),
+        typer.Option(
+            metavar="OLD",
+            help="A begin dump whose plan stays where nothing changed.",
+            rich_help_panel=HELD,
+        ),
     ] = None,
     bind: options.Bind = None,
     lost: Annotated[
-        str | None, typer.Option(metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.")
+        str | None,
+        typer.Option(
+            metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.", rich_help_panel=AFTER
+        ),
     ] = None,
     horizon: Annotated[
         str | None,
-        typer.Option(metavar="STEPS", show_default="10000",
-                     help="Steps that pay off what is moved and compiled for other devices."),
+        typer.Option(
+            metavar="STEPS",
+            show_default="10000",
+            help="Steps that pay off what is moved and compiled for other devices.",
+            rich_help_panel=AFTER,
+        ),
     ] = None,
     keys: Annotated[
         Keys | None,
-        typer.Option(help="With --format strategy: which of MindSpore's files.",
-                     show_default="operators"),
+        typer.Option(
+            help="With --format strategy: which of MindSpore's files.",
+            show_default="operators",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option(metavar="SAVED.json", help="A strategy file of MindSpore's to check keys by."),
+        typer.Option(
+            metavar="SAVED.json",
+            help="A strategy file of MindSpore's to check keys by.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     row_coefficient: Annotated[
         float | None,
-        typer.Option("--matmul-mem-coef", min=0, metavar="X",
-                     help="Of recursive: MindSpore's rp_matmul_mem_coef."),
+        typer.Option(
+            "--matmul-mem-coef",
+            min=0,
+            metavar="X",
+            help="Of recursive: MindSpore's rp_matmul_mem_coef.",
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --format msjob: what the job is called.",
-                     show_default=JOB.name),
+        typer.Option(
+            metavar="NAME",
+            help="With --format msjob: what the job is called.",
+            show_default=JOB.name,
+            rich_help_panel=FILES,
+        ),
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option(metavar="IMAGE", help="With --format msjob: the image of all pods.",
-                     show_default=JOB.image),
+        typer.Option(
+            metavar="IMAGE",
+            help="With --format msjob: the image of all pods.",
+            show_default=JOB.image,
+            rich_help_panel=FILES,
+        ),
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option(metavar="SHELL", help="With --format msjob: what every role runs.",
-                     show_default=JOB.command),
+        typer.Option(
+            metavar="SHELL",
+            help="With --format msjob: what every role runs.",
+            show_default=JOB.command,
+            rich_help_panel=FILES,
+        ),
     ] = None,
     servers: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", show_default="1 if parameters live on servers, else 0",
-                     help="With --format msjob: parameter servers."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            show_default="1 if parameters live on servers, else 0",
+            help="With --format msjob: parameter servers.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     limit: options.Limit = None,
     assumptions: options.Assumptions = False,
@@ -163,7 +236,7 @@ def _plan(
     output_file: options.OutputFile = None,
     *,
     context: ContextArguments,
-) -> int:  # fmt: skip
+) -> int:
     """Which strategy would be better, and how far from the best can it be?
 
     Exit status: 0 the dump's strategies are as good; 1 there is something better, the dump has no

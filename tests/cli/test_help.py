@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import irtool
 from irtool.cli.commands import COMMANDS
-from irtool.cli.main import main
+from irtool.cli.help import EXAMPLES
+from irtool.cli.main import app, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,3 +50,52 @@ def test_help_imports_neither_lark_nor_rich() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+# -- groups and examples ---------------------------------------------------------------------------
+
+
+def command_words() -> list[str]:
+    """Every command that does something, with the group before it."""
+    inner = [f"comm {name}" for name in ("groups", "hang", "reuse", "fuse")]
+    return [*(name for name in COMMANDS if name not in ("comm", "lsp")), *inner]
+
+
+@pytest.mark.parametrize("words", command_words())
+def test_help_ends_in_two_or_three_examples(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words.split(), "--help"]) == 0
+    _, _, shown = capsys.readouterr().out.partition("Examples:\n")
+    lines = shown.splitlines()
+    assert 2 <= len(lines) <= 3
+    assert tuple(line.strip() for line in lines) == EXAMPLES[words]
+    assert all(len(line) < 80 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"), [(words, line) for words, lines in EXAMPLES.items() for line in lines]
+)
+def test_examples_are_lines_that_the_command_understands(words: str, line: str) -> None:
+    arguments = shlex.split(line)[1:]
+    command: Any = get_command(app)
+    context: Any = None
+    if " ".join(arguments[: len(words.split())]) != words:
+        assert words == "doctor"  # a folder alone is a run
+        arguments = ["doctor", *arguments]
+    for word in words.split():
+        context = command.make_context("irtool", [], parent=context, resilient_parsing=True)
+        command = command.get_command(context, word)
+    command.make_context(words, arguments[len(words.split()) :], parent=context)
+
+
+def test_options_stand_in_groups_those_of_the_context_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["plan", "--help"])
+    shown = capsys.readouterr().out
+    titles = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles[:2] == ["Arguments:", "Options:"]
+    assert titles[-4:] == ["What is read:", "Output:", "Parallel context:", "Examples:"]
+    assert "What a plan is held to:" in titles
+    output = shown[shown.index("Output:") : shown.index("Parallel context:")]
+    assert "--format" in output
+    assert "--limit" in output

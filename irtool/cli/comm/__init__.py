@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from irtool.cli.comm import fuse, groups, hang, reuse
+from irtool.cli.help import HelpfulCommand
 
 command = typer.Typer(
     add_completion=False,
@@ -18,4 +19,6 @@ for _name, _help, _function in (
     ("reuse", "Reuse of subgraphs: streams, labels, the best value.", reuse.command),
     ("fuse", "Buckets of fused collectives, and better ones.", fuse.command),
 ):
-    command.command(name=_name, help=_function.__doc__, short_help=_help)(_function)
+    command.command(name=_name, cls=HelpfulCommand, help=_function.__doc__, short_help=_help)(
+        _function
+    )

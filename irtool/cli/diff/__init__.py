@@ -13,6 +13,9 @@ from irtool.cli.answering import DrawnForm
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
+ASKED = "Other questions"
+TENSORS = "Tensors"
+
 
 class Format(str, Enum):
     """Output formats."""
@@ -38,34 +41,63 @@ def command(
         Format, typer.Option("--format", "-f", help="table is for people.")
     ] = Format.table,
     passes: Annotated[
-        bool, typer.Option("--passes", help="What each pass of one compilation changed.")
+        bool,
+        typer.Option(
+            "--passes", help="What each pass of one compilation changed.", rich_help_panel=ASKED
+        ),
     ] = False,
     ranks: Annotated[
-        bool, typer.Option("--ranks", help="How the graphs of a run's ranks differ.")
+        bool,
+        typer.Option(
+            "--ranks", help="How the graphs of a run's ranks differ.", rich_help_panel=ASKED
+        ),
     ] = False,
     loss: Annotated[
-        bool, typer.Option("--loss", help="The loss curves of two runs: logs, tables, folders.")
+        bool,
+        typer.Option(
+            "--loss",
+            help="The loss curves of two runs: logs, tables, folders.",
+            rich_help_panel=ASKED,
+        ),
     ] = False,
     repeat: Annotated[
         list[str] | None,
-        typer.Option(metavar="RUN", help="Another run of the left side: with --loss, its noise."),
+        typer.Option(
+            metavar="RUN",
+            help="Another run of the left side: with --loss, its noise.",
+            rich_help_panel=ASKED,
+        ),
     ] = None,
     map_file: Annotated[
         str | None,
         typer.Option(
-            "--map", metavar="FILE", help="Names of the left tensors = names on the right; or JSON."
+            "--map",
+            metavar="FILE",
+            help="Names of the left tensors = names on the right; or JSON.",
+            rich_help_panel=TENSORS,
         ),
     ] = None,
     step: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Only the tensors of this step.")
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Only the tensors of this step.", rich_help_panel=TENSORS
+        ),
     ] = None,
     digest: Annotated[
         bool,
-        typer.Option("--digest", help="Write a run's statistics to -o, to be compared later."),
+        typer.Option(
+            "--digest",
+            help="Write a run's statistics to -o, to be compared later.",
+            rich_help_panel=ASKED,
+        ),
     ] = False,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Measure tensors on the workers of a Dask cluster."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Measure tensors on the workers of a Dask cluster.",
+            rich_help_panel=TENSORS,
+        ),
     ] = None,
     jobs: options.Jobs = None,
     where: options.Where = None,

@@ -1,0 +1,150 @@
+"""``--help`` of every command: options in named groups, the rare ones last, and real examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.core import TyperCommand
+
+READ = "What is read"
+OUTPUT = "Output"
+CONTEXT = "Parallel context"
+"""Groups that commands share; options without one stand first."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "parse": (
+        "irtool parse graphs/",
+        "irtool parse graphs/rank_0/graph/*_validate_*.ir --where 'op == \"AllReduce\"'",
+        "irtool parse validate.ir --group-by op,phase --format csv -o nodes.csv",
+    ),
+    "check": (
+        "irtool check graphs/",
+        "irtool check step_parallel_begin_0018.ir --against 20_validate_0080.ir",
+        "irtool check graphs/ --why 'op == \"AllGather\"'",
+    ),
+    "cost": (
+        "irtool cost graphs/",
+        "irtool cost graphs/ --machine gpu_a100 --format html -o cost.html",
+    ),
+    "plan": (
+        "irtool plan graphs/",
+        "irtool plan graphs/ --to 16 --memory 30GiB",
+        "irtool plan step_parallel_begin_0018.ir --format strategy -o strategy.json",
+    ),
+    "diff": (
+        "irtool diff left.ir right.ir",
+        "irtool diff RUN_A RUN_B --format html -o diff.html",
+        "irtool diff --loss RUN_A/train.log RUN_B/train.log",
+    ),
+    "memory": (
+        "irtool memory graphs/",
+        "irtool memory graphs/ --limit 60GiB --layers",
+    ),
+    "pipeline": (
+        "irtool pipeline graphs/",
+        "irtool pipeline graphs/ --format svg -o step.svg",
+    ),
+    "viz": (
+        "irtool viz graphs/ -o graph.html",
+        "irtool viz validate.ir --around %12 --radius 3 -o near.svg",
+    ),
+    "lint": (
+        "irtool lint graphs/",
+        "irtool lint graphs/ --format sarif -o findings.sarif",
+        "irtool lint graphs/ --select COM,MEM --fail-on error",
+    ),
+    "gate": (
+        "irtool gate golden/ graphs/",
+        "irtool gate golden.ir validate.ir --threshold GAT001.most_more=3",
+    ),
+    "comm groups": (
+        "irtool comm groups graphs/",
+        "irtool comm groups graphs/ --format html -o communication.html",
+    ),
+    "comm hang": (
+        "irtool comm hang graphs/",
+        "irtool comm hang graphs/ --format json",
+    ),
+    "comm reuse": (
+        "irtool comm reuse graphs/",
+        "irtool comm reuse graphs/ --format html -o reuse.html",
+    ),
+    "comm fuse": (
+        "irtool comm fuse graphs/",
+        "irtool comm fuse graphs/ --machine gpu_h100",
+    ),
+    "recover": (
+        "irtool recover graphs/ --lost 3,5",
+        "irtool recover graphs/ --to 16 --format html -o recovery.html",
+    ),
+    "ckpt": (
+        "irtool ckpt old.json new.json",
+        "irtool ckpt old.json new.json --network step_parallel_begin_0018.ir",
+    ),
+    "doctor": (
+        "irtool RUN",
+        "irtool doctor RUN --open",
+        "irtool doctor RUN --against HEALTHY_RUN",
+    ),
+    "rules": (
+        "irtool rules",
+        "irtool rules COM001",
+        "irtool rules --operators MatMul",
+    ),
+    "explain": (
+        "irtool explain COM001",
+        "irtool explain log_output/",
+        "irtool explain analyze_fail.ir",
+    ),
+}
+"""By the command's words, two or three lines that a user would type."""
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help groups options as they were declared, and ends in examples."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options without a group, and then each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
+        has_own = any(_group_of(param) == "Options" for param, _ in shown if param.name != "help")
+        for param, record in shown:
+            if record is not None:
+                title = _group_of(param)
+                if param.name == "help" and not has_own and OUTPUT in groups:
+                    title = OUTPUT
+                groups.setdefault(title, []).append(record)
+        for title in sorted(groups, key=_order):
+            with formatter.section(title):
+                formatter.write_dl(groups[title])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write examples of the command."""
+        examples = EXAMPLES.get(" ".join(_words(ctx)), ())
+        if examples:
+            with formatter.section("Examples"):
+                for line in examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def _group_of(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    declared: str | None = getattr(param, "rich_help_panel", None)
+    return declared or (OUTPUT if "--format" in param.opts else "Options")
+
+
+def _order(title: str) -> int:
+    """Where a group stands; those of a command's own stay as they were declared."""
+    first, last = ("Arguments", "Options"), (READ, OUTPUT, CONTEXT)
+    if title in first:
+        return first.index(title)
+    return 3 + last.index(title) if title in last else 2
+
+
+def _words(ctx: Any) -> Iterator[str]:
+    """The words behind ``irtool`` that lead to a command."""
+    if ctx.parent is not None:
+        yield from _words(ctx.parent)
+        yield ctx.info_name
