@@ -87,13 +87,18 @@ class Document:
     answers: Answers = field(default=NO_ANSWERS)
 
     def prepare(self) -> None:
-        """Make what the first question would have to wait for: tables of lines, users, phases."""
+        """Make what the first question would have to wait for: tables of lines, users, phases.
+
+        What the table and the linter load when first asked is loaded, too.
+        """
         self.owner(1)
         for graph in self.dump.graphs:
             if graph.nodes:
                 _ = graph.nodes[0].users
                 phase(graph.nodes[0])
-                rule_of(graph.nodes[0].op)
+        for op in {node.op for node in self.dump.nodes()}:
+            rule_of(op)
+        _ = self.project.sources
 
     # -- what stands in a line -----------------------------------------------------------------
 

@@ -291,6 +291,7 @@ def _files(server: Server) -> None:
 
     @server.feature(types.INITIALIZED)
     async def _(params: types.InitializedParams) -> None:
+        server.store.warm_up()
         workspace = server.client_capabilities.workspace
         watched = workspace.did_change_watched_files if workspace is not None else None
         if watched is None or not watched.dynamic_registration:

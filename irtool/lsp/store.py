@@ -68,6 +68,20 @@ class Store:
         self._analysts = ThreadPoolExecutor(1, "analyse")
         self._helpers = ThreadPoolExecutor(1, "help")
 
+    def warm_up(self) -> None:
+        """Load, while nobody waits, what the first document would have to wait for."""
+
+        def load() -> None:
+            text = Text("subgraph @f() {\n  %0(a) = MatMul(F32(1), F32(2))\n  Return(%0)\n}\n")
+            document = open_document("", "", text, self.project.fresh())
+            document.prepare()
+            for node in document.dump.nodes():
+                thing_text(document, node)
+            for _ in analyses(document):
+                pass
+
+        self._readers.submit(load)
+
     # -- what clients say ----------------------------------------------------------------------
 
     def open(self, uri: str, text: str, version: int | None) -> None:
