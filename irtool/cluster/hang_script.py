@@ -112,12 +112,17 @@ def departures(cluster: Cluster) -> tuple[Departure, ...]:
     stages: dict[int, list[RankProgram]] = {}
     for rank, stage in stages_of(cluster).items():
         stages.setdefault(stage, []).append(cluster.ranks[rank])
-    found = [departure for members in stages.values() for departure in _of_stage(members)]
+    found: list[Departure] = []
+    for stage, members in stages.items():
+        others = [one for number, rest in stages.items() if number != stage for one in rest]
+        outside = frozenset[str]().union(*map(_weights, others)) if others else None
+        found += _of_stage(members, outside)
     found += _between_stages(list(stages.values()))
     return tuple(sorted(found, key=lambda item: (not item.certain, item.index, item.ranks)))
 
 
-def _of_stage(members: Sequence[RankProgram]) -> list[Departure]:
+def _of_stage(members: Sequence[RankProgram], outside: frozenset[str] | None) -> list[Departure]:
+    """Who leaves the script of one stage; ``outside``: weights of all other stages, if any."""
     scripts = {one.rank: script(one) for one in members}
     alike: dict[tuple[Token, ...], list[int]] = {}
     for rank, tokens in scripts.items():
@@ -127,10 +132,34 @@ def _of_stage(members: Sequence[RankProgram]) -> list[Departure]:
     by_rank = {one.rank: one for one in members}
     groups = sorted(alike.values(), key=lambda ranks: (-len(ranks), ranks))
     common = groups[0]
+    tied = len(groups) == 2 and len(groups[1]) == len(common)
+    if tied and outside is not None:
+        wrong = [_misplaced(by_rank[ranks[0]], by_rank[other[0]], outside)
+                 for ranks, other in (groups, groups[::-1])]  # fmt: skip
+        if wrong[0] != wrong[1]:
+            odd, common = groups if wrong[0] > wrong[1] else groups[::-1]
+            return [_departure(by_rank, scripts, odd, common, certain=True)]
     return [
         _departure(by_rank, scripts, odd, common, certain=len(common) > len(odd))
         for odd in groups[1:]
     ]
+
+
+def _misplaced(one: RankProgram, other: RankProgram, outside: frozenset[str]) -> int:
+    """Weights that a rank holds beside another stage, and those of its twin that nobody holds.
+
+    Each weight stands on one stage: of two ranks that part, the one that breaks that is odd.
+    """
+    own, twin = _weights(one), _weights(other)
+    return len(own & outside) + len(twin - own - outside)
+
+
+def _weights(one: RankProgram) -> frozenset[str]:
+    return frozenset(
+        item.name
+        for item in one.program.dump.parameters
+        if item.name and item.type is not None and item.type.ref_key is not None
+    )
 
 
 def _departure(

@@ -18,6 +18,8 @@ READS: Reads = "validate"
 _KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "validate"))
 _OTHERS = ("STR001", "COM007", "COM008", "PIP", "REC", "ENG", "SYN", "GAT")
 """Rules whose question another task answers, or that are about files."""
+_FAULTS = ("ENV", "STR006", "STR008", "COM003")
+"""Rules whose warnings are faults of this run; those of others are chances that a run may leave."""
 _MOST = 5
 
 
@@ -55,10 +57,13 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 
 def _diagnosis(subject: Subject, items: list[Finding]) -> Diagnosis:
     first = items[0]
+    severity = first.severity
+    if severity == "warning" and not first.code.startswith(_FAULTS):
+        severity = "info"
     more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
     return diagnosis(
         TASK,
-        first.severity,
+        severity,
         f"{first.code}: {first.message}{more}",
         subject.command("lint", "RUN", "--select", first.code),
         rank=subject.picked.rank,
