@@ -92,14 +92,6 @@ HANGS = [
         odd={3: {"shift": "max"}},
         odd_ranks=(3,),
     ),
-    Case(
-        "hang_order",
-        "hang",
-        ("rank 1",),
-        network={"gated": True},
-        odd={1: {"order": "kqv"}},
-        odd_ranks=(1,),
-    ),
     Case("hang_group", "hang", ("rank 2", "group"), odd={2: {"dp": 4, "tp": 1}}, odd_ranks=(2,)),
     Case("hang_size", "hang", ("rank 1",), odd={1: {"batch": 16}}, odd_ranks=(1,)),
     Case("hang_inner", "hang", ("rank 0",), odd={0: {"hidden": 128}}, odd_ranks=(0,)),
@@ -372,6 +364,53 @@ HEALTHY = [
     Case("healthy_missing", ranks=(0, 1, 3)),
 ]
 
+
+def _failing(kind: str) -> Callable[[Any, dict[str, Any]], Any]:
+    return lambda network, asked: network.failing(kind)
+
+
+FAILURES = [
+    Case(
+        "failure_types",
+        "compile-failure",
+        ("type|Float16",),
+        1,
+        build=_failing("types"),
+        logged=True,
+    ),
+    Case(
+        "failure_shapes",
+        "compile-failure",
+        ("MatMul|shape|dimension",),
+        1,
+        build=_failing("shapes"),
+        logged=True,
+    ),
+    Case(
+        "failure_attribute",
+        "compile-failure",
+        ("attribute|missing",),
+        1,
+        build=_failing("attribute"),
+        logged=True,
+    ),
+    Case(
+        "failure_concat",
+        "compile-failure",
+        ("Concat|shape",),
+        1,
+        build=_failing("concat"),
+        logged=True,
+    ),
+    Case(
+        "failure_unlogged",
+        "compile-failure",
+        ("MatMul|shape|dimension",),
+        1,
+        build=_failing("shapes"),
+    ),
+]
+
 HEALTHY_TOO = [
     Case("healthy_two", devices=2, network=_TWO),
     Case("healthy_half", devices=2, network={**_TWO, "half": True}),
@@ -390,5 +429,5 @@ HEALTHY_TOO = [
 
 CASES = [
     *HANGS, *HEALTHY, *HEALTHY_TOO, *REDISTRIBUTIONS, *REFUSED, *RECOMPUTE, *BALANCE, *COMPILE,
-    *MEMORY,
+    *MEMORY, *FAILURES,
 ]  # fmt: skip

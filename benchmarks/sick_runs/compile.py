@@ -27,7 +27,7 @@ KEPT = re.compile(r"(step_parallel_(begin|end)|\d+_validate)_.*\.ir$|analyze_fai
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=lambda text: Path(text).resolve())
     parser.add_argument("--instrument", type=Path, required=True)
     parser.add_argument("--cases", default="")
     parser.add_argument("--module", default="cases", help="that lists the cases")
@@ -91,6 +91,7 @@ def _in_child(case: Any, rank: int, place: Path, seconds: float) -> str:
 
 
 def _compile(case: Any, rank: int, place: Path) -> str:
+    os.chdir(place.parent)  # analyze_fail.ir goes to rank_N/om below
     log = os.open(place / "compile.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 2)
     os.environ.update(

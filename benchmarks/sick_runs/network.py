@@ -267,3 +267,28 @@ def build(given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     count = o["batch"] * o["micro"]
     ids = Tensor(np.ones((count, o["sequence"])), ms.int32)
     return cell, (ids, ids)
+
+
+class Failing(nn.Cell):
+    """A small network with one mistake that type inference meets."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        half = ms.float16 if kind == "types" else ms.float32
+        rows = 24 if kind == "shapes" else 16
+        self.weight = Parameter(initializer("normal", (rows, 32), half), name="weight")
+        self.matmul, self.concat = ops.MatMul(), ops.Concat(0)
+
+    def construct(self, x: Any) -> Any:
+        y = self.matmul(x, self.weight)
+        if self.kind == "attribute":
+            y = self.missing_operator(y)
+        if self.kind == "concat":
+            y = self.concat((y, x))
+        return y
+
+
+def failing(kind: str) -> tuple[Any, tuple[Any, ...]]:
+    """A network that does not compile, and its inputs."""
+    return Failing(kind), (Tensor(np.ones((8, 16)), ms.float32),)

@@ -86,10 +86,11 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     command = tuple(shlex.split(item.command)) if item.command else ()
     if not command or command[:2] == ("irtool", "explain"):
         command = ("irtool", "explain", item.file)
+    types = f" (operands {', '.join(item.operands)})" if item.operands else ""
     return diagnosis(
         task,
         "error",
-        item.message,
+        f"{item.message}{types}",
         command,
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),

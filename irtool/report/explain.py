@@ -88,6 +88,8 @@ def _facts(finding: LoggedFinding) -> list[tuple[str, str]]:
         facts += _stack(finding.frames)
     if finding.ranks:
         facts.append(("ranks", ranks_text(finding.ranks)))
+    if finding.edit is not None:
+        facts.append(("edit", finding.edit.text))
     if finding.hint:
         facts.append(("meaning", finding.hint))
     if finding.command:

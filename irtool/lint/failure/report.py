@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from irtool.lint.failure.casts import cast_of
 from irtool.lint.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.lint.failure.folding import finding_key, folded
 from irtool.lint.failure.template import filled
@@ -55,9 +56,15 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
     ordered = sorted(found.values(), key=lambda item: item[0])
     return Explanation(
         tuple(each for each, _ in explained),
-        tuple(finding for _, finding in ordered),
+        tuple(_with_cast(finding) for _, finding in ordered),
         sum(each.left_out for each, _ in explained),
     )
+
+
+def _with_cast(finding: LoggedFinding) -> LoggedFinding:
+    """A finding about types with the cast that mends it, where the line tells it."""
+    edit = finding.edit or cast_of(finding.message, finding.operands, finding.source)
+    return finding if edit is None else replace(finding, edit=edit)
 
 
 _Placed = tuple[tuple[int, str, int, int], LoggedFinding]
