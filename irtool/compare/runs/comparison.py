@@ -21,6 +21,7 @@ from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.ir.display import Shown
+from irtool.ir.units import error_text
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -253,9 +254,11 @@ def _initial_weights(comparison: TensorComparison) -> list[Row]:
                 differing.append((comparison.measures[places].error, op.name))
     if not total:
         return []
-    text, same = f"equal ({total} compared)", True
-    if differing:
-        worst = max(differing)
-        text = f"{len(differing)} of {total} differ, most at {worst[1]} ({worst[0]:.2g} relative)"
-        same = False
-    return [Row("initial weights", text, text, same)]
+    if not differing:
+        text = f"equal ({total} compared)"
+        return [Row("initial weights", text, text, True)]
+    error, name = max(differing)
+    text = f"{len(differing)} of {total} differ"
+    return [
+        Row("initial weights", text, text, False, f"most at {name}: {error_text(error)} relative")
+    ]

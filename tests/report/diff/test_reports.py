@@ -11,6 +11,7 @@ from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.losses.comparison import LossComparison, compare_losses
 from irtool.compare.losses.read import read_loss
 from irtool.compare.runs.comparison import RunComparison, compare_runs, first_case
+from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.runs.sides import RunSide, side_of_run
 from irtool.compare.runs.units import Settings
 from irtool.compare.series import RankClass, Step
@@ -18,6 +19,7 @@ from irtool.report.diff.graphs import DiffView, diff_answer, diff_report
 from irtool.report.diff.losses import losses_report
 from irtool.report.diff.runs.answer import RunsView
 from irtool.report.diff.runs.report import runs_report
+from irtool.report.diff.runs.sentences import sentences
 from irtool.report.diff.series import passes_report, ranks_report
 from irtool.report.model import Explorer, Facts, Link, Note, Picture, Report, Table
 from irtool.report.plain import plain_lines
@@ -206,3 +208,22 @@ def test_text_has_a_line_of_bars_where_a_page_has_pictures() -> None:
     ]  # fmt: skip
     assert len(tables(page)["Loss by step"].rows) == 200
     assert text.answer.details == page.answer.details != []
+
+
+# -- sentences -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (Row("weight decay", "0", "0.01", False, "op0"), "weight decay: 0 | 0.01"),
+        (
+            Row("initial weights", "1 of 2 differ", "1 of 2 differ", False, "most at %4: 0.9"),
+            "initial weights: 1 of 2 differ (most at %4: 0.9)",
+        ),
+    ],
+)
+def test_settings_that_differ_are_told_first(row: Row, told: str) -> None:
+    same = Row("beta1", "0.9", "0.9", True)
+    comparison = RunComparison(RunSide("a"), RunSide("b"), hyperparameters=[same, row])
+    assert sentences(comparison, None)[0] == f"the runs have different settings: {told}"

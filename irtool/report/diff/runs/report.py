@@ -37,6 +37,7 @@ from irtool.report.page.graph_data import graph_data
 from irtool.report.text import shortened
 
 _USUAL_SUSPECTS = 15
+_USUAL_UNITS = 40
 _WHY = 100
 _SEEN = 70
 _SAME = {True: "same", False: "differs", None: "not known"}
@@ -107,10 +108,10 @@ def _tensors(view: RunsView, is_page: bool) -> Iterator[Element]:
     else:
         yield from tensor_elements(shown.comparison, title, view.limit, is_page)
     if len(comparison.units) > 1 and shown.comparison is not None:
-        yield _units_table(comparison)
+        yield _units_table(view)
 
 
-def _units_table(comparison: RunComparison) -> Table:
+def _units_table(view: RunsView) -> Table:
     columns = (
         text_column("unit"), number_column("pairs"), text_column("verdicts", 1),
         text_column("first that introduces error", 2),
@@ -122,9 +123,10 @@ def _units_table(comparison: RunComparison) -> Table:
             verdicts_text(unit.counts),
             unit.first.pair.left.name if unit.first else "-",
         ]
-        for unit in comparison.units
+        for unit in view.comparison.units
     ]
-    return Table("All steps and ranks", columns, rows, noun="unit")
+    most = rows_shown(view.limit, _USUAL_UNITS)
+    return Table("All steps and ranks", columns, rows, noun="unit", most=most)
 
 
 def _suspects_table(view: RunsView, is_page: bool) -> Table:

@@ -53,9 +53,10 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
 
 
 def _setting_text(row: Row) -> str:
+    if row.left != row.right:
+        return f"{row.name}: {row.left} | {row.right}"
     # What only tensors tell of both runs is one text.
-    values = row.left if row.left == row.right else f"{row.left} | {row.right}"
-    return f"{row.name}: {values}"
+    return f"{row.name}: {row.left}" + (f" ({row.where})" if row.where else "")
 
 
 def _case_text(comparison: RunComparison, case: Case) -> str:

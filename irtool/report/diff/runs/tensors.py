@@ -134,7 +134,7 @@ def tensor_elements(
     others = _others(tensors)
     if others:
         yield _judged_table(others, limit, is_page)
-    unpaired = _unpaired_table(tensors, is_page)
+    unpaired = _unpaired_table(tensors, limit, is_page)
     if unpaired.rows:
         yield unpaired
 
@@ -260,7 +260,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _unpaired_table(tensors: TensorComparison, is_page: bool) -> Table:
+def _unpaired_table(tensors: TensorComparison, limit: int | None, is_page: bool) -> Table:
     """Operators that only one side has, by type."""
     columns = (
         text_column("side"), text_column("operator"), number_column("number"),
@@ -271,4 +271,5 @@ def _unpaired_table(tensors: TensorComparison, is_page: bool) -> Table:
         for side, ops in zip(SIDES, (tensors.only_left, tensors.only_right), strict=True)
         for kind, count, name in lone_operators(ops)
     ]
-    return Table("Operators on one side only", columns, rows, noun="operator")
+    most = rows_shown(limit, _USUAL)
+    return Table("Operators on one side only", columns, rows, noun="type", most=most)
