@@ -28,7 +28,7 @@ def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Di
         if node.strategy is None or node.in_layout is not None:
             continue
         actual = plain(node.in_strategy)
-        if actual in (None, ()) or actual == plain(operator.strategy):
+        if actual in (None, ()) or _without_empty(actual) == _without_empty(operator.strategy):
             continue
         yield Difference(
             "strategy",
@@ -40,6 +40,15 @@ def other_strategies(operator: OperatorReport, nodes: list[Node]) -> Iterator[Di
             node,
         )
         return
+
+
+def _without_empty(strategy: object) -> object:
+    """A strategy in line, without rows ``()`` at its end: MindSpore adds them for numbers."""
+    rows = plain(strategy)
+    kept = _items(rows)
+    while kept and kept[-1] == ():
+        kept.pop()
+    return tuple(kept) if isinstance(rows, tuple) else rows
 
 
 def plain(value: object) -> object:

@@ -169,3 +169,18 @@ def test_a_comparison_agrees_only_with_what_it_compared():
     assert not nothing_compared.agrees
     assert one_compared.agrees
     assert one_compared.share == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("added", "differ"), [(", ()", False), (", (1)", True)])
+def test_empty_rows_behind_a_strategy_are_none(samples: Path, added: str, differ: bool):
+    """MindSpore appends an empty row for a number; any other row is another strategy."""
+    folder = samples / "mlp_semi_auto"
+    begin = load(folder, "step_parallel_begin")
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    text = text_of(folder, "validate")
+    applied = "} {in_strategy: ((2, 4), (1, 4))}"
+    assert applied in text
+    later = text.replace(applied, applied.replace("))}", f"){added})}}"))
+    report = check(begin, ParallelContext.from_mapping(case["context"]))
+    found = compare(report, begin, irtool.loads(later, "20_validate_0080.ir"))
+    assert any(item.kind == "strategy" for item in found.differences) is differ
