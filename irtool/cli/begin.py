@@ -23,6 +23,8 @@ from irtool.cluster.context.shown import Pass
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
+from irtool.sharding.own_code import own_code_of
+from irtool.syntax.load import load
 from irtool.syntax.run import Compilation, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import is_dump, parse_name
@@ -68,6 +70,8 @@ def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:
         picked = max(others, key=_size, default=picked)
         begin = picked.file(BEGIN)
     if begin is None:
+        later = next((found for name in LATER if (found := picked.file(name))), None)
+        _fail_if_own_code(later.path if later is not None else None, path)
         hint = f"MindSpore writes {BEGIN}_*.ir with MS_DEV_SAVE_GRAPHS=1 or more"
         raise Failure(f"there is no dump {BEGIN} in this folder", path, hint=hint)
     note(f"reads {begin.path}" + (f", {picked.chosen}" if picked.chosen else ""))
@@ -94,8 +98,26 @@ def _check_pass(path: str) -> None:
     if not is_later(path):
         return
     begin = _beside(path, (BEGIN,))
+    if begin is None:
+        _fail_if_own_code(path, path)
     message = f"taken after {name}, when everything is sliced: what is needed is {BEGIN}"
     raise Failure(message, path, hint=f"give {begin}" if begin else "")
+
+
+def _fail_if_own_code(dump: str | None, asked: str) -> None:
+    """Say of a program that shards in its own code that there is nothing to check.
+
+    Raises:
+        Failure: it is one, as its later ``dump`` shows.
+    """
+    if dump is None:
+        return
+    try:
+        own = own_code_of(load(dump))
+    except DumpError:
+        return
+    if own is not None:
+        raise Failure(own.message, asked, hint="irtool comm groups shows who communicates in it")
 
 
 # -- later dumps -------------------------------------------------------------------------------

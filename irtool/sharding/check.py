@@ -45,6 +45,7 @@ from irtool.sharding.network.report import (
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
+from irtool.sharding.own_code import own_code_of
 
 
 def check(
@@ -69,6 +70,11 @@ def check(
     inserted = inserted_node(analysis.network)
     if inserted is not None:
         analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)
+        return CheckResult(None, context, tuple(analysis.findings))
+    own = None if BEGIN in dump.path else own_code_of(dump)
+    if own is not None:
+        # Where MindSpore's own pass sees such a graph, it refuses it.
+        analysis.doubt(own.message, own.node)
         return CheckResult(None, context, tuple(analysis.findings))
     for problem in context.refusals():
         analysis.refuse("context", problem, CONTEXT_CHECK, None)
@@ -110,6 +116,9 @@ def check(
         by_node={operator.node: operator for operator in operators},
     )
 
+
+BEGIN = "step_parallel_begin"
+"""In the name of a dump that MindSpore's parallel pass wrote before it began."""
 
 CONTEXT_CHECK = "step_parallel_utils.cc:ParallelInit"
 

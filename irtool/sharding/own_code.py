@@ -1,0 +1,69 @@
+"""Programs that shard in their own code: no strategy of theirs stands in any dump.
+
+HyperParallel's DTensors, and functions that stand in for operators
+(``mindspore.graph.register_op_infer``, ``register_op_wrapper``; MindSpore 2.10), cut tensors and
+communicate in Python.  The graph that MindSpore compiles of them is one device's from the start:
+its shapes are local, its collectives the program's, and the parallel pass has nothing to check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irtool.ir.collectives import collective, is_collective
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.operators import POINT_TO_POINT
+
+LIBRARY = "hyper_parallel"
+"""The package of HyperParallel, as it stands in the paths of source lines."""
+
+REDUCER = "GradReducer"
+"""In the scope of what sums gradients in data parallel training: the network is whole there."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    """What shows that a program shards in its own code.
+
+    ``node``: its first collective; ``collectives``: how many there are; ``library``: whose code.
+    """
+
+    node: Node
+    collectives: int
+    library: str
+
+    @property
+    def message(self) -> str:
+        """A sentence that says so."""
+        whose = f"code of {self.library}" if self.library else "its own code"
+        return (
+            f"the program shards in {whose}: its graph holds its own collectives "
+            f"({self.node.op} first, {self.collectives} in all) and no strategy; its shapes are "
+            "those of one device, and MindSpore's parallel pass checks nothing in it"
+        )
+
+
+def own_code_of(dump: Dump) -> OwnCode | None:
+    """What shows that a program shards in its own code; None where nothing does.
+
+    Args:
+        dump: any dump of the program.
+    """
+    found: list[Node] = []
+    is_library = False
+    for node in dump.nodes():
+        if node.in_strategy is not None or node.in_layout is not None:
+            return None
+        if not is_library:
+            is_library = any(LIBRARY in place.path for place in node.comments.locations)
+        if not is_collective(node) or node.is_backward or REDUCER in (node.scope or ""):
+            continue
+        item = collective(node)
+        if item is None or item.is_virtual or item.op in POINT_TO_POINT:
+            continue
+        if item.origin in ("user code", "unknown"):
+            found.append(node)
+    if not found:
+        return None
+    return OwnCode(found[0], len(found), "HyperParallel" if is_library else "")
