@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -72,7 +72,11 @@ def _check(
     ] = None,
     why: Annotated[
         str | None,
-        typer.Option(metavar="NODE|QUERY", help="Why is %123 in the validate dump?"),
+        typer.Option(
+            metavar="NODE|QUERY",
+            help="Why is %123 in the validate dump?",
+            autocompletion=complete.nodes,
+        ),
     ] = None,
     strategy: Annotated[
         str | None,

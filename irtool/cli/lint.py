@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, find, given_by
 from irtool.cli.lint_call import Linting
@@ -67,13 +67,19 @@ def _lint(
     ] = Format.text,
     select: Annotated[
         list[str] | None,
-        typer.Option(metavar=_CODES, help="Only these rules: codes, prefixes (COM), names."),
+        typer.Option(
+            metavar=_CODES,
+            help="Only these rules: codes, prefixes (COM), names.",
+            autocompletion=complete.codes,
+        ),
     ] = None,
     extend_select: Annotated[
-        list[str] | None, typer.Option(metavar=_CODES, help="These rules too.")
+        list[str] | None,
+        typer.Option(metavar=_CODES, help="These rules too.", autocompletion=complete.codes),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar=_CODES, help="Not these rules.")
+        list[str] | None,
+        typer.Option(metavar=_CODES, help="Not these rules.", autocompletion=complete.codes),
     ] = None,
     where: options.Where = None,
     baseline: Annotated[

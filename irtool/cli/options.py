@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from irtool.cli import complete
 from irtool.cli.answering import AnswerForm, DrawnForm
 from irtool.cli.help import CONTEXT, OUTPUT, READ
 from irtool.ir.group_names import MOST_RANKS
@@ -33,6 +34,7 @@ Where = Annotated[
     typer.Option(
         metavar="QUERY",
         help='Which nodes: \'op == "MatMul" and "layers.3" in scope\'.',
+        autocompletion=complete.query_words,
         rich_help_panel=READ,
     ),
 ]
@@ -96,6 +98,7 @@ MachineName = Annotated[
         metavar="NAME|FILE",
         help="What bytes and operations cost: ascend_910b, gpu_a100, gpu_h100, or a TOML file.",
         show_default="that of the target",
+        autocompletion=complete.machines,
     ),
 ]
 Bind = Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
@@ -47,6 +47,7 @@ def command(
             metavar="[CODE|OPERATOR]...",
             help="Only these: codes, prefixes (COM), names of rules; or operators.",
             show_default=False,
+            autocompletion=complete.codes,
         ),
     ] = None,
     operators: Annotated[

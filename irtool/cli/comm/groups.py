@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from irtool.cli import options
+from irtool.cli import complete, options
 from irtool.cli.answering import DrawnForm, write_answer
 from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
@@ -29,7 +29,10 @@ def command(
     ] = None,
     format: options.DrawnFormat = DrawnForm.table,
     group: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What is this group of a log?")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What is this group of a log?", autocompletion=complete.groups
+        ),
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="A line for every communication, in launch order.")

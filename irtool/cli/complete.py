@@ -1,0 +1,114 @@
+"""What shells complete: codes of rules, machines, fields of queries, and names in the given dump.
+
+Nothing here may fail or say anything: a shell waits for it in the middle of a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irtool.ir.dump import Dump
+
+MOST = 200
+"""Names of a dump that a shell is offered; more help nobody."""
+_LAST_WORD = re.compile(r"[A-Za-z_][\w.]*$")
+_OPERATOR = re.compile(r"""\bop\s*(?:[=!]=|(?:not\s+)?in\s*\(.*)\s*["'](\w*)$""")
+
+Offer = list[tuple[str, str]]
+
+
+def codes(incomplete: str) -> Offer:
+    """Codes of rules and their families, after the last comma."""
+    from irtool.lint.registry import FAMILIES, own_rules
+
+    before, _, word = incomplete.rpartition(",")
+    lead = f"{before}," if before else ""
+    known = {**FAMILIES, **{code: _name(entry.module) for code, entry in own_rules().items()}}
+    return [(f"{lead}{each}", text) for each, text in known.items() if _begins(each, word)]
+
+
+def _name(module: str) -> str:
+    """``str001_illegal_strategy`` as words."""
+    return " ".join(module.rpartition(".")[2].split("_")[1:])
+
+
+def machines(incomplete: str) -> list[str]:
+    """Names of machines that irtool knows."""
+    from irtool.cluster.machine import BUILT_IN
+
+    return [name for name in BUILT_IN if _begins(name, incomplete)]
+
+
+def query_words(incomplete: str) -> list[str]:
+    """The word that a query ends in: a field; behind ``op ==`` and a quotation mark an operator."""
+    from irtool.operators.table import entries
+    from irtool.syntax.query_fields import BLOCKS, FIELDS
+
+    operator = _OPERATOR.search(incomplete)
+    if operator is not None:
+        lead = incomplete[: operator.start(1)]
+        return [f"{lead}{name}" for name in entries() if name.startswith(operator[1])]
+    last = _LAST_WORD.search(incomplete)
+    word = last[0] if last is not None else ""
+    lead = incomplete[: len(incomplete) - len(word)]
+    known = (*FIELDS, *(f"{block}." for block in BLOCKS))
+    return [f"{lead}{name}" for name in known if name.startswith(word)]
+
+
+def groups(incomplete: str) -> Offer:
+    """Communication groups of the dumps that stand before it in the line."""
+    from irtool.ir.collectives import collectives
+    from irtool.ir.units import ranks_text
+
+    found: dict[str, str] = {}
+    for dump in _dumps():
+        for each in collectives(dump):
+            if each.group and each.group.startswith(incomplete):
+                found.setdefault(each.group, f"ranks {ranks_text(each.ranks)}")
+    return list(found.items())[:MOST]
+
+
+def nodes(incomplete: str) -> Offer:
+    """Nodes of the dumps that stand before it in the line: ``%12``; else words of a query."""
+    if incomplete and not incomplete.startswith("%"):
+        return [(text, "") for text in query_words(incomplete)]
+    found: Offer = []
+    for dump in _dumps():
+        for node in dump.nodes():
+            if len(found) < MOST and node.id.startswith(incomplete or "%"):
+                found.append((node.id, node.op))
+    return found
+
+
+def _dumps() -> Iterator[Dump]:
+    """The dumps that the line names; what can't be read offers nothing.
+
+    Options that lack their value yet keep the line from being parsed, so that its words must do.
+    """
+    from irtool.syntax.load import load
+    from irtool.syntax.source import DumpError
+
+    for word in _words():
+        if os.path.isfile(word):
+            try:
+                yield load(word)
+            except DumpError:
+                continue
+
+
+def _words() -> list[str]:
+    """The line as shells hand it over: zsh and fish in the first variable, bash in the other."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quotation mark is open
+        return line.split()
+
+
+def _begins(name: str, word: str) -> bool:
+    return name.lower().startswith(word.lower())
