@@ -385,7 +385,7 @@ def _bubbles(
 ) -> tuple[tuple[Bubble, ...], Played | None]:
     if count < 2:
         return (), None
-    times = [one.work.seconds for one in stages] if complete else [StageTimes(1.0, 2.0)] * count
+    times = [one.work.seconds for one in stages]
     found: list[Bubble] = []
     played: Played | None = None
     own = [one.schedule for one in stages if one.schedule is not None]

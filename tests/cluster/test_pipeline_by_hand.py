@@ -128,6 +128,7 @@ def test_ranks_of_a_stage_stand_together() -> None:
     assert [stage_of(rank, 2, 8) for rank in range(8)] == [0, 0, 0, 0, 1, 1, 1, 1]
     assert stage_of(9, 2, 8) == 1  # more ranks than anybody said
     assert stage_of(0, 2, 0) == 0
+    assert stage_of(1, 4, 1) == 3
 
 
 def test_work_is_what_layers_compute_and_communicate_in_a_micro_batch() -> None:
@@ -187,6 +188,8 @@ def static(layer: str, cause: str, size: int | None) -> Any:
 
 def test_layers_have_the_seconds_of_a_micro_batch_and_what_stays() -> None:
     first = plain(0, 1.0, 2.0, layers=2)
+    first.do("AllReduce", "backward", 99.0, origin="mirror").do("Adam", "optimizer", 99.0)
+    first.do("Send", "forward", 99.0, origin="pipeline", peer=2, ranks=None)
     first.static += [
         static("layers.0", "parameters", 100), static("layers.0", "optimizer state", 200),
         static("layers.1", "accumulated gradients", 30), static("layers.1", "inputs", 99),
@@ -223,6 +226,13 @@ def test_a_twentieth_outside_of_layers_is_worth_a_place_of_its_own(
         assert result.stages[0].layers[0].cost == pytest.approx((12 + seconds) / MICRO)
 
 
+def test_however_long_its_layers_take_a_stage_has_no_work_outside_that_is_not_there() -> None:
+    result = found(plain(0, 100.0, 200.0), plain(1, 100.0, 200.0))
+    assert [stage.layers for stage in result.stages] == [
+        (Layer("layers.0", 300.0),), (Layer("layers.1", 300.0),),
+    ]  # fmt: skip
+
+
 def test_a_stage_without_layers_is_the_network_itself() -> None:
     first = Stated(one_forward_one_backward(0, 2, MICRO)).do("X", "forward", 4.0, layer="")
     assert found(first, plain(1)).stages[0].layers == (Layer(NETWORK, 1.0),)
@@ -241,8 +251,11 @@ def test_equal_stages_wait_as_the_formula_says() -> None:
     ]
     assert result.played is not None
     assert result.played.seconds == 15.0
-    assert list(result.timeline) == [0, 1]
+    assert result.timeline == dict(enumerate(result.played.stages))
+    assert result.timeline[1][0].start == 1.0  # the first stage's forward pass
     assert result.limits == ()
+    # A tenth of the work is worth getting down to: ten micro-batches.
+    assert [(item.switch, item.value) for item in result.advice] == [("micro_size", "10")]
 
 
 def test_the_slowest_stage_decides() -> None:
@@ -288,6 +301,12 @@ def test_schedules_that_block_each_other_have_no_seconds() -> None:
     assert (own.ideal, own.ratio, own.share, own.seconds) == (0.25, None, None, None)
 
 
+def test_stages_that_compute_nothing_have_no_ratio() -> None:
+    result = found(plain(0, 0.0, 0.0), plain(1, 0.0, 0.0))
+    assert {(one.ratio, one.share, one.seconds) for one in result.bubbles} == {(None, None, None)}
+    assert (result.imbalance, [stage.layers for stage in result.stages]) == (None, [(), ()])
+
+
 def test_stages_that_take_turns_already_are_not_cut_again() -> None:
     stages = [plain(at, layers=2, schedule=interleaved(at, 2, MICRO, 2)) for at in range(2)]
     result = found(*stages)
@@ -312,6 +331,13 @@ def test_a_missing_stage_leaves_formulas() -> None:
     assert {at: tasks[-1].end for at, tasks in result.timeline.items()} == {0: 12.0}
 
 
+def test_without_any_dump_nothing_is_known() -> None:
+    result = found(None, None)
+    assert (result.stages, result.missing, result.micro_batches) == ((), (0, 1), 1)
+    assert (result.imbalance, result.cut, result.played, result.timeline) == (None, None, None, {})
+    assert [(one.schedule, one.ideal) for one in result.bubbles] == [("gpipe", 1.0), ("1f1b", 1.0)]
+
+
 def test_one_stage_is_no_pipeline() -> None:
     result = found(Stated().do("X", "forward", 4.0))
     assert (result.bubbles, result.played, result.advice) == ((), None, ())
@@ -334,6 +360,9 @@ def test_what_is_not_known_is_told_once() -> None:
     )
     assert [bubble.schedule for bubble in result.bubbles] == ["gpipe", "1f1b"]
     assert result.played is not None
+    # Without a schedule a step is one micro-batch.
+    assert result.stages[0].work.seconds == StageTimes(MICRO + 2.0, 2.0 * MICRO, 0.0)
+    assert result.stages[0].layers == (Layer("layers.0", 3.0 * MICRO + 2.0),)
 
 
 def test_of_several_dumps_of_a_stage_the_first_rank_counts() -> None:
