@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
 from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
@@ -47,19 +47,27 @@ def _cut(subject: Subject, found: Pipeline) -> Iterator[Diagnosis]:
     if slowest - best < _BETTER * slowest:
         return
     at = found.stages[seconds.index(slowest)]
-    counts = ", ".join(str(len(layers)) for layers in found.cut.stages)
+    cut = "; ".join(
+        f"{number}: {_run_text(layers)}" for number, layers in enumerate(found.cut.stages)
+    )
     gain = (slowest - best) * found.micro_batches
     yield diagnosis(
         TASK,
         "warning",
         f"stage {at.index} takes {seconds_text(slowest)} a micro-batch, "
-        f"{found.imbalance:.0%} more than the mean; the best cut of these layers ({counts} layers "
-        f"a stage) takes {seconds_text(best)}",
+        f"{found.imbalance:.0%} more than the mean; the best cut of these layers ({cut}) "
+        f"takes {seconds_text(best)}",
         subject.command("pipeline", "RUN"),
         rank=at.rank,
         ranks=at.ranks,
         file=at.path,
-        edit=Edit(setting="pipeline_stage", value=f"{counts} layers a stage"),
+        edit=Edit(setting="pipeline_stage", value=cut),
         gain=Gain(seconds=gain),
         weight=gain,
     )
+
+
+def _run_text(layers: Sequence[str]) -> str:
+    """``layers.0 to layers.3``: the first and the last numbered layer of a stage."""
+    numbered = [layer for layer in layers if any(char.isdigit() for char in layer)] or list(layers)
+    return numbered[0] if len(numbered) == 1 else f"{numbered[0]} to {numbered[-1]}"
