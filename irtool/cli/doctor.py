@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +68,7 @@ def _doctor(
     from irtool.doctor.examine import examine
     from irtool.doctor.subject import Subject
     from irtool.report.doctor.answer import doctor_answer
-    from irtool.report.doctor.report import doctor_report
+    from irtool.report.doctor.report import commands_of, doctor_report
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
@@ -90,14 +92,16 @@ def _doctor(
         known = subject.context
     except CannotJudge:
         known = RunContext(None)
+    pages: list[tuple[str, str]] = []
     if open_page:
-        output_file = output_file or _page_path(path)
         format = AnswerForm.html
+        output_file = output_file or os.path.join(_page_folder(path), "index.html")
+        pages = _pages(commands_of(found), os.path.dirname(output_file) or os.curdir)
     write_answer(
         Output(output_file),
         format,
         answer=lambda: doctor_answer(found, known),
-        report=lambda is_page: doctor_report(found, limit, is_page),
+        report=lambda is_page: doctor_report(found, limit, is_page, pages),
         context=known,
         all_assumptions=assumptions,
     )
@@ -140,10 +144,21 @@ def _tasks(names: list[str]) -> tuple[Task, ...]:
     return tuple(known[name] for name in names)
 
 
-def _page_path(path: str) -> str:
+def _page_folder(path: str) -> str:
     name = os.path.basename(os.path.abspath(path)) or "run"
-    handle, made = tempfile.mkstemp(".html", f"irtool-{name}-")
-    os.close(handle)
+    return tempfile.mkdtemp(prefix=f"irtool-{name}-")
+
+
+def _pages(commands: Sequence[tuple[str, ...]], folder: str) -> list[tuple[str, str]]:
+    """Write the page of each question beside the first one: what it asks, and its file."""
+    made: list[tuple[str, str]] = []
+    for number, command in enumerate(commands, 1):
+        file = f"{number}.html"
+        words = [sys.executable, "-m", "irtool", *command[1:], "--format", "html"]
+        place = os.path.join(folder, file)
+        done = subprocess.run([*words, "-o", place], capture_output=True, check=False)
+        if done.returncode in (0, 1) and os.path.exists(place):
+            made.append((shlex.join(command), file))
     return made
 
 

@@ -89,10 +89,14 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line of running text; ``verbatim`` keeps line ends, and a page uses a fixed width."""
+    """A line of running text; ``verbatim`` keeps line ends, and a page uses a fixed width.
+
+    ``page``: the file of another page beside this one, which the text leads to.
+    """
 
     text: str
     verbatim: bool = False
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,3 +186,17 @@ def test_processes_side_by_side_say_the_same(
 
 def test_what_cannot_be_judged_says_why() -> None:
     assert str(CannotJudge("no logs")) == "no logs"
+
+
+def test_open_writes_a_page_that_leads_to_those_of_each_question(
+    samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "index.html"
+    asked("doctor", samples / "mlp_rejected", "--open", "-o", page, status=1)
+    assert opened == [f"file://{page}"]
+    text = page.read_text()
+    assert '<a href="1.html">irtool check' in text
+    assert "MindSpore refuses MatMul" in text
+    assert "the dimension that is summed up" in (tmp_path / "1.html").read_text()

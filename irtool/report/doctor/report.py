@@ -23,15 +23,22 @@ from irtool.report.model import (
 _MOST = 10
 
 
-def doctor_report(found: Examination, limit: int | None, is_page: bool) -> Report:
+def doctor_report(
+    found: Examination,
+    limit: int | None,
+    is_page: bool,
+    pages: Sequence[tuple[str, str]] = (),
+) -> Report:
     """What is wrong, the gravest first; of a healthy run the figures that one wants first.
 
     Args:
         found: what the doctor says.
         limit: findings that text tells of.
         is_page: whether all are shown.
+        pages: of each question, beside the page of all: the command and its file.
     """
     elements: list[Element] = [Facts(list(_figures(found)))]
+    elements += [Note(title, page=file) for title, file in pages]
     most = None if is_page else rows_shown(limit, _MOST)
     shown = found.findings[:most]
     for number, item in enumerate(shown, 1):

@@ -12,6 +12,7 @@ from functools import cache
 from html import escape as escape_html
 from importlib.resources import files
 from string import Template
+from urllib.parse import quote
 
 from irtool.ir.units import plural
 from irtool.report.model import (
@@ -123,6 +124,8 @@ def _body(element: Element, table: int) -> str:
         case Heading():
             return ""
         case Note():
+            if element.page:
+                return f'<p><a href="{_text(quote(element.page))}">{_lines(element.text)}</a></p>'
             tag = "pre" if element.verbatim else "p"
             return f"<{tag}>{_lines(element.text)}</{tag}>"
         case Facts():
