@@ -140,6 +140,8 @@ SINGLE: tuple[tuple[str, str], ...] = (
     ("cost", f"{SEARCHED} --devices 8 --machine gpu_a100"),
     ("cost", f"{BEGIN} --enable-parallel-optimizer"),
     ("cost", f"{BEGIN} --grad-accumulation-step 4"),
+    ("cost", "samples/artefacts/run"),
+    ("memory", "samples/artefacts/run"),
     ("plan", f"{SEARCHED} --devices 8"),
     ("plan", f"{UNSEARCHED} --devices 8 --algorithm recursive"),
     ("plan", f"{UNSEARCHED} --devices 8 --algorithm propagation"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,9 @@ from irtool.cli.inputs import read_statements
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
+from irtool.cli.profile_inputs import graph_that_ran, has_begin, profile_at
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
@@ -25,9 +28,20 @@ from irtool.ir.run import InputFile
 from irtool.sharding.check import check
 
 if TYPE_CHECKING:
+    from irtool.artefacts.profile import Profile
     from irtool.cluster.machine import Machine
+    from irtool.cluster.measured import MeasuredStep
     from irtool.report.cost import CostView
     from irtool.sharding.network.context import ParallelContext
+
+
+class Format(str, Enum):
+    """Forms of the answer."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    perfetto = "perfetto"
 
 
 def _cost(
@@ -36,10 +50,23 @@ def _cost(
         typer.Argument(metavar="BEGIN", help="A begin dump, a run folder, or -.",
                        show_default=False),
     ],
-    format: options.AnswerFormat = AnswerForm.table,
+    format: Annotated[
+        Format,
+        typer.Option(
+            "--format", "-f", help="table is for people; perfetto is the predicted step as a trace."
+        ),
+    ] = Format.table,
     machine: options.MachineName = None,
     bind: options.Bind = None,
     limit: options.Limit = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help="What was measured beside the model: kernel_details.csv, or a profile's folder.",
+            show_default="that of the run folder",
+        ),
+    ] = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
     assumptions: options.Assumptions = False,
@@ -50,17 +77,27 @@ def _cost(
 ) -> int:  # fmt: skip
     """Where does a step go: arithmetic, communication by cause, redistribution, the optimizer?
 
+    Where a profile is in the run folder, or named, what it measured stands beside the model. A run
+    without a parallel pass is priced by its kernel graph.
+
+    Examples: irtool cost RUN; irtool cost BEGIN --profile ASCEND_PROFILER_OUTPUT.
+
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
     from irtool.planning.cost.structure import structure_of
     from irtool.planning.plans.cost_report import step_cost
     from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
 
-    if limit is not None and format is not AnswerForm.table:
+    if limit is not None and format is not Format.table:
         message = f"goes with --format table, not with {format.value}"
         raise Failure(message, "--limit", hint="--format table")
     configuration = read_configuration(config)
     load_custom_rules(configuration)
+    measured = profile_at(path, profile, context.rank)
+    if not has_begin(path, context.rank, graph):
+        return _tell_graph(
+            _GraphAsked(path, format, machine, limit, output_file), measured, context.rank, graph
+        )
     file = find_begin(path, context.rank, graph)
     read = read_begin(file)
     dump = sized(read, file.path, sizes_of(bind or ()))
@@ -78,9 +115,19 @@ def _cost(
     if parallel.stages > 1 and os.path.isdir(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
         found, report = view.cost, view.report
+    if measured is not None:
+        view = replace(view, measured=_joined(measured, path, chosen, context.rank, graph))
+    if format is Format.perfetto:
+        from irtool.report.trace import trace_pieces
+
+        output = Output(output_file)
+        for piece in trace_pieces(sorted(view.stages) or [(parallel.stage, found)]):
+            output.write(piece)
+        output.close()
+        return 1 if report.accepted is False else 0
     write_answer(
         Output(output_file),
-        format,
+        AnswerForm(format.value),
         answer=lambda: cost_answer(view, known),
         report=lambda is_page: cost_report(view, dump if is_page else None),
         context=known,
@@ -93,6 +140,67 @@ def _cost(
 
 
 command = context_command("cost", _cost)
+
+
+@dataclass(frozen=True, slots=True)
+class _GraphAsked:
+    """What the command line asks for of a run without a parallel pass."""
+
+    path: str
+    format: Format
+    machine: str | None
+    limit: int | None
+    output_file: str | None
+
+
+def _joined(
+    profile: Profile, path: str, machine: Machine, rank: int | None, graph: int | None
+) -> MeasuredStep:
+    """A profile joined with the dump of what ran.
+
+    Raises:
+        Failure: there is no such dump, or the profile is of another network.
+    """
+    from irtool.cluster.measured import measured_step
+
+    dump = graph_that_ran(path, rank, graph)
+    if dump is None:
+        hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
+        raise Failure("no dump of what ran is beside it", path, hint=hint)
+    found = measured_step(profile, dump, machine)
+    if not found.joined.nodes:
+        message = f"names no node of {dump.path}: is it of this network?"
+        raise Failure(message, profile.path)
+    return found
+
+
+def _tell_graph(
+    asked: _GraphAsked, profile: Profile | None, rank: int | None, graph: int | None
+) -> int:
+    """The cost of a run without a parallel pass; the exit status."""
+    from irtool.cluster.modelled import modelled_step
+    from irtool.report.measured import GraphCostView, graph_cost_answer, graph_cost_report
+
+    dump = graph_that_ran(asked.path, rank, graph)
+    if dump is None:
+        hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
+        raise Failure("no dump of what ran is here", asked.path, hint=hint)
+    if asked.format is Format.perfetto:
+        hint = "a begin dump has strategies to predict a step from"
+        raise Failure("goes with a network with strategies", "--format perfetto", hint=hint)
+    report_problems(dump.problems)
+    chosen = named_machine(asked.machine) or default_machine()
+    step = None if profile is None else _joined(profile, asked.path, chosen, rank, graph)
+    view = GraphCostView(modelled_step(dump, chosen), step, asked.limit)
+    known = RunContext(None)
+    write_answer(
+        Output(asked.output_file),
+        AnswerForm(asked.format.value),
+        answer=lambda: graph_cost_answer(view.found, step, known),
+        report=lambda is_page: graph_cost_report(view),
+        context=known,
+    )
+    return 1 if dump.problems or view.found.unknown else 0
 
 
 def _slowest(

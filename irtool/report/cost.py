@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import field
 
 from irtool.cluster.context.model import RunContext
+from irtool.cluster.measured import MeasuredStep
 from irtool.cluster.schedule import ideal_bubble, share_of_wall
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -21,6 +22,12 @@ from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.hideable import HideableSeconds, hideable_seconds
+from irtool.report.measured import (
+    GraphCostAnswer,
+    MeasuredCost,
+    measured_answer,
+    measured_blocks,
+)
 from irtool.report.model import (
     Answer,
     Element,
@@ -67,6 +74,7 @@ class CostView:
     path: str
     limit: int | None = None
     stages: tuple[tuple[int, StepCost], ...] = ()
+    measured: MeasuredStep | None = None
 
     @property
     def stage(self) -> int | None:
@@ -189,6 +197,11 @@ class CostAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     edges: list[CostPart]
     weights: list[CostPart]
     unknown: Annotated[list[str], doc("parts that could not be priced")]
+    measured: Annotated[MeasuredCost | None, doc("where a profile is there")]
+
+
+CostAnswers: TypeAlias = CostAnswer | GraphCostAnswer
+"""Of a network with strategies, and of one without a parallel pass."""
 
 
 def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
@@ -224,6 +237,7 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
         edges=parts["edge"],
         weights=parts["weight"],
         unknown=list(cost.unknown),
+        measured=None if view.measured is None else measured_answer(view.measured),
         **context_fields(context, assumed(view)),
     )
 
@@ -286,6 +300,8 @@ def cost_report(view: CostView, dump: Dump | None = None) -> Report:
     if view.stages:
         elements.append(stages_table(view))
     elements += [table for table in tables if table.rows]
+    if view.measured is not None:
+        elements += measured_blocks(view.measured, view.limit)
     elements += _not_priced(cost)
     elements += [Note(f"assumed: {text}") for text in _of_network(view.report)]
     if dump is not None:

@@ -19,7 +19,7 @@ ANSWERS: dict[str, str] = {
     "check": "irtool.report.checking.answer:CheckAnswer",
     "check-why": "irtool.report.checking.answer:WhyAnswer",
     "ckpt": "irtool.report.ckpt:CkptAnswer",
-    "cost": "irtool.report.cost:CostAnswer",
+    "cost": "irtool.report.cost:CostAnswers",
     "diff": "irtool.report.diff.graphs:DiffAnswer",
     "diff-loss": "irtool.report.diff.losses:LossAnswer",
     "diff-passes": "irtool.report.diff.series:PassesAnswer",

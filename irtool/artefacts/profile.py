@@ -1,0 +1,173 @@
+"""A profile as steps of runs of operators, whichever of its files is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from irtool.artefacts.cpu_profile import node_launches
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.kernels import kernel_rows
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """One run of a kernel: ``start`` in ns since 1970, ``duration`` in µs."""
+
+    start: int
+    duration: float
+    communicates: bool = False
+
+    @property
+    def end(self) -> float:
+        """Nanoseconds since 1970."""
+        return self.start + self.duration * 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class StepTotals:
+    """Where one step went, in microseconds.
+
+    Attributes:
+        name: of the step.
+        wall: from its first run to the end of its last.
+        computing: while at least one kernel computes.
+        communicating: while at least one collective runs.
+        exposed: communication while nothing computes.
+    """
+
+    name: str
+    wall: float
+    computing: float
+    communicating: float
+    exposed: float
+
+    @property
+    def hidden(self) -> float:
+        """Communication behind computing."""
+        return self.communicating - self.exposed
+
+    @property
+    def idle(self) -> float:
+        """Neither."""
+        return max(0.0, self.wall - self.computing - self.exposed)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a profiler measured.
+
+    Attributes:
+        path: the file.
+        steps: where each went, in order.
+        seconds: of a step, by the full name of a node: the median of the steps, without the first
+            one where there are three or more, since it also warms up.
+        communicating: names among these that communicate.
+        unnamed: kernels that bear no node's name: how many runs, and their microseconds in all.
+        uneven: names that run another number of times than there are steps.
+    """
+
+    path: str
+    steps: tuple[StepTotals, ...]
+    seconds: Mapping[str, float]
+    communicating: frozenset[str]
+    unnamed: tuple[int, float]
+    uneven: tuple[str, ...]
+
+
+def cpu_profile(path: str, damage: Damage) -> Profile:
+    """The profile of ``cpu_op_execute_timestamp_0.txt``.
+
+    Raises:
+        ArtefactError: it can't be opened.
+    """
+    found = list(node_launches(path, damage))
+    counts = Counter(len(each.launches) for each in found)
+    steps = counts.most_common(1)[0][0] if counts else 0
+    runs: list[list[MeasuredRun]] = [[] for _ in range(steps)]
+    by_name: dict[str, list[float]] = {}
+    uneven: list[str] = []
+    for each in found:
+        if not steps or len(each.launches) % steps:
+            uneven.append(each.name)
+            continue
+        size = len(each.launches) // steps
+        for step in range(steps):
+            part = each.launches[step * size : (step + 1) * size]
+            runs[step] += [MeasuredRun(one.start, one.duration) for one in part]
+            by_name.setdefault(each.name, []).append(sum(one.duration for one in part))
+    totals = tuple(step_totals(str(number), each) for number, each in enumerate(runs))
+    return Profile(
+        path, totals, _usual(by_name), frozenset(), (0, 0.0), tuple(uneven)
+    )  # fmt: skip
+
+
+def kernel_profile(path: str, damage: Damage) -> Profile:
+    """The profile of ``kernel_details.csv``: all kernels of a node count for it.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    runs: dict[str, list[MeasuredRun]] = {}
+    by_step: dict[str, dict[str, float]] = {}
+    communicating: set[str] = set()
+    count, unnamed = 0, 0.0
+    for row in kernel_rows(path, damage):
+        runs.setdefault(row.step, []).append(MeasuredRun(row.start, row.duration, row.communicates))
+        if row.node is None:
+            count, unnamed = count + 1, unnamed + row.duration
+            continue
+        names = by_step.setdefault(row.step, {})
+        names[row.node] = names.get(row.node, 0.0) + row.duration
+        if row.communicates:
+            communicating.add(row.node)
+    by_name: dict[str, list[float]] = {}
+    for step in sorted(by_step):
+        for name, duration in by_step[step].items():
+            by_name.setdefault(name, []).append(duration)
+    totals = tuple(step_totals(step, runs[step]) for step in sorted(runs))
+    uneven = tuple(name for name, each in by_name.items() if len(each) != len(by_step))
+    return Profile(
+        path, totals, _usual(by_name), frozenset(communicating), (count, unnamed), uneven
+    )  # fmt: skip
+
+
+def _usual(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {
+        name: median(each[1:] if len(each) > 2 else each) / 1e6 for name, each in by_name.items()
+    }
+
+
+def step_totals(name: str, runs: Sequence[MeasuredRun]) -> StepTotals:
+    """Where a step went: what runs at once counts once."""
+    if not runs:
+        return StepTotals(name, 0.0, 0.0, 0.0, 0.0)
+    computing = _joined(each for each in runs if not each.communicates)
+    communicating = _joined(each for each in runs if each.communicates)
+    together = _joined(runs)
+    wall = max(each.end for each in runs) - min(each.start for each in runs)
+    busy = _length(computing)
+    return StepTotals(
+        name,
+        wall / 1e3,
+        busy / 1e3,
+        _length(communicating) / 1e3,
+        (_length(together) - busy) / 1e3,
+    )
+
+
+def _joined(runs: Iterable[MeasuredRun]) -> list[tuple[float, float]]:
+    """Times during which at least one runs."""
+    found: list[tuple[float, float]] = []
+    for each in sorted(runs, key=lambda one: one.start):
+        if found and each.start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], each.end))
+        else:
+            found.append((each.start, each.end))
+    return found
+
+
+def _length(times: Sequence[tuple[float, float]]) -> float:
+    return sum(end - begin for begin, end in times)

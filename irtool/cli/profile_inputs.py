@@ -1,0 +1,102 @@
+"""What ``irtool cost`` reads of a profile, and the dump of what ran."""
+
+from __future__ import annotations
+
+import os
+
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.profile import Profile, cpu_profile, kernel_profile
+from irtool.cli.report import Failure, note, report_problems
+from irtool.ir.dump import Dump
+from irtool.ir.run import PassFile
+from irtool.syntax.run import Compilation, RankRun, load_run
+from irtool.syntax.run_walk import artefact_kind
+from irtool.syntax.source import DumpError
+
+CODE = "ART001"
+"""Of an artefact that can't be used."""
+_BUILT = "graph_build_"
+
+
+def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None:
+    """The profile that an option names, else the one in a run folder; None where there is none.
+
+    Raises:
+        Failure: what is named is no profile.
+    """
+    if given is not None and not os.path.isdir(given):
+        return _read(given)
+    folder = given or path
+    if not os.path.isdir(folder):
+        return None
+    try:
+        run = load_run(folder)
+    except DumpError as error:
+        raise Failure(error.message, folder, hint=error.hint) from None
+    ranks = [rank] if rank is not None else list(run.ranks)
+    for each in ranks:
+        file = _profile_of(run.by_rank.get(each))
+        if file is not None:
+            return _read(file)
+    if given is not None:
+        hint = "kernel_details.csv, or cpu_op_execute_timestamp_0.txt of a CPU"
+        raise Failure("holds no profile that names operators", given, hint=hint, code=CODE)
+    return None
+
+
+def _profile_of(rank: RankRun | None) -> str | None:
+    if rank is None:
+        return None
+    return rank.artefact("kernels") or rank.artefact("cpu launches")
+
+
+def _read(path: str) -> Profile:
+    damage = Damage(path)
+    try:
+        kind = artefact_kind(os.path.basename(path))
+    except LookupError:
+        kind = None
+    if kind not in ("kernels", "cpu launches"):
+        hint = "kernel_details.csv, or cpu_op_execute_timestamp_0.txt of a CPU"
+        raise Failure("is no profile that names operators", path, hint=hint, code=CODE)
+    try:
+        read = kernel_profile if kind == "kernels" else cpu_profile
+        found = read(path, damage)
+    except ArtefactError as error:
+        raise Failure(error.message, error.place, hint=error.hint, code=CODE) from None
+    report_problems(damage.problems)
+    if not found.seconds:
+        raise Failure("names no operator that ran", path, code=CODE)
+    return found
+
+
+def graph_that_ran(path: str, rank: int | None, graph: int | None) -> Dump | None:
+    """What the backend built of a run, else its validate dump; None where neither is there."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+    try:
+        picked = load_run(folder).compilation(graph, rank)
+        file = _file_that_ran(picked)
+        return None if file is None else picked.read(file)
+    except (DumpError, LookupError):
+        return None
+
+
+def _file_that_ran(picked: Compilation) -> PassFile | None:
+    built = [each for each in picked.kernel_graphs if each.base.startswith(_BUILT)]
+    return built[0] if len(built) == 1 else picked.file("validate")
+
+
+def has_begin(path: str, rank: int | None, graph: int | None) -> bool:
+    """Whether a path may be priced by its begin dump: all but folders that have none."""
+    if not os.path.isdir(path):
+        return True
+    try:
+        run = load_run(path)
+    except DumpError:
+        return True
+    found = [each for each in run.compilations if rank is None or each.rank == rank]
+    begins = any(each.file("step_parallel_begin") is not None for each in found)
+    if not begins and found:
+        note("there is no dump step_parallel_begin here: prices the kernel graph of one device")
+    return begins or not found

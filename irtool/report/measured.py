@@ -1,0 +1,284 @@
+"""What ``irtool cost`` tells of a step that was measured, beside what the model says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.measured import MeasuredOperator, MeasuredStep
+from irtool.cluster.modelled import ModelledStep
+from irtool.ir.units import plural, ratio, seconds_text, share_text
+from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
+from irtool.report.model import (
+    Answer,
+    Block,
+    Cell,
+    Element,
+    Facts,
+    Note,
+    Report,
+    Table,
+    number_column,
+    rows_shown,
+    text_column,
+)
+from irtool.report.places import place_text
+
+USUAL_ROWS = 10
+
+
+# -- for scripts ---------------------------------------------------------------------------------
+
+
+class MeasuredNode(AnswerObject, frozen=True, kw_only=True):
+    """An operator of a step."""
+
+    node: str
+    op: str
+    line: Annotated[int, doc("of the dump")]
+    seconds: Annotated[float | None, doc("as measured, of a step; null: not in the profile")]
+    modelled: Annotated[
+        float | None, doc("by the machine; only ratios mean something. null: communication")
+    ]
+    source: Annotated[str, doc("the line of Python, or that of the dump")]
+
+
+class StepMeasured(AnswerObject, frozen=True, kw_only=True):
+    """Where one step went, in seconds."""
+
+    step: Annotated[str, doc("as the profiler calls it; of a CPU's profile its number")]
+    wall: Annotated[float, doc("from its first kernel to the end of its last")]
+    computing: Annotated[float, doc("while at least one kernel computes")]
+    exposed: Annotated[float, doc("communication while nothing computes")]
+    hidden: Annotated[float, doc("communication behind computing")]
+    idle: float
+
+
+class MeasuredCost(AnswerObject, frozen=True, kw_only=True):
+    """A profile, joined with the nodes of a dump."""
+
+    path: Annotated[str, doc("the profile")]
+    dump: Annotated[str, doc("whose nodes were measured")]
+    steps: list[StepMeasured]
+    joined: Annotated[float, doc("share of the measured names that have a node")]
+    missing: Annotated[dict[str, int], doc("names without a node, by reason")]
+    total: Annotated[float, doc("seconds of a step's operators, one after the other")]
+    scale: Annotated[
+        float | None, doc("measured seconds for one modelled second, over all operators")
+    ]
+    operators: Annotated[list[MeasuredNode], doc("the dearest first")]
+
+
+class GraphCostAnswer(
+    RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.cost/1"
+):
+    """Where a step goes on a run without a parallel pass: its kernel graph alone."""
+
+    path: Annotated[str, doc("the dump: graph_build, else validate")]
+    devices: int
+    machine: str
+    modelled: Annotated[float, doc("seconds of a step by the machine, communication not counted")]
+    unknown: Annotated[list[str], doc("what is not priced")]
+    operators: Annotated[list[MeasuredNode], doc("the dearest first")]
+    measured: Annotated[MeasuredCost | None, doc("where a profile is there")]
+
+
+def measured_answer(step: MeasuredStep) -> MeasuredCost:
+    """The answer for scripts."""
+    return MeasuredCost(
+        path=step.profile.path,
+        dump=step.joined.path,
+        steps=[
+            StepMeasured(
+                step=each.name,
+                wall=each.wall / 1e6,
+                computing=each.computing / 1e6,
+                exposed=each.exposed / 1e6,
+                hidden=each.hidden / 1e6,
+                idle=each.idle / 1e6,
+            )
+            for each in step.profile.steps
+        ],
+        joined=step.joined.share,
+        missing=step.joined.reasons(),
+        total=step.total,
+        scale=step.scale,
+        operators=[_node(each) for each in step.operators],
+    )
+
+
+def _node(each: MeasuredOperator) -> MeasuredNode:
+    return MeasuredNode(
+        node=each.node.id,
+        op=each.node.op,
+        line=each.node.line,
+        seconds=each.seconds,
+        modelled=each.modelled,
+        source=place_text(each.node),
+    )
+
+
+def graph_cost_answer(
+    found: ModelledStep, step: MeasuredStep | None, context: RunContext
+) -> GraphCostAnswer:
+    """The answer for scripts, of a run without a parallel pass."""
+    return GraphCostAnswer(
+        path=found.path,
+        devices=1,
+        machine=found.machine.name,
+        modelled=found.total,
+        unknown=list(found.unknown),
+        operators=[
+            MeasuredNode(
+                node=node.id,
+                op=node.op,
+                line=node.line,
+                seconds=None,
+                modelled=seconds,
+                source=place_text(node),
+            )
+            for node, seconds in found.operators
+        ],
+        measured=None if step is None else measured_answer(step),
+        **context_fields(context),
+    )
+
+
+# -- for people ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCostView:
+    """The cost of a run without a parallel pass, and what of it was measured."""
+
+    found: ModelledStep
+    measured: MeasuredStep | None
+    limit: int | None = None
+
+
+def graph_cost_report(view: GraphCostView) -> Report:
+    """What a step costs by the model, and beside it as it was measured."""
+    found, step = view.found, view.measured
+    elements: list[Element] = [
+        Facts([("machine", f"{found.machine.name}; only ratios of times mean something")])
+    ]
+    elements += [Note(f"not priced: {text}") for text in found.unknown]
+    if step is None:
+        text = f"a step of {seconds_text(found.total)} by the model; nothing was measured"
+        elements.append(_modelled_table(found, view.limit))
+    else:
+        text = measured_text(step)
+        elements += measured_blocks(step, view.limit)
+    return Report(f"cost: {found.path}", Answer(text), elements, found.path)
+
+
+def measured_text(step: MeasuredStep) -> str:
+    """``a step took 12.3 ms: 60 % MatMul, …``."""
+    kinds = list(step.by("operator").items())[:3]
+    named = ", ".join(
+        f"{share_text(ratio(seconds, step.total))} {op}" for op, (seconds, _) in kinds if seconds
+    )
+    steps = step.profile.steps
+    wall = steps[-1].wall / 1e6 if steps else step.total
+    return f"a step took {seconds_text(wall)} as measured: {named}"
+
+
+def measured_blocks(step: MeasuredStep, limit: int | None) -> Iterator[Block]:
+    """What was measured, by operator and layer, and what is furthest from the model."""
+    yield Facts(list(_facts(step)))
+    profile = step.profile
+    if len(profile.steps) > 1:
+        yield _steps_table(step, limit)
+    yield _shares_table(step, "operator", limit)
+    if len(step.by("layer")) > 1:
+        yield _shares_table(step, "layer", limit)
+    yield _shares_table(step, "phase", limit)
+    if step.furthest:
+        yield _furthest_table(step, limit)
+    for text in _notes(step):
+        yield Note(f"note: {text}")
+
+
+def _facts(step: MeasuredStep) -> Iterator[tuple[str, str]]:
+    profile = step.profile
+    yield "profile", f"{profile.path}: {plural(len(profile.steps), 'step')}"
+    count = len(step.joined.nodes) + len(step.joined.missing)
+    joined = f"{len(step.joined.nodes):,} of {count:,} names are nodes of {step.joined.path}"
+    reasons = "; ".join(f"{number} {why}" for why, number in step.joined.reasons().items())
+    yield "joined", f"{joined} ({reasons})" if reasons else joined
+    last = profile.steps[-1] if profile.steps else None
+    if last is not None and last.communicating:
+        exposed, hidden = last.exposed / 1e6, last.hidden / 1e6
+        yield "communication", f"{seconds_text(exposed)} exposed, {seconds_text(hidden)} hidden"
+    if step.scale is not None:
+        yield "model", f"{step.scale:.3g} measured seconds for one of {step.machine.name}"
+
+
+def _notes(step: MeasuredStep) -> Iterator[str]:
+    count, duration = step.profile.unnamed
+    if count:
+        what = plural(count, "kernel")
+        yield f"{what} of {seconds_text(duration / 1e6)} in all bear no node's name"
+    if step.profile.uneven:
+        yield f"{len(step.profile.uneven)} operators run another number of times than others"
+
+
+def _steps_table(step: MeasuredStep, limit: int | None) -> Table:
+    columns = [text_column("step"), *(
+        number_column(name, "seconds")
+        for name in ("wall", "computing", "exposed", "hidden", "idle")
+    )]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [each.name, *(value / 1e6 for value in (
+            each.wall, each.computing, each.exposed, each.hidden, each.idle))]
+        for each in step.profile.steps
+    ]  # fmt: skip
+    return Table("steps", columns, rows, noun="step", most=rows_shown(limit, USUAL_ROWS))
+
+
+def _shares_table(step: MeasuredStep, kind: str, limit: int | None) -> Table:
+    columns = [
+        text_column(kind), number_column("measured", "seconds"), number_column("share", "share"),
+        number_column("of the model", "share"),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [name, seconds, ratio(seconds, step.total), ratio(modelled, step.modelled)]
+        for name, (seconds, modelled) in step.by(kind).items()
+    ]
+    most = rows_shown(limit, USUAL_ROWS)
+    return Table(f"measured by {kind}", columns, rows, noun=kind, most=most)
+
+
+def _furthest_table(step: MeasuredStep, limit: int | None) -> Table:
+    columns = [
+        text_column("node"), text_column("operator"), number_column("measured", "seconds"),
+        number_column("scaled model", "seconds"), number_column("measured / model"),
+        text_column("source", 1),
+    ]  # fmt: skip
+    scale = step.scale or 0.0
+    rows: list[list[Cell]] = []
+    for each in step.furthest:
+        found = step.ratio(each)
+        modelled = (each.modelled or 0.0) * scale
+        shown = None if found is None else round(found, 2)
+        rows.append(
+            [each.node.id, each.node.op, each.seconds, modelled, shown, place_text(each.node)]
+        )
+    title = "furthest from the model, scaled to the same step"
+    return Table(title, columns, rows, noun="operator", most=rows_shown(limit, USUAL_ROWS))
+
+
+def _modelled_table(found: ModelledStep, limit: int | None) -> Table:
+    columns = [
+        text_column("operator"), number_column("modelled", "seconds"),
+        number_column("share", "share"),
+    ]  # fmt: skip
+    by_op: dict[str, float] = {}
+    for node, seconds in found.operators:
+        by_op[node.op] = by_op.get(node.op, 0.0) + seconds
+    ranked: Sequence[tuple[str, float]] = sorted(by_op.items(), key=lambda each: -each[1])
+    rows: list[list[Cell]] = [[op, each, ratio(each, found.total)] for op, each in ranked]
+    most = rows_shown(limit, USUAL_ROWS)
+    return Table("by operator, modelled", columns, rows, noun="operator", most=most)

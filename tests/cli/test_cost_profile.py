@@ -1,0 +1,127 @@
+"""``irtool cost`` with a profile: measured beside modelled, of a run on one device."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.profile import MeasuredRun, kernel_profile, step_totals
+from irtool.cli.main import main
+
+RUN = Path(__file__).parents[2] / "samples/artefacts/run"
+PROFILE = RUN / "profiler/cpu_op_execute_timestamp_0.txt"
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    main(["cost", *map(str, words), "-f", "json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_run_on_one_device_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = asked(capsys, RUN)
+    measured = answer["measured"]
+    assert measured["joined"] == 1
+    assert "graph_build" in measured["dump"]
+    assert [step["step"] for step in measured["steps"]] == ["0", "1", "2"]
+    first = measured["operators"][0]
+    assert (first["op"], first["node"]) == ("GeLUGrad", "%81")
+    assert first["seconds"] == pytest.approx(654.4275e-6, rel=1e-6)
+    assert "train.py" in first["source"]
+    shares = sum(each["seconds"] for each in measured["operators"])
+    assert shares == pytest.approx(measured["total"])
+
+
+def test_without_a_profile_the_model_stands_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(RUN / "graphs", tmp_path / "graphs")
+    answer = asked(capsys, tmp_path)
+    assert answer["measured"] is None
+    assert answer["modelled"] > 0
+    assert len(answer["operators"]) == 83
+
+
+def test_a_profile_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(RUN / "graphs", tmp_path / "graphs")
+    for given in (PROFILE, RUN / "profiler"):
+        assert asked(capsys, tmp_path, "--profile", given)["measured"]["joined"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (RUN / "profiler/trace_view.json", "is no profile that names operators"),
+        (RUN / "graphs", "holds no profile"),
+        (RUN / "nothing.csv", "is no profile"),
+    ],
+)
+def test_what_is_no_profile(given: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", str(RUN), "--profile", str(given)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_profile_of_another_network_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / PROFILE.name
+    other.write_text(
+        "Default/other/MatMul-op0;HostCpuOps;1000,0.5,0 2000,0.5,0 \n", encoding="utf-8"
+    )
+    assert main(["cost", str(RUN), "--profile", str(other)]) == 2
+    assert "names no node of" in capsys.readouterr().err
+
+
+def test_a_damaged_profile_is_read_as_far_as_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = PROFILE.read_bytes()
+    cut = tmp_path / PROFILE.name
+    cut.write_bytes(data[: len(data) // 2] + b"\0;;nonsense,,\n")
+    main(["cost", str(RUN), "--profile", str(cut), "-f", "json"])
+    captured = capsys.readouterr()
+    assert 30 < len(json.loads(captured.out)["measured"]["operators"]) < 83
+    assert "ART002" in captured.err
+
+
+def test_perfetto_needs_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", str(RUN), "-f", "perfetto"]) == 2
+    assert "with strategies" in capsys.readouterr().err
+
+
+# -- a step's time -------------------------------------------------------------------------------
+
+
+def test_what_runs_at_once_counts_once() -> None:
+    runs = [
+        MeasuredRun(0, 10.0),
+        MeasuredRun(5_000, 10.0),
+        MeasuredRun(12_000, 10.0, communicates=True),
+        MeasuredRun(30_000, 4.0, communicates=True),
+    ]
+    found = step_totals("1", runs)
+    assert (found.wall, found.computing, found.communicating) == (34.0, 15.0, 14.0)
+    assert (found.exposed, found.hidden, found.idle) == (11.0, 3.0, 8.0)
+
+
+def test_kernels_of_a_node_count_for_it(tmp_path: Path) -> None:
+    """Columns as in a real table of torch_npu, names as MindSpore's viewer makes them, by hand."""
+    path = tmp_path / "kernel_details.csv"
+    node = "Kernel::KernelLaunch::Default/a-A/MatMul-op0"
+    path.write_text(
+        "Step ID,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n"
+        f"1,{node}/aclnnCast,Cast,AI_VECTOR_CORE,10.000,2.0\n"
+        f"1,{node}/aclnnMatmul_MatMulV2,MatMulV2,AI_CORE,12.000,8.0\n"
+        "1,hcom_allReduce__935_0,hcom_allReduce_,HCCL,15.000,10.0\n"
+        f"2,{node}/aclnnMatmul_MatMulV2,MatMulV2,AI_CORE,40.000,6.0\n",
+        encoding="utf-8",
+    )
+    found = kernel_profile(str(path), Damage(str(path)))
+    assert found.seconds == {"Default/a-A/MatMul-op0": pytest.approx(8e-6)}
+    assert found.unnamed == (1, 10.0)
+    assert [step.name for step in found.steps] == ["1", "2"]
+    assert found.steps[0].exposed == pytest.approx(5.0)
