@@ -102,9 +102,6 @@ def _check(
     Reads a dump taken before MindSpore's parallel pass (step_parallel_begin), and says what that
     pass will say; with --strategy as if it loaded that file.
 
-    Examples: irtool check RUN; irtool check BEGIN --against VALIDATE; irtool check BEGIN --strategy
-    new.json --strategy-before old.json.
-
     Exit status: 0 accepted; 1 there are findings, or a part is unknown.
     """
     chosen: Callable[[Node], bool] = (

@@ -49,9 +49,6 @@ def command(
     the slices that are really needed and who has them, how much comes from other ranks, and the
     lines that call MindSpore's own conversion.
 
-    Examples: irtool ckpt old.json new.json; irtool ckpt stages/ new.ckpt --network
-    step_parallel_begin_0018.ir; irtool ckpt old.json whole --format json.
-
     Exit status: 0; 1 a parameter is in no old checkpoint, or MindSpore's conversion would fail or
     misplace one; 2 a file is no strategy file, or of one later pipeline stage alone.
     """

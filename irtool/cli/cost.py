@@ -80,8 +80,6 @@ def _cost(
     Where a profile is in the run folder, or named, what it measured stands beside the model. A run
     without a parallel pass is priced by its kernel graph.
 
-    Examples: irtool cost RUN; irtool cost BEGIN --profile ASCEND_PROFILER_OUTPUT.
-
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
     from irtool.planning.cost.structure import structure_of

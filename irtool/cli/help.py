@@ -22,10 +22,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool check graphs/",
         "irtool check step_parallel_begin_0018.ir --against 20_validate_0080.ir",
         "irtool check graphs/ --why 'op == \"AllGather\"'",
+        "irtool check step_parallel_begin.ir --strategy saved.json",
     ),
     "cost": (
         "irtool cost graphs/",
         "irtool cost graphs/ --machine gpu_a100 --format html -o cost.html",
+        "irtool cost RUN --profile ASCEND_PROFILER_OUTPUT",
     ),
     "plan": (
         "irtool plan graphs/",
