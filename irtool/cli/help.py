@@ -22,7 +22,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool check graphs/",
         "irtool check step_parallel_begin_0018.ir --against 20_validate_0080.ir",
         "irtool check graphs/ --why 'op == \"AllGather\"'",
-        "irtool check step_parallel_begin.ir --strategy saved.json",
     ),
     "cost": (
         "irtool cost graphs/",
