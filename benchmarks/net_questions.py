@@ -204,6 +204,12 @@ SINGLE: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Questions with options, each asked for the whole answer, and mostly in the format for people."""
 
+CALIBRATIONS = (
+    "samples/artefacts/tests/all_reduce_8ranks.txt",
+    "samples/artefacts/tests/all_reduce_perf_8gpus.txt",
+)
+"""What calibrate is asked of, in every format."""
+
 CHECKPOINTS: tuple[tuple[str, str, str], ...] = (
     ("grown", "samples/strategies/dp2.json", "samples/strategies/dp2tp2.json"),
     ("stages", "samples/strategies/stages", "samples/strategies/dp2.json"),
@@ -429,6 +435,9 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
     for command, line in DATA:
         sample = line.split()[0].removeprefix("samples/").split(".")[0]
         yield Question(f"options/{sample}", command, tuple(line.split()), "json")
+    for place in CALIBRATIONS:
+        for kind in choices["calibrate"]:
+            yield Question("checkpoints/calibrate", "calibrate", (place,), kind)
     for name, old, new in CHECKPOINTS:
         for kind in choices["ckpt"]:
             yield Question(f"checkpoints/{name}", "ckpt", (old, new), kind)

@@ -44,6 +44,9 @@ COMMANDS: dict[str, CommandEntry] = {
         "irtool.cli.recover", "Devices or layers came or went: what changes, what has to move?"
     ),
     "lsp": CommandEntry("irtool.cli.lsp", "The language server for editors."),
+    "calibrate": CommandEntry(
+        "irtool.cli.calibrate", "What do the links of this machine really take?"
+    ),
     "ckpt": CommandEntry(
         "irtool.cli.ckpt", "Which slices of old checkpoints does each rank need in another layout?"
     ),

@@ -79,6 +79,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool recover graphs/ --lost 3,5",
         "irtool recover graphs/ --to 16 --format html -o recovery.html",
     ),
+    "calibrate": (
+        "irtool calibrate all_reduce_8ranks.txt all_gather_16ranks.txt -o machine.toml",
+        "irtool calibrate output.txt --op AllReduce --ranks 8",
+    ),
     "ckpt": (
         "irtool ckpt old.json new.json",
         "irtool ckpt old.json new.json --network step_parallel_begin_0018.ir",

@@ -18,6 +18,7 @@ ANSWERS: dict[str, str] = {
     "comm-reuse": "irtool.report.comm.reuse_later:ReuseAnswers",
     "check": "irtool.report.checking.answer:CheckAnswer",
     "check-why": "irtool.report.checking.answer:WhyAnswer",
+    "calibrate": "irtool.report.calibrate:CalibrateAnswer",
     "ckpt": "irtool.report.ckpt:CkptAnswer",
     "cost": "irtool.report.cost:CostAnswers",
     "diff": "irtool.report.diff.graphs:DiffAnswer",

@@ -21,6 +21,7 @@ ASKED = {
     "comm-reuse": ["comm", "reuse", "samples/pipeline_2_stages"],
     "check": ["check", "samples/mlp_rejected/step_parallel_begin_0018.ir"],
     "check-why": ["check", "samples/mlp_semi_auto", "--why", 'op == "AllReduce"'],
+    "calibrate": ["calibrate", "samples/artefacts/tests/all_reduce_8ranks.txt"],
     "ckpt": ["ckpt", "samples/strategies/stages", "samples/strategies/dp2.json"],
     "cost": ["cost", "samples/pipeline_run"],
     "diff": ["diff", "samples/mlp_semi_auto/step_parallel_begin_0018.ir",
