@@ -62,7 +62,7 @@ def main() -> int:
             f"{modelled / step.modelled:.0%}",
         ]
         print("| " + " | ".join(map(str, cells)) + " |")
-        short += step.joined.share < 0.99  # noqa: PLR2004
+        short += step.joined.share < 0.99
     return 1 if short else 0
 
 
