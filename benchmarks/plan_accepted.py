@@ -117,7 +117,7 @@ class Compiler:
             text=True,
         )  # fmt: skip
         (self.out / case / f"{name}.log").write_text(done.stderr, encoding="utf-8")
-        return path if done.returncode == 0 else done.stderr.strip()
+        return path if done.returncode in (0, 1) else done.stderr.strip()
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ not, anywhere inside). ``irtool cost`` predicts from the first what ``irtool mem
 second; what ``plan`` holds a limit against is that of the strategies that the dump has, and what
 ``recover`` moves is what a rank stores. A context is a ``case.json`` in the folder, or
 ``--context`` (keys of ``set_auto_parallel_context``). Exit status: 0 all bytes equal, 1 some
-differ. ``plan`` counts every result that has a gradient, read or not, and no gathered weights: its
-row is told, and need not agree.
+differ. The tables of ``plan`` add up by operator, so they count no buffers, inputs and gathered
+weights: their row is told, and need not agree (a limit is held against what is predicted in all).
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def rows_of(
     yield Row("gradients", cost.gradients, seen.gradients)
     yield Row("kept results", cost.activations, seen.kept)
     yield Row("gathered weights", cost.gathered, seen.gathered)
-    yield Row("of plan's limit", planned_bytes(begin, context, machine), cost.total, False)
+    yield Row("inputs", cost.inputs, seen.inputs)
+    yield Row("other", cost.other, seen.other)
+    yield Row("fused buffer", cost.fused, seen.fused)
+    yield Row("in all", cost.total, seen.total)
+    yield Row("plan's tables", planned_bytes(begin, context, machine), seen.total, False)
     stored = holdings(begin, context).bytes_on(context.rank)
     # Gradients that MindSpore itself sums are zero between steps; those of the user's own are not.
     own_sums = sum(
@@ -134,7 +138,7 @@ def main() -> int:
                 print(f"  {row.what:24}{predicted:>16}{row.compiled:>16,}  {mark}".rstrip())
     for what, count in counted.items():
         print(f"{what}: {equal[what]} of {count} equal")
-    judged = [what for what in counted if what != "of plan's limit"]
+    judged = [what for what in counted if what != "plan's tables"]
     return int(any(equal[what] != counted[what] for what in judged))
 
 

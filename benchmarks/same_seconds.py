@@ -55,7 +55,7 @@ def context_in(folder: Path, devices: int, text: str) -> ParallelContext:
     file = folder / "case.json"
     if file.exists():
         values |= json.loads(file.read_text(encoding="utf-8"))["context"]
-    return ParallelContext.from_mapping({**values, **json.loads(text)}, devices=devices)
+    return ParallelContext.from_mapping({**values, **json.loads(text)})
 
 
 def rows_of(folder: Path, context: ParallelContext, machine: Machine) -> Iterator[Row]:

@@ -57,6 +57,17 @@ class Account:
     fused: int = 0
     groups: int = 0
 
+    @property
+    def total(self) -> int:
+        """Bytes that a device must have for all of it.
+
+        The buffer of fused sums of gradients is filled when the backward pass ends: it lies where
+        kept results were, and counts as far as it is larger than these.
+        """
+        freed = self.kept + self.gathered
+        stays = self.weights + self.states + self.accumulated + self.inputs + self.other
+        return stays + self.gradients + max(freed, self.fused)
+
     def items(self) -> dict[str, int]:
         """Numbers by name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}

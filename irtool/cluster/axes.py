@@ -35,6 +35,8 @@ _CERTAIN: dict[str, Axis] = {
     "result broadcast": "pipeline",
     "ring attention": "sequence",
 }
+_REDUCING = ("forward reduction", "operator")
+"""Origins of partial sums: the sum behind a lookup in a split table is the operator's own."""
 _EXPERT = re.compile(r"moe|expert", re.IGNORECASE)
 _ALL_TO_ALL = ("AlltoAll", "AlltoAllV", "AlltoAllVC")
 _MOVING = ("Depend", "Load", "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll", "AlltoAllV")
@@ -102,7 +104,7 @@ def _evidence(found: Iterable[Collective]) -> _Evidence:
         ranks = frozenset(item.ranks)
         if item.origin in ("mirror", "optimizer parallel", "adasum"):
             shared.add(ranks)
-        elif item.origin == "forward reduction" and _reduces_product(item.node):
+        elif item.origin in _REDUCING and _reduces_product(item.node):
             tensor.add(ranks)
     smallest = tuple(ranks for ranks in shared if not any(other < ranks for other in shared))
     return _Evidence(smallest, frozenset(tensor))
@@ -111,7 +113,7 @@ def _evidence(found: Iterable[Collective]) -> _Evidence:
 def _by_place(item: Collective, evidence: _Evidence) -> Axis:
     if item.op in _ALL_TO_ALL and (_is_expert(item.node) or _meets_experts(item.node)):
         return "expert"
-    if item.origin == "forward reduction" and _reduces_product(item.node):
+    if item.origin in _REDUCING and _reduces_product(item.node):
         return "tensor"
     if item.origin == "user code" or item.ranks is None:
         return "unknown"

@@ -137,6 +137,12 @@ class DeviceBytes(AnswerObject, frozen=True, kw_only=True):
     activations: Annotated[int, doc("results kept for the backward pass")]
     accumulated: Annotated[int, doc("sums of gradients that stay between micro-batches")]
     gathered: Annotated[int, doc("weights that optimizer parallel gathers and gradients read")]
+    inputs: Annotated[int, doc("one batch")]
+    other: Annotated[int, doc("what stays from step to step for no single weight")]
+    buffers: Annotated[
+        int, doc("the largest one of a fused collective, as far as kept results leave it no room")
+    ]
+    recomputed: Annotated[int, doc("of the largest layer while a plan computes it again")]
     total: int
 
 
@@ -259,6 +265,10 @@ def device_bytes(memory: MemoryCost) -> DeviceBytes:
         activations=memory.activations,
         accumulated=memory.accumulated,
         gathered=memory.gathered,
+        inputs=memory.inputs,
+        other=memory.other,
+        buffers=memory.buffers,
+        recomputed=memory.recomputed,
         total=memory.total,
     )
 

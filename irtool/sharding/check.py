@@ -27,13 +27,14 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import check_result, dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
-from irtool.sharding.network.gradients import differentiated
+from irtool.sharding.network.gradients import Differentiated, differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.noted_sizes import check_noted_sizes
 from irtool.sharding.network.positions import check_positions
 from irtool.sharding.network.propagated import propagate_layouts
+from irtool.sharding.network.recomputation import Recomputed, recomputed
 from irtool.sharding.network.report import (
     CheckResult,
     CollectiveReport,
@@ -90,8 +91,15 @@ def check(
     operators = _operators(analysis)
     broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
     step = StepCommunications()
+    again = Recomputed()
     if _accepted(analysis) is not False:
-        step = _communications(analysis, redistributions, parameters, broadcasts, norms)
+        trained = trained_parameters(analysis)
+        gradients = differentiated(analysis, trained, redistributions)
+        gradients = gradients if analysis.differentiates else Differentiated()
+        again = recomputed(analysis, gradients, redistributions)
+        others = _others(broadcasts, norms)
+        inserted = Inserted(tuple(redistributions), tuple(parameters), others)
+        step = communications(analysis, gradients, again, inserted)
     return CheckResult(
         accepted=_accepted(analysis),
         context=context,
@@ -113,6 +121,7 @@ def check(
         norms=norms,
         communications=step.items,
         communications_unknown=step.unknown,
+        again=again,
         by_node={operator.node: operator for operator in operators},
     )
 
@@ -171,23 +180,16 @@ def _size(dtype: str | None, shape: Sequence[int]) -> int | None:
     return prod(shape) * BITS.get(dtype or "", 32) // 8
 
 
-def _communications(
-    analysis: Analysis,
-    redistributions: list[Redistribution],
-    parameters: list[Weight],
-    broadcasts: tuple[CollectiveReport, ...],
-    norms: tuple[CollectiveReport, ...],
-) -> StepCommunications:
-    """Every communication of a step, forward and backward."""
+def _others(
+    broadcasts: tuple[CollectiveReport, ...], norms: tuple[CollectiveReport, ...]
+) -> tuple[StepCommunication, ...]:
+    """What is communicated for the network as a whole."""
     phases: dict[Phase, tuple[CollectiveReport, ...]] = {"forward": broadcasts, "optimizer": norms}
-    others = [
+    return tuple(
         StepCommunication(item.op, item.ranks, item.bytes, phase, item.count, item.why)
         for phase, items in phases.items()
         for item in items
-    ]
-    trained = trained_parameters(analysis)
-    inserted = Inserted(tuple(redistributions), tuple(parameters), tuple(others))
-    return communications(analysis, differentiated(analysis, trained, redistributions), inserted)
+    )
 
 
 def _broadcasts(analysis: Analysis) -> Iterator[CollectiveReport]:

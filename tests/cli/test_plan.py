@@ -87,7 +87,7 @@ def test_names_of_another_network_are_declined(
         (("--pin", 'op == "MatMul"=((0, 1),)'), "is no strategy"),
         (("--pin", 'op == "MatMul"=((8, 1), (1, 1)) -> x'), " x is no strategy"),
         (("--memory", "lots"), "is no size"),
-        (("--memory", "1KiB"), "at least"),
+        (("--memory", "1KiB"), "the least that was found"),
         (("--to", "12"), "would do"),
         (("--region", 'op == "Nothing"'), "no node"),
     ],

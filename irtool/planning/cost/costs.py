@@ -54,7 +54,8 @@ GRADIENT_OF: Mapping[str, str] = {
 _NO_COPY = ("Reshape", "TupleGetItem", "MakeTuple")
 """Operators of a redistribution that only name what is there."""
 
-_SUMS = ("AllReduce", "ReduceScatter")
+SUMS = ("AllReduce", "ReduceScatter")
+"""Collectives that add up."""
 
 BACKWARD_WORK = 2
 """Arithmetic of an operator's gradient over that of the operator: two products for one."""
@@ -62,10 +63,10 @@ BACKWARD_WORK = 2
 ASSUMPTIONS = (
     "nothing is hidden behind anything else: times add up",
     f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
-    "cost counts results as kept that a gradient reads; what plan holds a limit against is every "
-    "result that has a gradient, none recomputed",
-    "memory is weights, gradients, optimizer states and kept results: batches, temporaries and "
-    "buffers of collectives come on top",
+    "results are kept that a gradient reads; what is redistributed for an operator that a plan "
+    "recomputes is not, and to redistribute it again is not priced",
+    "memory is what stays (weights, states, sums of gradients), one batch, kept results, gradients "
+    "and the largest buffer of a fused collective, all at once: temporaries come on top",
     "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
     f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} µs at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
@@ -264,7 +265,7 @@ def _mask_seconds(
     (Mul, and a Mul of the gradient). Source: validate dumps of MindSpore 2.7.
     """
     if not operator_of(call.op).is_("masks") or not any(
-        item.op in _SUMS for item in judgement.collectives
+        item.op in SUMS for item in judgement.collectives
     ):
         return 0.0
     indices = prod(judgement.raw_inputs[1]) * item_bytes(call.tensors[1].dtype)

@@ -10,7 +10,7 @@ comes out again, that operator's choice is what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -22,7 +22,7 @@ from irtool.operators.call import Operand
 from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, Shape, TensorLayout
 from irtool.planning.cost.costs import Fusion, item_bytes
-from irtool.planning.cost.kept import Keeping, keeping, kept_results
+from irtool.planning.cost.kept import Carried, Keeping, carriers, keeping, kept_results
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
@@ -33,12 +33,10 @@ from irtool.sharding.network.gradients import differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.recomputation import recomputed
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.states import Weight, original_of
 from irtool.sharding.network.weights import behind, weights
-
-FIXED = frozenset({"_VirtualDataset", "GetNext"})
-"""Operators whose strategy is the context's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,9 @@ class Structure:
     none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
     differentiated: their gradient is a constant, which nobody communicates. ``micro_batches``: how
     often operators run for one update of the weights. ``keeping``: what the backward pass reads;
-    ``counts_all``: every result that has a gradient counts as kept, read or not.
+    ``beside``: what runs again though nothing in the dump asks for it; ``counts_all``: in tables,
+    every result with a gradient counts as kept, with who makes it: what no gradient reads is what
+    another operator may be recomputed from.
     """
 
     dump: Dump
@@ -130,11 +130,12 @@ class Structure:
     losses: frozenset[Node] = frozenset()
     micro_batches: int = 1
     keeping: Keeping = field(default_factory=Keeping)
+    beside: frozenset[Node] = frozenset()
     counts_all: bool = False
 
     @cached_property
     def kept(self) -> dict[Node, tuple[int, ...]]:
-        """Which results of each operator are kept for the backward pass."""
+        """Which results of each operator count as kept for the backward pass, with the operator."""
         if self.counts_all:
             return {
                 node: tuple(range(len(judged.call.call.results)))
@@ -142,6 +143,18 @@ class Structure:
                 if node in self.with_gradient
             }
         return kept_results(self.keeping)
+
+    @cached_property
+    def carried(self) -> dict[Node, tuple[Carried, ...]]:
+        """By operator the operands and results that count as kept with it, each tensor once."""
+        return carriers(self.keeping)
+
+    def reads(self, parameter: Parameter) -> bool:
+        """Whether the backward pass reads a weight, so that it stays as it was gathered."""
+        read = self.keeping.weights
+        return any(
+            ref.node is not None and (ref.node, ref.index) in read for ref in parameter.users
+        )
 
     def cuts_batch(self, slice: Shape, whole: Operand) -> bool:
         """Whether a device cuts its part out of a batch that every device gets whole."""
@@ -166,13 +179,13 @@ class Structure:
         return node in self.with_gradient and node not in self.losses
 
 
-def structure_of(dump: Dump, context: ParallelContext, *, counts_all: bool = False) -> Structure:
+def structure_of(dump: Dump, context: ParallelContext, beside: Collection[Node] = ()) -> Structure:
     """Look at a begin dump under a context; strategies in it don't matter for what is found.
 
     Args:
         dump: the dump ``step_parallel_begin``.
         context: devices and options.
-        counts_all: whether every result that has a gradient counts as kept.
+        beside: nodes to recompute beside those whose cells ask for it.
     """
     plain = replace(context, parallel_optimizer=False, loss_repeated_mean=True)
     analysis = analysis_of(network_of(dump), plain)
@@ -184,7 +197,9 @@ def structure_of(dump: Dump, context: ParallelContext, *, counts_all: bool = Fal
     own = {node: judged for node, judged in calls.items() if node not in analysis.foreign}
     found = weights(analysis)
     trained = [item.parameter for item in found if item.mirror_ranks is not None]
-    marked = differentiated(analysis, trained).nodes
+    gradients = differentiated(analysis, trained)
+    marked = gradients.nodes
+    again = {*recomputed(analysis, gradients, ()).nodes, *beside}
     return Structure(
         dump,
         context,
@@ -195,8 +210,8 @@ def structure_of(dump: Dump, context: ParallelContext, *, counts_all: bool = Fal
         marked,
         analysis.differentiates,
         frozenset(loss_nodes(analysis)),
-        keeping=keeping(analysis, marked, _trained_operands(analysis, found)),
-        counts_all=counts_all,
+        keeping=keeping(analysis, marked, _trained_operands(analysis, found), again),
+        beside=frozenset(beside),
     )
 
 

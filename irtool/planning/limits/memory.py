@@ -41,6 +41,29 @@ class Conflict(CannotPlan):
     """What is pinned does not fit together."""
 
 
+class TooLittleMemory(CannotPlan):
+    """Nothing fits into a limit.
+
+    Attributes:
+        found: bytes of the smallest plan that was found.
+        least: bytes that no plan is below.
+        help: what would lower them.
+    """
+
+    def __init__(self, limit: int, found: float, least: float, help: tuple[str, ...]) -> None:
+        self.found, self.least, self.help = found, least, help
+        needed = f"a device holds {found:,.0f} bytes at least"
+        if found > least * (1 + 1e-9):
+            needed = (
+                f"the least that was found for a device is {found:,.0f} bytes, and {least:,.0f} "
+                "bytes is less than any plan takes"
+            )
+        super().__init__(
+            f"no strategies fit into {limit:,} bytes a device: {needed}. "
+            f"What would lower that: {', '.join(help)}"
+        )
+
+
 @dataclass(eq=False)
 class Limited:
     """Searches of one model for choices that fit.
@@ -128,33 +151,17 @@ class Limited:
             tried += [smallest(self.model, self.ways, overhead, each) for each in tried]
         found = min(tried, key=self.all_bytes)
         if self.all_bytes(found) > limit:
-            raise CannotPlan(self._too_much(limit, least.held, self.all_bytes(found)))
+            raise TooLittleMemory(limit, self.all_bytes(found), least.held, self._help())
         return found
 
-    def _too_much(self, limit: int, least: float, found: float) -> str:
-        """That nothing fits, and what would help.
-
-        Args:
-            limit: bytes that there are.
-            least: that nothing is below.
-            found: the fewest that were found.
-        """
+    def _help(self) -> tuple[str, ...]:
+        """What would lower the bytes of a device."""
         ways = max(len(each.seconds) for each in self.ways)
         is_cut = ways > (1 if self.overhead is None else 2)
         help_ = [] if self.overhead is not None else ["--recompute auto"]
         if not is_cut and not self.model.structure.context.parallel_optimizer:
             help_.append("--optimizer-parallel auto")
-        help_ += ["more devices", "pipeline stages (--to-stages)"]
-        needed = f"weights, gradients, states and results take {found:,.0f} bytes at least"
-        if found > least * (1 + 1e-9):
-            needed = (
-                f"the least that was found for weights, gradients, states and results is "
-                f"{found:,.0f} bytes, and {least:,.0f} bytes is less than any plan takes"
-            )
-        return (
-            f"no strategies fit into {limit:,} bytes a device: {needed}. "
-            f"What would lower that: {', '.join(help_)}"
-        )
+        return (*help_, "more devices", "pipeline stages (--to-stages)")
 
     def _fitting(
         self, first: Choice, fits: Choice, limit: int, bound: float

@@ -6,12 +6,13 @@ from math import prod
 
 from irtool.ir.graph import Node
 from irtool.operators.table import operator_of
-from irtool.planning.cost.costs import item_bytes
-from irtool.planning.cost.kept import Operand, Read, Result
-from irtool.planning.cost.structure import FIXED, Structure
+from irtool.planning.cost.costs import SUMS, item_bytes
+from irtool.planning.cost.kept import FIXED, Operand, Read, Result
+from irtool.planning.cost.structure import Structure
 from irtool.planning.search.link_tables import brought
-from irtool.planning.search.tables import kept_bytes
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Use
+from irtool.sharding.network.recomputation import in_recomputed_cell
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
@@ -28,23 +29,22 @@ def kept_in(structure: Structure, report: CheckResult) -> int:
     return _Kept(structure, report).bytes()
 
 
-def all_results(structure: Structure, report: CheckResult) -> int:
-    """Bytes of the results that count as kept by themselves, each as its operator makes it."""
-    return int(
-        sum(
-            kept_bytes(structure, node, item.judgement)
-            for node, item in report.by_node.items()
-            if node in structure.calls
-        )
-    )
+_INDICES = 1
+"""The operand of a Gather that says which rows."""
 
 
 class _Kept:
     def __init__(self, structure: Structure, report: CheckResult) -> None:
         self.structure = structure
         self.report = report
+        chains = report.again.chains
+        self.again = structure.beside | report.again.nodes
         self.moved: dict[Operand, RedistributionReport] = {}
         for item in report.redistributions:
+            use = Use(item.consumer, 0 if item.replaces else item.input, item.item)
+            again = use in chains and in_recomputed_cell(item.consumer)
+            if again or item.consumer in structure.beside:
+                continue  # made again, of what it was made from
             own = report.by_node.get(item.consumer)
             tensor = own.call.slots.tensor(item.input, item.item) if own is not None else None
             if not item.operators:
@@ -56,7 +56,7 @@ class _Kept:
 
     def bytes(self) -> int:
         found: dict[object, int] = {}
-        for read in self.structure.keeping.reads:
+        for read in self.structure.keeping.reads_of(self.again):
             stays = self._stays(read)
             if stays is not None:
                 key, size = stays
@@ -65,9 +65,48 @@ class _Kept:
 
     def _stays(self, read: Read) -> tuple[object, int] | None:
         """What stays for a read, with its bytes; None for weights, batches and unknown sizes."""
-        if read.operand is not None and read.operand in self.moved:
-            return self._copy(read.operand)
+        operand = read.operand
+        if operand is None:
+            return self._made(read.result)
+        if self._is_masked(operand):
+            return self._mask(operand[0])
+        if operand in self.moved:
+            return self._copy(operand)
+        if self._is_cast(operand):
+            return self._of_cast(operand)
         return self._made(read.result)
+
+    def _is_cast(self, operand: Operand) -> bool:
+        """Whether an operand comes out of a Cast that does not run again beside its neighbours."""
+        keeping, beside = self.structure.keeping, self.structure.beside
+        cast, maker = keeping.casts.get(operand), keeping.makers.get(operand)
+        if operand[0] in beside or (maker is not None and maker[0] in beside):
+            return False
+        return cast is not None and cast not in self.again
+
+    def _of_cast(self, operand: Operand) -> tuple[object, int] | None:
+        """What a Cast makes, as its user has it."""
+        own = self.report.by_node[operand[0]]
+        dtype = own.call.call.tensors[operand[1]].dtype
+        size = _bytes(own.judgement.input_slices, dtype, operand)
+        return None if size is None else (self.structure.keeping.casts[operand], size)
+
+    def _is_masked(self, operand: Operand) -> bool:
+        """Whether a device looks up only indices of the rows that it has."""
+        node, index = operand
+        own = self.report.by_node.get(node)
+        if own is None or index != _INDICES or not operator_of(own.op).is_("masks"):
+            return False
+        return any(item.op in SUMS for item in own.collectives)
+
+    def _mask(self, node: Node) -> tuple[object, int] | None:
+        """Indices in a device's own rows, and which of them are: both stay for the gradient."""
+        own = self.report.by_node[node]
+        call, slices = own.call.call, own.judgement.input_slices
+        tensor = (node, _INDICES)
+        indices = _bytes(slices, call.tensors[_INDICES].dtype, tensor)
+        mask = _bytes(slices, call.results[0].dtype, tensor)
+        return None if indices is None or mask is None else (tensor, indices + mask)
 
     def _copy(self, operand: Operand) -> tuple[object, int] | None:
         """A redistributed operand; users that want it alike share one."""
@@ -89,6 +128,8 @@ class _Kept:
                 break
             if (node, 0) in self.moved:
                 return self._copy((node, 0))
+            if self._is_cast((node, 0)):
+                return self._of_cast((node, 0))
             made = self.structure.keeping.makers.get((node, 0))
         else:
             return None
@@ -96,6 +137,8 @@ class _Kept:
 
     def _result(self, made: Result) -> tuple[object, int] | None:
         node, index = made
+        if node in self.again:
+            return None
         own = self.report.by_node.get(node)
         if own is None:
             return None

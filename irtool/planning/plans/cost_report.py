@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
+from irtool.cluster.account import Account, fused_bytes
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Overlap
 from irtool.ir.collectives import collective
@@ -24,14 +25,16 @@ from irtool.planning.cost.costs import (
     operator_communications,
     seconds_of,
 )
-from irtool.planning.cost.structure import FIXED, Parameter, Structure
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import priced_weight
 from irtool.planning.plans.cost_items import CostItem
-from irtool.planning.plans.cost_kept import all_results, kept_in
+from irtool.planning.plans.cost_kept import kept_in
 from irtool.planning.plans.cost_shared import overlaps, with_common_starts
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.report import (
     CheckResult,
     OperatorReport,
@@ -51,6 +54,10 @@ class MemoryCost:
         activations: results that are kept for the backward pass.
         accumulated: sums of gradients that stay from micro-batch to micro-batch.
         gathered: weights that optimizer parallel gathered, kept for the backward pass.
+        inputs: one batch.
+        other: what is kept from step to step for no single weight.
+        fused: the largest buffer of a fused collective.
+        recomputed: what the largest layer holds while a plan's recomputation makes it again.
     """
 
     weights: int
@@ -59,14 +66,31 @@ class MemoryCost:
     activations: int
     accumulated: int = 0
     gathered: int = 0
+    inputs: int = 0
+    other: int = 0
+    fused: int = 0
+    recomputed: int = 0
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of ``fused`` for which what was kept leaves no room."""
+        return max(0, self.fused - self.activations - self.recomputed - self.gathered)
 
     @property
     def total(self) -> int:
-        """All of it."""
-        return (
-            self.weights + self.gradients + self.states + self.activations
-            + self.accumulated + self.gathered
-        )  # fmt: skip
+        """Bytes that a device must have for all of it."""
+        account = Account(
+            self.weights,
+            self.states,
+            self.accumulated,
+            self.inputs,
+            self.other,
+            self.activations + self.recomputed,
+            self.gathered,
+            self.gradients,
+            self.fused,
+        )
+        return account.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +108,8 @@ class StepCost(Shown):
 
     ``unknown``: parts that could not be priced, as texts; then the sums are too small.
     ``transfers``: what it sends to other stages and receives from them, no part of ``seconds``:
-    what of it is waited for, the pipeline's schedule says. ``memory`` is what a plan's limit is
-    held against, ``account`` what a device holds (None: not known); they differ where a plan counts
-    results that nobody reads (:attr:`Structure.counts_all`).
+    what of it is waited for, the pipeline's schedule says. ``memory``: what a device holds, which a
+    plan's limit is held against.
     """
 
     machine: Machine
@@ -95,7 +118,6 @@ class StepCost(Shown):
     unknown: tuple[str, ...]
     differentiates: bool
     transfers: tuple[Communication, ...] = ()
-    account: MemoryCost | None = None
 
     @property
     def seconds(self) -> float:
@@ -184,11 +206,14 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         *_edges(structure, report, machine, unknown),
     ]
     parameters = {item.name: item for item in structure.parameters}
-    weights = gradients = states = accumulated = gathered = 0
+    weights = gradients = states = accumulated = gathered = other = 0
     for item in report.parameters:
+        own = prod(item.slice) * _element_of(item) if item.slice is not None else 0
         if item.role == "accumulated gradient":
-            accumulated += prod(item.slice or ()) * _element_of(item) if item.slice else 0
+            accumulated += own
             continue
+        if item.role == "other":
+            other += own
         known = parameters.get(item.name)
         if known is None:
             continue
@@ -200,14 +225,19 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         weights, gradients, states = (
             weights + sizes[0], gradients + sizes[1], states + sizes[2],
         )  # fmt: skip
-        if item.gather_ranks is not None and _stays_gathered(structure, known):
+        if item.gather_ranks is not None and structure.reads(known):
             gathered += prod(item.base) * known.element
-    account = MemoryCost(
-        weights, gradients, states, kept_in(structure, report), accumulated, gathered
+    memory = MemoryCost(
+        weights,
+        gradients,
+        states,
+        kept_in(structure, report),
+        accumulated,
+        gathered,
+        inputs=_inputs(report),
+        other=other,
+        fused=fused_bytes(each.launch for item in items for each in item.communications),
     )
-    memory = account
-    if structure.counts_all:
-        memory = replace(account, activations=all_results(structure, report), gathered=0)
     return StepCost(
         machine,
         with_common_starts(items, machine),
@@ -215,19 +245,22 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         tuple(unknown),
         structure.differentiates,
         tuple(_transfers(structure, report, machine)),
-        account,
     )
+
+
+def _inputs(report: CheckResult) -> int:
+    """Bytes of one batch, as it arrives at a device."""
+    found = 0
+    for item in report.dataset:
+        type = item.parameter.type if item.parameter is not None else None
+        if type is not None and min(item.slice, default=0) >= 0:
+            found += prod(item.slice) * item_bytes(type.dtype)
+    return found
 
 
 def _element_of(item: ParameterReport) -> int:
     type = item.parameter.type
     return item_bytes(type.dtype if type is not None else None)
-
-
-def _stays_gathered(structure: Structure, parameter: Parameter) -> bool:
-    """Whether the backward pass reads a weight, so that it stays as it was gathered."""
-    read = structure.keeping.weights
-    return any(ref.node is not None and (ref.node, ref.index) in read for ref in parameter.users)
 
 
 def _transfers(
@@ -272,10 +305,12 @@ def _operators(
         if not has_sizes((*item.judgement.raw_inputs, *item.judgement.raw_outputs)):
             unknown.append(f"{item.node.id} {item.op}: its sizes are not known")
             continue
-        yield _operator(structure, item, machine)
+        yield _operator(structure, item, machine, report.again)
 
 
-def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> CostItem:
+def _operator(
+    structure: Structure, item: OperatorReport, machine: Machine, runs: Recomputed
+) -> CostItem:
     gradient = item.node in structure.with_gradient
     call = item.call.call
     back = structure.communicates_back(item.node)
@@ -287,8 +322,9 @@ def _operator(structure: Structure, item: OperatorReport, machine: Machine) -> C
         seconds["operator collectives"] = seconds_of(communications)
     work = 1 + BACKWARD_WORK if gradient else 1
     again = 0.0
-    if gradient and item.node.attribute("recompute") is True:
-        forward = [each for each in communications if each.phase == "forward"]
+    if item.node in runs.nodes:
+        is_behind = item.node in runs.behind
+        forward = [each for each in communications if is_behind and each.phase == "forward"]
         again = seconds["compute"] / work + seconds_of(forward)
     return CostItem(
         "operator",

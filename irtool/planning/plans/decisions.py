@@ -20,10 +20,12 @@ from math import inf
 
 import numpy as np
 
+from irtool.cluster.account import fused_bytes
 from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import compute_seconds
-from irtool.planning.cost.structure import FIXED, Parameter, Structure
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import WeightCost, weight_cost
 from irtool.planning.limits.ways import Choice, Ways
 from irtool.planning.plans.cost_items import CostItem
@@ -203,6 +205,11 @@ class DecidedWays:
             weight_cost(self._sharding, parameter, judgement, machine),
         )
 
+    def _gathered(self, parameter: Parameter, whole: WeightCost, cut: WeightCost) -> int:
+        """Bytes of a weight that stays gathered for the backward pass where it is cut."""
+        is_cut = cut.weights != whole.weights
+        return whole.weights if is_cut and self.model.structure.reads(parameter) else 0
+
     def owned(self, at: int) -> Sequence[Parameter]:
         """Trained weights that an operator decides."""
         return [item for item in self._owned.get(self.model.nodes[at], ()) if item.trained]
@@ -265,12 +272,12 @@ class DecidedWays:
         """A plan's cost with what was decided.
 
         Args:
-            cost: of the plan without it.
+            cost: of the plan without it; of what it keeps, recomputation is left out already.
             choice: what was chosen.
             twins: nodes of the plan's dump by node of the model.
         """
         items = list(cost.items)
-        memory = cost.memory
+        memory = replace(cost.memory, recomputed=self.decided(choice).held)
         weights = {item.name: at for at, item in enumerate(items) if item.kind == "weight"}
         for at, (candidate, way) in enumerate(zip(choice.choices, choice.ways, strict=True)):
             for parameter in self.owned(at) if self.is_sharded(way) else ():
@@ -283,17 +290,17 @@ class DecidedWays:
                     weights=memory.weights + after.weights - before.weights,
                     gradients=memory.gradients + after.gradients - before.gradients,
                     states=memory.states + after.states - before.states,
+                    gathered=memory.gathered + self._gathered(parameter, before, after),
                 )
             if self.is_recomputed(way):
                 node = twins[self.model.nodes[at]]
                 seconds = float(self._again(at)[0][candidate])
                 name = f"{primitive(node)} again"
                 items.append(CostItem("recompute", node, name, {"compute": seconds}, ()))
-        decided = self.decided(choice)
-        kept = memory.activations - decided.saved + decided.held
         priced = with_common_starts(items, cost.machine)
-        held = replace(memory, activations=kept)
-        return replace(cost, items=priced, memory=held, account=None)
+        launches = (each.launch for item in priced for each in item.communications)
+        memory = replace(memory, fused=fused_bytes(launches))
+        return replace(cost, items=priced, memory=memory)
 
 
 def _weight_item(item: CostItem, cost: WeightCost) -> CostItem:

@@ -10,7 +10,8 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.planning.cost.structure import FIXED, structure_of
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import structure_of
 from irtool.planning.limits.memory import search as cheapest
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.cost_report import StepCost, step_cost
@@ -206,7 +207,7 @@ def _before(
     report = check(old, problem.target)
     if report.accepted is False:
         return None
-    return step_cost(structure_of(old, problem.target, counts_all=True), report, machine)
+    return step_cost(structure_of(old, problem.target), report, machine)
 
 
 def _order(problem: Problem, made: Plan) -> list[Node]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from irtool.compare.graph_diff import diff_graphs
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
-from irtool.planning.cost.structure import FIXED
+from irtool.planning.cost.kept import FIXED
 from irtool.planning.search.operator_candidates import CannotPlan, Given
 from irtool.planning.search.problem import Problem
 from irtool.sharding.check import check

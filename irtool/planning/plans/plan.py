@@ -8,8 +8,9 @@ no other choice costs less even under prices that are too low.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from irtool.cluster.machine import Machine
@@ -17,8 +18,9 @@ from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.planning.cost.structure import FIXED, structure_of
-from irtool.planning.limits.memory import Limited, search
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.limits.memory import Limited, TooLittleMemory, search
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.border import Border, Share, share_of
 from irtool.planning.plans.compatible import compatible
@@ -163,7 +165,7 @@ def plan(
     target = planned_context(context, devices or context.devices)
     if decide_optimizer:
         target = replace(target, parallel_optimizer=False)
-    problem = problem_of(dump, context, target)
+    problem = problem_of(dump, context, target, counts_all=decide_recompute)
     started = time.process_time()
     fixed = pins(problem, pinned or {}, pinned_outputs or {})
     if keep_configured:
@@ -197,6 +199,19 @@ def plan(
     return replace(made, onto=taken, border=border)
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A plan, and the bytes of a device that the tables count for it."""
+
+    plan: Plan
+    bytes: float
+
+    @property
+    def above(self) -> float:
+        """Bytes that a device holds beside those that the tables count."""
+        return self.plan.after.memory.total - self.bytes
+
+
 def _made(
     model: Model,
     problem: Problem,
@@ -206,24 +221,112 @@ def _made(
     optimizer: bool,
     recompute: bool,
 ) -> Plan:
-    """The plan of a model, with what else is to be decided."""
-    if not optimizer and not recompute:
-        found = search(model, limit)
-        elapsed = time.process_time() - started
-        return told(model, found, problem.current, limit, elapsed)
-    decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+    """The plan of a model, with what else is to be decided; it keeps the limit."""
+    decided = None
+    if optimizer or recompute:
+        decided = DecidedWays(model, optimizer=optimizer, recompute=recompute)
+
+    def searched(room: int | None) -> _Counted:
+        if decided is not None:
+            return _decided(model, problem, decided, room, started)
+        found = search(model, room)
+        made = told(model, found, problem.current, room, time.process_time() - started)
+        return _Counted(made, model.memory_of(found.choices))
+
+    if limit is None:
+        return searched(None).plan
+    return replace(_within(limit, searched), memory_limit=limit)
+
+
+def _within(limit: int, searched: Callable[[int], _Counted]) -> Plan:
+    """The plan that a device can hold.
+
+    The tables of a search add up by operator: they count no batch, no buffers, and each kept result
+    in one layout. What a device holds (:class:`irtool.planning.plans.cost_report.MemoryCost`) is
+    known once a plan is whole; the search is told to leave that much room.
+
+    Args:
+        limit: bytes of a device.
+        searched: the plan whose tables count so many bytes at most.
+
+    Raises:
+        TooLittleMemory: nothing that was found fits.
+    """
+    room, constant, bound, most, fewest = limit, 0, 0.0, math.inf, math.inf
+    while True:
+        try:
+            made = searched(room)
+        except TooLittleMemory as error:
+            made = searched(math.ceil(error.found))
+            fewest = min(fewest, made.plan.after.memory.total)
+            if made.plan.after.memory.total > limit:
+                raise TooLittleMemory(limit, fewest, error.least + constant, error.help) from None
+        memory = made.plan.after.memory
+        if room >= limit - constant:  # no plan that fits is below what was shown here
+            bound = made.plan.lower_bound or 0.0
+        if memory.total <= limit:
+            break
+        most, fewest = made.bytes - 1, min(fewest, memory.total)
+        is_first = constant == 0 < memory.inputs + memory.other
+        constant = memory.inputs + memory.other
+        room = limit - constant if is_first else math.floor(limit - made.above)
+    tried = list(_with_more_room(limit, searched, made, min(most, limit - made.above)))
+    fitting = (each for each in tried if each.after.memory.total <= limit)
+    best = min((made.plan, *fitting), key=lambda each: each.after.seconds)
+    if min(most, limit - made.above) > limit:  # tables that count too much show less
+        bound = min([bound, *(each.lower_bound or 0.0 for each in tried)])
+    return replace(best, lower_bound=min(bound, best.after.seconds))
+
+
+def _with_more_room(
+    limit: int, searched: Callable[[int], _Counted], made: _Counted, most: float
+) -> Iterator[Plan]:
+    """Plans whose tables count more bytes than those of a plan that fits.
+
+    Args:
+        limit: bytes of a device.
+        searched: the plan whose tables count so many bytes at most.
+        made: a plan that fits.
+        most: bytes that tables may count for a plan that fits.
+    """
+    low = made.bytes
+    for _ in range(_HALVES):
+        if most <= low * (1 + _SAME_ROOM) or made.plan.gap == 0:
+            break
+        room = math.floor(most)
+        other = searched(room)
+        yield other.plan
+        if other.plan.after.memory.total <= limit:
+            break
+        most = (low + min(most, other.bytes)) / 2
+
+
+_HALVES = 4
+"""How often the room between a plan that fits and one that does not is halved."""
+_SAME_ROOM = 1e-3
+"""Part of a room by which another is no other."""
+
+
+def _decided(
+    model: Model, problem: Problem, decided: DecidedWays, limit: int | None, started: float
+) -> _Counted:
+    """The plan of a model, with what else is decided."""
     own = Search(model)
-    choice = Limited(own, decided.ways, decided if recompute else None).cheapest(limit)
+    choice = Limited(own, decided.ways, decided if decided.recompute else None).cheapest(limit)
     elapsed = time.process_time() - started
     found = Found(choice.choices, choice.bound, own.rounds)
-    made = told(model, found, problem.current, limit, elapsed)
     decisions = decided.decided(choice)
+    made = told(
+        model, found, problem.current, limit, elapsed, recomputed=decisions.recomputed or ()
+    )
     pairs = zip(model.structure.dump.nodes(), made.dump.nodes(), strict=True)
     after = decided.priced(made.after, choice, dict(pairs))
     if decisions.sharded:
         refuse_illegal(check(made.dump, replace(made.context, parallel_optimizer=True)))
     bound = min(choice.bound, after.seconds)
-    return replace(made, after=after, decisions=decisions, lower_bound=bound)
+    above = decided.above(choice.choices, choice.ways) if decided.recompute else 0.0
+    made = replace(made, after=after, decisions=decisions, lower_bound=bound)
+    return _Counted(made, choice.held + above)
 
 
 def _untied(
@@ -233,7 +336,7 @@ def _untied(
     before, limit, own = made.before, made.memory_limit, model.own
     if before is None or own is None or not is_tie(before, made.after):
         return made
-    if limit is not None and model.memory_of(own) > limit:
+    if limit is not None and before.memory.total > limit:
         return made
     if any(problem.current.get(node) != given for node, given in fixed.items()):
         return made  # the dump's strategies are not what is asked for: nothing to be near to
@@ -249,6 +352,8 @@ def _untied(
     fastest = Priced(Found((), made.lower_bound or 0.0, made.rounds), made.after)
     best, bound = no_dearer(fastest, Priced(Found(own, 0.0, made.rounds), before), at_price)
     found = tell(replace(best.found, bound=bound))
+    if limit is not None and found.after.memory.total > limit:
+        return made
     if found.after.seconds <= made.after.seconds * (1 + 1e-9):
         return found
     saved = 1 - made.after.seconds / found.after.seconds
@@ -282,10 +387,12 @@ def told(
     limit: int | None,
     elapsed: float,
     start: Mapping[Node, Given] | None = None,
+    recomputed: Collection[Node] = (),
 ) -> Plan:
     """The plan of some choices.
 
     ``start``: strategies whose cost is the one before, where those of the dump fit other devices.
+    ``recomputed``: nodes of the model's dump that are to run again.
 
     Raises:
         CannotPlan: ``check`` refuses it.
@@ -304,7 +411,7 @@ def told(
     twins = dict(zip(structure.dump.nodes(), planned.nodes(), strict=True))
     report = check(planned, structure.context)
     refuse_illegal(report)
-    own = structure_of(planned, structure.context, counts_all=structure.counts_all)
+    own = structure_of(planned, structure.context, {twins[node] for node in recomputed})
     after = step_cost(own, report, model.machine)
     operators = tuple(
         _planned(model, found.choices, at, twins[node], current.get(node))
@@ -378,7 +485,7 @@ def _before(model: Model, current: Mapping[Node, Given]) -> StepCost | None:
     report = check(old, structure.context)
     if report.accepted is False:
         return None
-    own = structure_of(old, structure.context, counts_all=structure.counts_all)
+    own = structure_of(old, structure.context)
     return step_cost(own, report, model.machine)
 
 

@@ -9,7 +9,7 @@ from math import inf
 from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.planning.cost.holdings import Holdings, StageDumps
-from irtool.planning.cost.structure import FIXED
+from irtool.planning.cost.kept import FIXED
 from irtool.planning.limits.memory import Limited
 from irtool.planning.limits.ways import plain_ways
 from irtool.planning.plans.plan import Plan, told

@@ -12,7 +12,8 @@ from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.operators.layout import Shape
 from irtool.planning.cost.holdings import Holdings
-from irtool.planning.cost.structure import FIXED, Parameter
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import Parameter
 from irtool.planning.cost.weights import held_weight
 from irtool.planning.recovery.fetch import Boxes, Fetch
 from irtool.planning.search.exact import Floats

@@ -17,7 +17,8 @@ from irtool.compare.graph_diff import diff_graphs
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings
-from irtool.planning.cost.structure import FIXED, structure_of
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
 from irtool.planning.recovery.elastic import HORIZON
 from irtool.planning.recovery.elastic import replan as elastic_plan

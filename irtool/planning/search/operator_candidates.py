@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context, Judgement
-from irtool.planning.cost.structure import FIXED
+from irtool.planning.cost.kept import FIXED
 from irtool.planning.search.candidates import Candidate, Candidates, candidates_of, given_candidate
 from irtool.sharding.network.analysis import Judged
 from irtool.sharding.network.care import primitive

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Graph, Item, Node
 from irtool.operators.call import Strategy
-from irtool.planning.cost.structure import FIXED, Structure, structure_of
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.search.device_counts import nearest_legal
 from irtool.planning.search.operator_candidates import CannotPlan, Given
 from irtool.sharding.check import check
@@ -49,8 +50,16 @@ class Problem:
         return node in self.structure.calls and primitive(node) not in FIXED
 
 
-def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) -> Problem:
+def problem_of(
+    dump: Dump, context: ParallelContext, target: ParallelContext, *, counts_all: bool = False
+) -> Problem:
     """Look at a dump.
+
+    Args:
+        dump: a begin dump.
+        context: that it was compiled under.
+        target: the one to plan for.
+        counts_all: every result with a gradient counts as kept, as decisions to recompute need it.
 
     Raises:
         CannotPlan: nothing in it takes a strategy.
@@ -60,7 +69,7 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
         foreign = foreign_nodes(network_of(dump), target.stage)
     plain = plain_dump(dump, foreign)
     twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
-    structure = structure_of(plain, target, counts_all=True)
+    structure = structure_of(plain, target)
     if not structure.calls:
         raise CannotPlan("no operator here takes a strategy")
     _refuse_unknown_sizes(structure)
@@ -69,9 +78,9 @@ def problem_of(dump: Dump, context: ParallelContext, target: ParallelContext) ->
     if beside:
         plain = plain_dump(dump, beside | foreign)
         twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
-        structure = structure_of(plain, target, counts_all=True)
+        structure = structure_of(plain, target)
     current = _current(report, twins, structure)
-    return Problem(dump, context, report, structure, twins, current)
+    return Problem(dump, context, report, replace(structure, counts_all=counts_all), twins, current)
 
 
 def _refuse_unknown_sizes(structure: Structure) -> None:

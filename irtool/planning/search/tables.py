@@ -275,7 +275,8 @@ class _Builder:
             if p.owner is not None
         )
         back = self.structure.communicates_back(node)
-        kept = self.structure.kept.get(node, ())
+        structure = self.structure
+        kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
         key = (id(candidates), gradient, back, shown, kept)
         found = self.columns.get(key)
         if found is None:
@@ -299,7 +300,8 @@ class _Builder:
             communications = operator_communications(call, judgement, self.machine, gradient=back)
             seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
             seconds += seconds_of(communications)
-            return seconds, kept_bytes(self.structure, node, judgement)
+            held = kept_bytes if self.structure.counts_all else carried_bytes
+            return seconds, held(self.structure, node, judgement)
 
         rows: list[Floats] = []
         for family in candidates.families:
@@ -412,6 +414,28 @@ class _Builder:
             numbers, values, nothing = self.shared[key]
             at = tuple(variable for variable, _ in ends)
             yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
+
+
+def carried_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
+    """Bytes on one device of what counts as kept with an operator.
+
+    Whatever the whole plan is, it keeps no less than all of these together.
+    """
+    call = structure.calls[node].call.call
+    sides = {
+        "input": (judgement.input_slices, call.tensors),
+        "output": (judgement.output_slices, call.results),
+    }
+    found = 0.0
+    for carried in structure.carried.get(node, ()):
+        slices, tensors = sides[carried.side]
+        at = carried.index
+        if at >= len(tensors) or at >= len(slices) or min(slices[at], default=0) < 0:
+            continue
+        if carried.is_batch and not structure.cuts_batch(slices[at], tensors[at]):
+            continue
+        found += carried.share * prod(slices[at]) * item_bytes(tensors[at].dtype)
+    return found
 
 
 def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:

@@ -149,4 +149,4 @@ def of_micro_batches(cost: StepCost, count: int, memory: MemoryCost) -> StepCost
         )
         for item in cost.items
     )
-    return replace(cost, items=items, memory=memory, account=None)
+    return replace(cost, items=items, memory=memory)

@@ -79,7 +79,7 @@ def staged_plan(
     if decide_optimizer:
         target = replace(target, parallel_optimizer=False)
     whole = plain_dump(dump)
-    problem = problem_of(micro_batch(whole, micro), context, target)
+    problem = problem_of(micro_batch(whole, micro), context, target, counts_all=True)
     search = StageSearch.of(
         problem, machine, micro, optimizer=decide_optimizer, recompute=decide_recompute
     )

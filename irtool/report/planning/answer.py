@@ -212,11 +212,11 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     communication: Annotated[list[ReceivedBytes], doc("of the plan")]
     memory_bytes: Annotated[
         DeviceBytes,
-        doc("of the plan, every result that has a gradient; of a pipeline the fullest stage's"),
+        doc("of the plan, which the limit is held against; of a pipeline the fullest stage's"),
     ]
     account: Annotated[
         DeviceBytes | None,
-        doc("of the plan as `cost` counts it; null where memory is decided, too, and in stages"),
+        doc("the same as `memory_bytes`; null in stages"),
     ]
     memory_limit: Annotated[int | None, doc("bytes of a device")]
     seconds: Annotated[float, doc("CPU seconds of tables and search, without reading")]
@@ -255,7 +255,7 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
         ),
         communication=received_bytes(plan.after),
         memory_bytes=device_bytes(plan.after.memory),
-        account=device_bytes(plan.after.account) if plan.after.account is not None else None,
+        account=device_bytes(plan.after.memory) if view.staged is None else None,
         memory_limit=plan.memory_limit,
         seconds=plan.seconds,
         rounds=plan.rounds,

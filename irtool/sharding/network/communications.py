@@ -26,7 +26,7 @@ from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
-from irtool.sharding.network.recomputation import Recomputed, recomputed
+from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import behind
@@ -215,20 +215,19 @@ class StepCommunications:
 
 
 def communications(
-    analysis: Analysis, gradients: Differentiated, inserted: Inserted
+    analysis: Analysis, gradients: Differentiated, again: Recomputed, inserted: Inserted
 ) -> StepCommunications:
     """All communications of a step of the rank's stage.
 
     Args:
         analysis: a network whose operators are judged.
-        gradients: what of the network has a gradient.
+        gradients: what of the network has a gradient; nothing where it holds none.
+        again: what of the forward pass runs again.
         inserted: redistributions, weights, and what else the pass inserts.
 
     Returns:
         The communications, and what is not known of them.
     """
-    gradients = gradients if analysis.differentiates else Differentiated()
-    again = recomputed(analysis, gradients, inserted.redistributions)
     unknown = tuple(_not_counted(analysis, again, inserted.redistributions))
     counter = _Counter(
         analysis,

@@ -14,6 +14,7 @@ from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.communications import StepCommunication
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.redistribution import RedistributionStep
 
 
@@ -147,7 +148,8 @@ class CheckResult(Shown):
     hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
     of the gradients adds up.
     ``communications``: all of a step of the rank's stage, forward and backward.
-    ``communications_unknown``: sentences that say which others there may be.
+    ``communications_unknown``: sentences that say which others there may be. ``again``: what of the
+    forward pass runs again in the backward pass.
     """
 
     accepted: bool | None
@@ -161,6 +163,7 @@ class CheckResult(Shown):
     norms: tuple[CollectiveReport, ...] = ()
     communications: tuple[StepCommunication, ...] = ()
     communications_unknown: tuple[str, ...] = ()
+    again: Recomputed = field(default_factory=Recomputed, repr=False, compare=False)
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False
     )
