@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irtool.report.model import Column, Document, Facts, Heading, Note, Report, Table
+from irtool.ir.units import plural, seconds_text, tuple_text
+from irtool.report.model import (
+    Answer,
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Report,
+    Table,
+    number_column,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from irtool.cluster.groups import GroupReport
@@ -14,9 +27,11 @@ if TYPE_CHECKING:
     from irtool.cluster.reuse import ReuseReport
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs.comparison import RunComparison
+    from irtool.doctor.examine import Examination
     from irtool.ir.finding import Findings
     from irtool.planning.checkpoints.conversion import Conversion
     from irtool.planning.plans.cost_report import StepCost
+    from irtool.planning.plans.edits import NetworkEdits
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
     from irtool.planning.recovery.recover import Recovery
@@ -94,6 +109,34 @@ def diff(result: GraphDiff) -> Report:
     return diff_report(DiffView(result))
 
 
+def doctor(result: Examination) -> Report:
+    """What is wrong with a run."""
+    from irtool.report.doctor.report import doctor_report
+
+    return doctor_report(result, None, is_page=False)
+
+
+def edits(result: NetworkEdits) -> Report:
+    """Changes that make a step shorter, the best first."""
+    columns = (
+        text_column("operators"), text_column("now"), text_column("instead"),
+        number_column("saves", "seconds"), number_column("receives less", "bytes"),
+    )  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            ", ".join(f"{node.id} {node.op}" for node in edit.nodes) or edit.setting,
+            tuple_text(edit.old),
+            tuple_text(edit.new) if edit.nodes else str(edit.value),
+            edit.seconds,
+            edit.bytes,
+        ]
+        for edit in result.edits
+    ]
+    step = seconds_text(result.before.seconds)
+    text = f"of {plural(result.tried, 'change')} tried, {len(rows):,} shorten a step of {step}"
+    return Report("edits", Answer(text), [Table("", columns, rows, noun="change")])
+
+
 def findings(result: Findings) -> Document:
     """What ``lint`` found."""
     from irtool.report.findings.places import by_severity
@@ -151,7 +194,6 @@ def elastic(result: ElasticPlan) -> Document:
 
 def cost(result: StepCost) -> Document:
     """Where a step goes."""
-    from irtool.ir.units import seconds_text
     from irtool.report.cost import links_table, shares_table
 
     head = Heading(f"a step of {seconds_text(result.seconds)} ({result.machine.name})")

@@ -24,6 +24,7 @@ from irtool.compare.losses.read import read_loss
 from irtool.ir.display import Shown, view_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
+from irtool.planning.plans.edits import network_edits
 from irtool.planning.recovery.recover import Request, recover
 from irtool.report import notebook
 from irtool.report.model import Column, Document, Facts, Heading, Note, Table, number_column
@@ -204,3 +205,13 @@ def test_importing_irtool_loads_no_renderer() -> None:
     code = "import sys, irtool; print([name for name in sys.modules if 'render' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"\[\]\s*", done.stdout)
+
+
+def test_edits_show_what_they_save(samples: Path) -> None:
+    pytest.importorskip("numpy")
+    begin = irtool.load(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
+    context = ParallelContext(devices=8, mode="semi_auto_parallel")
+    report = check(begin, context)
+    text = html(network_edits(begin, context, report, default_machine(), work=1))
+    assert "shorten a step of" in text
+    assert "µs</td>" in text
