@@ -21,6 +21,10 @@ MERGE = (
 )
 
 
+_RECEIVES = "Receive_"
+"""How a key begins that names a tensor from another stage."""
+
+
 def read_strategies(path: str) -> StrategyFile:
     """A strategy file; of a folder the files of all pipeline stages, put together.
 
@@ -61,6 +65,12 @@ def read_layouts(path: str) -> StrategyFile:
             "MindSpore would take it for stage 0, and read the wrong ranks"
         )
         raise ArtefactError(path, message, hint=MERGE)
+    if not found.is_merged and any(key.startswith(_RECEIVES) for key in found.strategies):
+        message = (
+            "its operators receive from another pipeline stage, and it calls itself stage 0: a "
+            "search writes that of every stage, and MindSpore merges none but the first of them"
+        )
+        raise ArtefactError(path, message, hint="compile in semi-auto mode to save the stages")
     for layout in found.layouts.values():
         if not layout.device_matrix:
             message = f"{layout.key} has no device matrix: a pipeline of single devices"

@@ -67,6 +67,19 @@ def test_a_file_of_a_later_stage_alone_is_refused_and_one_of_the_first_is_not() 
     assert read_layouts(str(SAVED / "stages/dp2tp2pp2_s0.json")).devices == 4
 
 
+def test_a_later_stage_that_calls_itself_the_first_is_refused(tmp_path: Path) -> None:
+    """As the double recursive search writes it: ``stage`` is 0 in every entry."""
+    document = json.loads((SAVED / "stages/dp2tp2pp2_s1.json").read_bytes())
+    items = document["parallel_strategy_item"]
+    for item in items.values():
+        item["stage"] = 0
+    items["Receive_net.blocks.2.gamma"] = {"parallel_strategy": [[1, 2]], "stage": 0}
+    path = tmp_path / "s1.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ArtefactError, match="receive from another pipeline stage"):
+        read_layouts(str(path))
+
+
 def test_files_of_two_runs_do_not_merge(tmp_path: Path) -> None:
     for name, source in (("a.json", "stages/dp2tp2pp2_s0.json"), ("b.json", "dp2.json")):
         (tmp_path / name).write_bytes((SAVED / source).read_bytes())
