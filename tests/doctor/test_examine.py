@@ -200,3 +200,30 @@ def test_open_writes_a_page_that_leads_to_those_of_each_question(
     assert '<a href="1.html">irtool check' in text
     assert "MindSpore refuses MatMul" in text
     assert "the dimension that is summed up" in (tmp_path / "1.html").read_text()
+
+
+def test_the_operator_that_introduces_error_is_named_with_its_line(samples: Path) -> None:
+    runs = samples / "precision"
+    told = made(runs / "tanh_gelu", "--against", runs / "reference", status=1)
+    first = told["findings"][0]
+    assert (first["task"], first["since"]) == ("precision", "rank 0, step 0")
+    assert "gelu" in first["cause"]
+    assert first["source"]["line"] == 26
+
+
+def test_runs_cut_over_different_devices_are_not_compared(samples: Path, tmp_path: Path) -> None:
+    runs = samples / "precision"
+    other = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_2_stages", other)
+    told = made(runs / "reference", "--against", other, "--task", "precision", status=0)
+    assert "slices" in told["not_judged"][0]["why"]
+
+
+def test_the_step_from_which_losses_part_is_told(tmp_path: Path) -> None:
+    for name, factor in (("good", 1), ("bad", 2)):
+        (tmp_path / name).mkdir()
+        rows = [f"{n},{(3 / (n + 1) + 0.5) * (factor if n >= 6 else 1)}" for n in range(12)]
+        (tmp_path / name / "loss.csv").write_text("\n".join(["step,loss", *rows]))
+    told = made(tmp_path / "bad", "--against", tmp_path / "good", status=1)
+    assert (told["findings"][0]["task"], told["findings"][0]["since"]) == ("loss", "step 6")
+    assert made(tmp_path / "good", "--against", tmp_path / "good", status=0)["findings"] == []

@@ -39,7 +39,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     yield diagnosis(
         TASK,
         "error",
-        f"{cause}, by {found.mre:.1%} in the mean",
+        f"{cause}, by up to {found.worst[0]:.2%} (step {found.worst[1]})",
         ("irtool", "diff", subject.against.path, subject.path, "--loss"),
         file=right.path,
         since="" if since is None else f"step {since}",

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from irtool.compare.runs.sides import side_of_run
 from irtool.compare.runs.units import Settings, compare_units
+from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors
 from irtool.doctor.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
+from irtool.ir.finding import SourceLine
+from irtool.ir.units import plural
 from irtool.syntax.run import Run
 from irtool.syntax.source import DumpError
 
@@ -20,10 +23,16 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     """An error for the first operator that introduces error of its own.
 
     Raises:
-        CannotJudge: there is no other run, or one of them left no tensors.
+        CannotJudge: there is no other run, one of them left no tensors, or they are cut over
+            different numbers of devices.
     """
     if subject.against is None:
         raise CannotJudge("there is nothing to compare with (--against RUN)")
+    if len(subject.against.ranks) != len(subject.run.ranks):
+        raise CannotJudge(
+            f"the other run has {plural(len(subject.against.ranks), 'rank')}, this one "
+            f"{len(subject.run.ranks)}: their tensors are other slices"
+        )
     sides = [side_of_run(run, None) for run in (subject.against, subject.run)]
     for side in sides:
         if not side.units:
@@ -44,14 +53,26 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     yield diagnosis(
         TASK,
         "error",
-        f"{name} introduces error: {first.why}",
+        f"{name} ({first.pair.right.type}) introduces error of its own: {_why(first)}",
         ("irtool", "diff", subject.against.path, subject.path),
         node=None if node is None else node.id,
         file=node.graph.dump.path if node is not None and node.graph and node.graph.dump else "",
         line=0 if node is None else node.line,
-        source=source_of(node),
+        source=source_of(node) or _source(first.pair.right.source),
         since=faulty.name,
     )
+
+
+def _why(first: Judged) -> str:
+    if first.why:
+        return first.why
+    return f"relative error {first.error_out:.2g}, of which {first.budget:.2g} is explained"
+
+
+def _source(text: str) -> SourceLine | None:
+    """``net.py:12``, as dumps of tensors print it."""
+    path, _, line = text.rpartition(":")
+    return SourceLine(path, int(line)) if path and line.isdecimal() else None
 
 
 def _add_dump(run: Run, side: object) -> None:
