@@ -427,7 +427,51 @@ HEALTHY_TOO = [
     ),
 ]
 
+FRESH = [
+    Case(
+        "fresh_redistribution_add",
+        "redistribution",
+        ("Add",),
+        2,
+        {**_TWO, "layer": {1: {"add": ((2, 1), (2, 1))}}},
+    ),
+    Case(
+        "fresh_redistribution_norm",
+        "redistribution",
+        ("LayerNorm",),
+        2,
+        {"dp": 2, "tp": 1, "layers": 3, "layer": {1: {"norm_strategy": ((1, 1), (1,), (1,))}}},
+    ),
+    Case(
+        "fresh_recompute_last",
+        "recompute",
+        ("layers.4",),
+        2,
+        {**_TWO, "layers": 5, "recompute": (0, 1, 2, 3)},
+    ),
+    Case(
+        "fresh_hang_transpose",
+        "hang",
+        ("rank 0",),
+        4,
+        {"layers": 2},
+        {0: {"layer": {1: {"transpose": ((2, 1, 1, 1),)}}}},
+        (0,),
+    ),
+    Case("fresh_hang_unroll", "hang", ("rank 3",), 4, {"layers": 2}, {3: {"unroll": 2}}, (3,)),
+    Case("fresh_hang_adam", "hang", ("rank 2",), 4, {"layers": 1}, {2: {"recompute": (0,)}}, (2,)),
+    Case(
+        "fresh_refused_gather",
+        "strategy|compile-failure",
+        ("Gather",),
+        2,
+        {**_TWO, "gather": ((3, 1), (1,))},
+    ),
+    Case("fresh_healthy_sum", devices=2, network={**_TWO, "reduction": "sum"}),
+    Case("fresh_healthy_wide", devices=2, network={**_TWO, "inner": 256, "heads": 4}),
+]
+
 CASES = [
     *HANGS, *HEALTHY, *HEALTHY_TOO, *REDISTRIBUTIONS, *REFUSED, *RECOMPUTE, *BALANCE, *COMPILE,
-    *MEMORY, *FAILURES,
+    *MEMORY, *FAILURES, *FRESH,
 ]  # fmt: skip
