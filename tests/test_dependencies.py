@@ -160,6 +160,10 @@ def test_readmes_python_lines_run_after_its_install_line() -> None:
             "hint: pip install 'irtool[arrow]'",
         ),
         (
+            "from irtool.cli.main import main; sys.exit(main(['lsp']))",
+            "hint: python -m pip install 'irtool[lsp]'",
+        ),
+        (
             "from irtool.cli.main import main;"
             "sys.exit(main(['diff', 'samples/precision/reference', 'samples/precision/tanh_gelu',"
             " '--scheduler', 'tcp://localhost:1']))",
@@ -170,7 +174,7 @@ def test_readmes_python_lines_run_after_its_install_line() -> None:
             "event files need TensorBoard: pip install 'irtool[tensorboard]'",
         ),
     ],
-    ids=["to_arrow", "parquet", "scheduler", "events"],
+    ids=["to_arrow", "parquet", "lsp", "scheduler", "events"],
 )
 def test_a_missing_extra_is_named(code: str, said: str) -> None:
     ran = base_only(code)

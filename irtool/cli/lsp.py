@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from irtool.cli.configuration import load_custom_rules, read_configuration
-from irtool.cli.report import Failure
+from irtool.cli.report import Failure, note
+from irtool.report.plain import is_terminal
 
 if TYPE_CHECKING:
     from irtool.lsp.project import Project
@@ -25,6 +27,8 @@ def command() -> int:
             raise
         hint = "python -m pip install 'irtool[lsp]'"
         raise Failure("the language server needs pygls", hint=hint, code="CLI001") from None
+    if is_terminal(sys.stdin):
+        note("waits for an editor, which starts it itself: docs/editor.md says how")
     serve(project_of)
     return 0
 
