@@ -149,7 +149,10 @@ def test_what_both_say_was_given() -> None:
 
 
 def test_a_dump_alone_is_believed() -> None:
-    assert found(EXCHANGES).entries["enable_alltoall"] == FROM_DUMP
+    context = found(EXCHANGES)
+    assert context.entries["enable_alltoall"] == FROM_DUMP
+    assert "enable_alltoall" not in assumed(context)
+    assert "enable_alltoall" not in assumed(found(enable_alltoall=False))
 
 
 def test_where_a_later_dump_shows_nothing_the_default_decides_nothing() -> None:
@@ -255,6 +258,20 @@ def test_more_stages_than_devices_are_refused_by_who_gave_them() -> None:
     assert caught.value.origin == FILE
 
 
+@pytest.mark.parametrize(
+    ("devices", "count", "size"), [(8, 2, 4), (8, 1, 8), (8, None, 8), (None, 2, None)]
+)
+def test_the_dataset_and_weights_are_looked_at_by_stage(
+    monkeypatch: pytest.MonkeyPatch, devices: int | None, count: int | None, size: int | None
+) -> None:
+    asked: list[int | None] = []
+    for reader in ("seen_dataset", "seen_optimizer"):
+        monkeypatch.setattr(find, reader, lambda shows, size: asked.append(size))
+    values = {"device_num": devices, "pipeline_stages": count}
+    found(**{key: value for key, value in values.items() if value is not None})
+    assert asked == [size, size]
+
+
 # -- modes ---------------------------------------------------------------------------------------
 
 
@@ -309,9 +326,14 @@ def test_a_function_with_layouts_is_searched_in_semi_auto_mode() -> None:
 def test_marks_of_costs_show_which_search_it_was(
     weighs: bool | None, given: str | None, expected: tuple[str, str], contradicts: bool
 ) -> None:
-    shows = Shows(begin=dump(searches=True, weighs_costs=weighs))
+    shows = Shows(begin=dump("begin.ir", searches=True, weighs_costs=weighs))
     context = found(shows, **({} if given is None else {"search_mode": given}))
     assert said(context, "search_mode") == expected
+    if weighs and given is None:
+        what = (
+            "marks of a search that weighs operators' costs, which dynamic_programming leaves, too"
+        )
+        assert context.entries["search_mode"].origin == Origin("assumed", "begin.ir", what)
     assert [item.key for item in context.contradictions] == ["search_mode"] * contradicts
 
 
