@@ -582,6 +582,24 @@ def test_chunks_of_layers_show_that_stages_take_turns(
     assert [item.key for item in context.contradictions] == [key] * contradicts
 
 
+def test_the_first_dump_that_shows_transfers_says_how_stages_take_turns() -> None:
+    first, second = (dump(has_pipeline=True, chunks=chunks) for chunks in (1, 2))
+    shows = Shows(devices=EIGHT, stages=stages(size=4), those_later=(first, second))
+    assert said(found(shows), "pipeline_interleave") == (False, "assumed")
+
+
+def test_a_table_of_the_pipeline_says_whether_stages_take_turns() -> None:
+    context = found(pipeline_config={"pipeline_interleave": True}, device_num=8, pipeline_stages=2)
+    assert context.entries["pipeline_interleave"] == Entry(True, FILE)
+    assert context.parallel is not None
+    assert context.parallel.interleave is True
+
+
+def test_keys_stand_in_order() -> None:
+    context = found(device_num=8, grad_accumulation_step=4)
+    assert list(context.entries) == sorted(context.entries)
+
+
 def test_one_stage_has_nothing_to_take_turns_with() -> None:
     assert "pipeline_interleave" not in found(device_num=8, pipeline_stages=1).entries
     assert assumed(found(device_num=8, pipeline_stages=2))["pipeline_interleave"] == (False, False)
