@@ -26,6 +26,7 @@ from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
+from irtool.sharding.network.needed import Needed, needed
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
@@ -137,6 +138,7 @@ class _Counter:
     instances: dict[str, int]
     again: Recomputed
     values: GradientValues
+    needed: Needed
     own: dict[Node, bool] = field(default_factory=dict[Node, bool])
     summed: set[Hashable] = field(default_factory=set[Hashable])
     used: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
@@ -235,6 +237,7 @@ def communications(
         instances(analysis.network),
         again,
         GradientValues(analysis, gradients, chains_of(inserted.redistributions)),
+        needed(analysis, gradients),
     )
     found = merged(
         item
@@ -323,11 +326,13 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
             if gradient and item.output is not None:
                 value = counter.values.of(node), item.output
                 gradient = counter.is_first((item.op, item.ranks, item.reduce, value))
-            yield from counter.both(
+            pair = counter.both(
                 item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
                 count=judged.judgement.parts, gradient=gradient, constant=constant,
                 again=node in counter.again.behind,
             )  # fmt: skip
+            forward = counter.needed.computes(node)
+            yield from (found for found in pair if forward or found.phase == "backward")
 
 
 def _of_redistributions(
@@ -363,7 +368,9 @@ def _of_redistributions(
             if index <= first:
                 backward = has_gradient and chain not in merged_before
                 merged_before.add(chain)
-            merged_after.add(chain)
+            forward = forward and counter.needed.brings(Use(edge.consumer, edge.position))
+            if forward:
+                merged_after.add(chain)
             if backward and step.is_collective and (index > first or alike[chain] == 1):
                 gradient = counter.values.at(use_of(edge))
                 backward = counter.is_first((steps[index:], gradient))

@@ -226,17 +226,33 @@ def values_read(analysis: Analysis, use: Use) -> list[Source] | None:
     network = analysis.network
     if use.node.is_return or network.called(use.node) or sharded_graph(network, use.node):
         return []
-    name = primitive(use.node)
-    if name in PLUMBING:
-        return []
-    measured = operator_of(name).gradients
-    if measured is None:
+    read, reads_results = gradient_reads(primitive(use.node), use.position)
+    if read is None or reads_results:
         return None
     inputs = network.inputs[use.node]
+    return [inputs[place] for place in read if place < len(inputs)]
+
+
+def gradient_reads(name: str, position: int) -> tuple[tuple[int, ...] | None, bool]:
+    """What the gradient of an operand reads of its operator.
+
+    Args:
+        name: the primitive.
+        position: the operand's.
+
+    Returns:
+        The positions of the operands that it reads (None: nobody measured it, so all may be read),
+        and whether it reads results.
+    """
+    if name in PLUMBING:
+        return (), False
+    measured = operator_of(name).gradients
+    if measured is None:
+        return None, True
     for one in measured:
-        if one.of == use.position:
-            return None if one.results else [inputs[i] for i in one.operands if i < len(inputs)]
-    return None
+        if one.of == position:
+            return tuple(one.operands), bool(one.results)
+    return None, True
 
 
 def sharded_graph(network: Network, node: Node) -> Graph | None:
