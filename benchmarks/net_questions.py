@@ -310,7 +310,7 @@ def formats() -> dict[str, list[str]]:
 
 
 def _format_of(home: ModuleType) -> type[Enum]:
-    for name in ("Format", "AnswerForm", "DrawnForm"):
+    for name in ("Format", "JudgedForm", "FindingsForm", "DocumentForm", "AnswerForm", "DrawnForm"):
         if hasattr(home, name):
             return getattr(home, name)
     why = "has no Format; ask it here, or list it in NO_ANSWER with the reason"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from irtool.cli.output import Output
 from irtool.cluster.context.model import RunContext
 
 if TYPE_CHECKING:
+    from irtool.ir.dump import Dump
+    from irtool.ir.finding import Findings
     from irtool.report.answer import AnswerObject
     from irtool.report.model import Report
 
@@ -31,15 +34,106 @@ class DrawnForm(str, Enum):
     html = "html"
 
 
+class DocumentForm(str, Enum):
+    """Forms of an answer that documents take over."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    markdown = "markdown"
+
+
+class JudgedForm(str, Enum):
+    """Forms of an answer that judges: those of all answers, and those of findings for CI."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+    sarif = "sarif"
+    github = "github"
+    gitlab = "gitlab"
+    junit = "junit"
+
+    @property
+    def of_findings(self) -> FindingsForm | None:
+        """The form of findings alone, where it is one."""
+        return None if self.value in _OF_ANSWERS else FindingsForm(self.value)
+
+
+class FindingsForm(str, Enum):
+    """Forms of an answer that is a list of findings."""
+
+    text = "text"
+    concise = "concise"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+    gitlab = "gitlab"
+    junit = "junit"
+    html = "html"
+
+
+_OF_ANSWERS = frozenset(form.value for form in AnswerForm)
+
+
+def write_findings(
+    output: Output,
+    form: FindingsForm,
+    findings: Findings,
+    *,
+    command: str,
+    answer: Callable[[], AnswerObject] | None = None,
+    dump: Callable[[], Dump | None] = lambda: None,
+    files: Sequence[str] = (),
+    limit: int | None = None,
+    statistics: bool = False,
+) -> None:
+    """Write findings and close their output.
+
+    Args:
+        output: where to.
+        form: how.
+        findings: what was found.
+        command: that found them.
+        answer: makes the answer for scripts; None: it has another form for these, and for pages.
+        dump: reads the dump whose graph a page shows beside the findings.
+        files: that were looked at.
+        limit: groups of equal findings that text tells; None: the usual number, 0: all.
+        statistics: tell how often each rule spoke.
+
+    Raises:
+        Failure: it can't be written.
+    """
+    if answer is not None and form in (FindingsForm.json, FindingsForm.html):
+        from irtool.report.findings.html import findings_page
+
+        write_answer(
+            output,
+            AnswerForm(form.value),
+            answer=answer,
+            report=lambda _: findings_page(findings, dump(), command),
+        )
+        return
+    from irtool.report.findings.formats import FORMATS, View
+    from irtool.report.findings.text import TextStyle
+
+    width = shutil.get_terminal_size((100, 25)).columns if output.terminal else 100
+    style = TextStyle(max(width, 40), output.coloured, limit, statistics)
+    for piece in FORMATS[form.value](findings, View(style, command, tuple(files))):
+        output.write(piece)
+    output.close()
+
+
 def write_answer(
     output: Output,
-    form: AnswerForm | DrawnForm,
+    form: AnswerForm | DrawnForm | DocumentForm | JudgedForm,
     *,
     answer: Callable[[], AnswerObject],
     report: Callable[[bool], Report],
     context: RunContext | None = None,
     assumptions: Sequence[str] = (),
     all_assumptions: bool = False,
+    markdown: Callable[[], str] | None = None,
 ) -> None:
     """Write an answer and close its output.
 
@@ -52,6 +146,7 @@ def write_answer(
             None where the answer rests on none.
         assumptions: what the answer takes for granted beside the context.
         all_assumptions: list them all, instead of their number.
+        markdown: makes it for documents, where it has that form.
 
     Raises:
         Failure: it can't be written.
@@ -61,6 +156,8 @@ def write_answer(
 
         for piece in answer_pieces(answer()):
             output.write(piece)
+    elif markdown is not None and form.value == "markdown":
+        output.write(markdown())
     elif form.value == "svg":
         output.write(f"{_picture(report(True)).rstrip()}\n")
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from irtool.cli import complete, options
-from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.answering import FindingsForm, JudgedForm, write_answer, write_findings
 from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
@@ -23,12 +23,12 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Finding
+from irtool.ir.finding import Finding, Findings
 from irtool.ir.graph import Node
 from irtool.ir.run import InputFile
 from irtool.report.checking.against import against_blocks
 from irtool.report.checking.answer import WhyAnswer, check_answer
-from irtool.report.checking.report import CheckView, check_report
+from irtool.report.checking.report import CheckView, check_report, instead_texts
 from irtool.report.checking.why import node_cause, why_report
 from irtool.report.model import Report
 from irtool.sharding.against import Comparison, compare
@@ -55,7 +55,7 @@ def _check(
             metavar="PATH", help="A begin dump, a run folder, or -.", show_default=False
         ),
     ],
-    format: options.AnswerFormat = AnswerForm.table,
+    format: options.JudgedFormat = JudgedForm.table,
     operators: Annotated[
         bool, typer.Option("--operators", help="A line for every operator.")
     ] = False,
@@ -117,6 +117,8 @@ def _check(
         raise Failure("asks of a dump, and goes without --strategy", "--why")
     files = None if strategy is None else _Files(strategy, strategy_before)
     if why is not None:
+        if format.of_findings is not None:
+            raise Failure(f"no {format.value} of --why", "--format", hint="json is for scripts")
         return _tell_why(asked, path, against, why, graph)
     checked = _checked(asked, find_begin(path, context.rank, graph), files)
     lists = {
@@ -137,7 +139,7 @@ class _Asked:
     context: ContextArguments
     configuration: Configuration
     output: Output
-    form: AnswerForm
+    form: JudgedForm
     limit: int | None
     allow_unknown: bool
     assumptions: bool
@@ -258,6 +260,10 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
             blocks = [*saved_blocks(*checked.saved, limit), *blocks]
         return check_report(view, checked.dump if is_page else None, blocks)
 
+    listed = asked.form.of_findings
+    if listed is not None:
+        _write_findings(asked.output, listed, view)
+        return _status(asked, view, checked, later)
     write_answer(
         asked.output,
         asked.form,
@@ -266,6 +272,28 @@ def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None
         context=checked.context,
         all_assumptions=asked.assumptions,
     )
+    return _status(asked, view, checked, later)
+
+
+def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None:
+    """The findings alone, for CI."""
+    from irtool.lint.fingerprint import fingerprinted
+    from irtool.lint.places import located
+    from irtool.report.findings.places import relative
+
+    told = [
+        replace(located(item), fix="; ".join(instead_texts(view, item)) or None)
+        for item in view.result.findings
+    ]
+    found = Findings(
+        tuple(fingerprinted(told, lambda item: relative(item.file))), files=1, compilations=1
+    )
+    write_findings(output, form, found, command="check", files=[view.path])
+
+
+def _status(
+    asked: _Asked, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
+) -> int:
     if checked.dump.problems or view.result.accepted is False:
         return 1
     if later is not None and not _agrees(later[0], asked.allow_unknown):

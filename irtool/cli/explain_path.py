@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.begin import BEGIN
 from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.output import Output
@@ -19,8 +20,7 @@ from irtool.lint.failure.fail_dump import explain_dump, with_rank
 from irtool.lint.failure.finding import Explained
 from irtool.lint.failure.log import LogReader
 from irtool.lint.failure.report import Place, report_of
-from irtool.report.explain import explain_document, explain_object
-from irtool.report.json import json_text
+from irtool.report.explain import explain_answer, explain_report
 from irtool.syntax.lines import MOST_LINE, chunks_of, lines_in
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
@@ -48,12 +48,12 @@ class _File:
     place: Place
 
 
-def explain_paths(paths: Sequence[str], format: str, output: Output) -> int:
+def explain_paths(paths: Sequence[str], format: DocumentForm, output: Output) -> int:
     """Explain logs, ``analyze_fail.ir`` and run folders; the exit status.
 
     Args:
         paths: logs, dumps, folders, or ``-``; ``.gz`` and ``.xz`` as they are.
-        format: ``json``, or ``table`` for people.
+        format: any but Markdown.
         output: where to write.
 
     Returns:
@@ -62,7 +62,7 @@ def explain_paths(paths: Sequence[str], format: str, output: Output) -> int:
     Raises:
         Failure: nothing could be read, or there is no such format of a failure.
     """
-    if format == "markdown":
+    if format is DocumentForm.markdown:
         raise Failure("--format markdown is for codes", hint="json is for scripts")
     explained: list[tuple[Explained, Place]] = []
     failures: list[Failure] = []
@@ -79,11 +79,12 @@ def explain_paths(paths: Sequence[str], format: str, output: Output) -> int:
         if each.damage:
             report(each.path, "warning", "RUN020", each.damage)
     found = report_of(explained)
-    if format == "json":
-        output.write(f"{json_text(explain_object(found))}\n")
-    else:
-        output.show(explain_document(found))
-    output.close()
+    write_answer(
+        output,
+        format,
+        answer=lambda: explain_answer(found),
+        report=lambda _: explain_report(found),
+    )
     if failures:
         return 2
     return 1 if found.findings or any(each.damage for each, _ in explained) else 0

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
 from irtool.cli.gate_inputs import of_ranks, pairs_for, read_pair
+from irtool.cli.lint_report import status_of
 from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
-from irtool.ir.finding import SEVERITIES, Finding, Findings
+from irtool.ir.finding import Finding, Findings
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.gate import GateFacts, GateRule, run_gate
 from irtool.lint.rule import Rule
 from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
-from irtool.report.findings.json import json_pieces
+from irtool.report.findings.answer import gate_answer
 from irtool.report.findings.places import relative
-from irtool.report.findings.sarif import sarif_pieces
-from irtool.report.findings.text import TextStyle, text_pieces
 
-SCHEMA = "irtool.gate/1"
 FAMILY = "GAT"
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
 
 
 def command(
     old: Annotated[str, typer.Argument(metavar="OLD", help="The golden dump, or a run folder.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The dump or run that is judged.")],
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="text is for people.")
-    ] = Format.text,
+    format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
         list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Only these regressions.")
     ] = None,
@@ -93,12 +80,16 @@ def command(
         damaged = damaged or bool(left.problems or right.problems)
         found += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
     made = fingerprinted(found, lambda each: relative(each.file))
-    output = Output(output_file)
-    _write(_report(made, rules, asked, 2 * len(pairs)), format, output)
-    output.close()
-    grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
-    worse = any(finding.severity in grave for finding in made)
-    return 1 if worse or damaged else 0
+    report = _report(made, rules, asked, 2 * len(pairs))
+    write_findings(
+        Output(output_file),
+        format,
+        report,
+        command="gate",
+        answer=lambda: gate_answer(report),
+        files=[pair.new.path for pair in pairs],
+    )
+    return status_of(asked, report) or int(damaged)
 
 
 def _thresholds(given: object, options: Sequence[str]) -> object:
@@ -141,16 +132,3 @@ def _report(
         compilations=1,
         checked=tuple(sorted(rule.code for rule in rules)),
     )
-
-
-def _write(findings: Findings, format: Format, output: Output) -> None:
-    if format is Format.json:
-        pieces = json_pieces(findings, SCHEMA)
-    elif format is Format.sarif:
-        pieces = sarif_pieces(findings)
-    else:
-        width = shutil.get_terminal_size((100, 25)).columns if output.terminal else 100
-        style = TextStyle(max(width, 40), output.coloured)
-        pieces = text_pieces(findings, style)
-    for piece in pieces:
-        output.write(piece)

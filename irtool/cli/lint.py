@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import complete, options
+from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, find, given_by
 from irtool.cli.lint_call import Linting
@@ -23,7 +22,6 @@ from irtool.cli.lint_report import (
     save_baseline,
     settled,
     status_of,
-    write,
 )
 from irtool.cli.lint_settings import BAD_SETTING, Asked, settings_for
 from irtool.cli.lint_work import Plan, PlannedRule
@@ -38,33 +36,17 @@ from irtool.lint.cache import Cache, cache_folder
 from irtool.lint.registry import OFF_FAMILIES
 from irtool.lint.rule import family_of
 from irtool.lint.settings import expanded
-from irtool.report.findings.formats import View
-from irtool.report.findings.text import TextStyle, summary_text
+from irtool.report.findings.answer import lint_answer
+from irtool.report.findings.text import summary_text
 from irtool.syntax.load import load
 from irtool.syntax.source import DumpError
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    text = "text"
-    concise = "concise"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
-    gitlab = "gitlab"
-    junit = "junit"
-    html = "html"
-
 
 _CODES = "CODE[,CODE]"
 
 
 def _lint(
     paths: options.Paths,
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="text is for people.")
-    ] = Format.text,
+    format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
         list[str] | None,
         typer.Option(
@@ -163,12 +145,19 @@ def _lint(
         return int(linting.unread)
     marked, stale = against_baseline(asked, found)
     made = report_of(asked, gathered, marked, stale)
-    style = TextStyle(_width(output), output.coloured, limit,
-                      statistics)  # fmt: skip
-    shown = _shown_dump(made) if format is Format.html else None
-    write(made, linting.units, output, format.value, View(style, dump=shown))
-    output.close()
-    if format is not Format.text or output_file:
+    known = [(unit.paths, unit.known) for unit in linting.units if unit.known is not None]
+    write_findings(
+        output,
+        format,
+        made,
+        command="lint",
+        answer=lambda: lint_answer(made, known),
+        dump=lambda: _shown_dump(made),
+        files=[path for unit in linting.units for path in unit.paths],
+        limit=limit,
+        statistics=statistics,
+    )
+    if format is not FindingsForm.text or output_file:
         _tell_summary(made)
     return int(linting.unread) or (0 if exit_zero else status_of(asked, made))
 
@@ -203,10 +192,6 @@ def _of_one_dump(asked: Asked, given: Sequence[str]) -> Asked:
 
 def _compares(code: str) -> bool:
     return family_of(code) in OFF_FAMILIES
-
-
-def _width(output: Output) -> int:
-    return max(shutil.get_terminal_size((100, 25)).columns if output.terminal else 100, 40)
 
 
 def _checked_query(where: str | None) -> str | None:

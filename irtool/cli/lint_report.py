@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from irtool.cli.configuration import read_text
 from irtool.cli.lint_settings import BAD_SETTING, Asked
 from irtool.cli.lint_units import Unit
-from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import write_file
 from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
@@ -23,8 +22,6 @@ from irtool.lint.baseline import (
 from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.sources import SourceFiles
 from irtool.lint.suppression import Suppressions, apply_ignores
-from irtool.report.context import context_pieces
-from irtool.report.findings.formats import FORMATS, View
 from irtool.report.findings.places import relative
 
 
@@ -138,18 +135,7 @@ def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
     return tuple(asked.known[code].text() for code in sorted(codes))
 
 
-def write(findings: Findings, units: Sequence[Unit], output: Output, name: str, view: View) -> None:
-    """Write the report in a format."""
-    files = tuple(path for unit in units for path in unit.paths)
-    pieces = FORMATS[name](findings, replace(view, files=files))
-    known = [(unit.paths, unit.known) for unit in units if unit.known is not None]
-    if name == "json" and known:
-        pieces = context_pieces(pieces, known[0][1], each=known)
-    for piece in pieces:
-        output.write(piece)
-
-
 def status_of(asked: Asked, findings: Findings) -> int:
-    """1 if there is a finding that the settings want to fail on."""
+    """1 if there is a finding that the settings want to fail on (``--fail-on``)."""
     grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
     return 1 if any(finding.severity in grave for finding in findings.items) else 0

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli import complete
-from irtool.cli.answering import AnswerForm, DrawnForm
+from irtool.cli.answering import AnswerForm, DocumentForm, DrawnForm, FindingsForm, JudgedForm
 from irtool.cli.help import CONTEXT, OUTPUT, READ
 from irtool.ir.group_names import MOST_RANKS
 
@@ -127,6 +127,28 @@ AnswerFormat = Annotated[
 ]
 DrawnFormat = Annotated[
     DrawnForm, typer.Option("--format", "-f", help="table is for people.", rich_help_panel=OUTPUT)
+]
+JudgedFormat = Annotated[
+    JudgedForm,
+    typer.Option(
+        "--format",
+        "-f",
+        help="table is for people, sarif to junit are for CI.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+FindingsFormat = Annotated[
+    FindingsForm,
+    typer.Option(
+        "--format",
+        "-f",
+        help="text is for people, sarif to junit are for CI.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+DocumentFormat = Annotated[
+    DocumentForm,
+    typer.Option("--format", "-f", help="table is for people.", rich_help_panel=OUTPUT),
 ]
 Assumptions = Annotated[
     bool,

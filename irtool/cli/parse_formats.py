@@ -21,14 +21,15 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.run import InputFile
 from irtool.report import rows
-from irtool.report.dump_json import SCHEMA, dump_pieces, unread_text
-from irtool.report.json import json_text, json_value
+from irtool.report.answer import answer_pieces
+from irtool.report.dump_json import GroupsAnswer, dump_pieces, files_text, unread_text
+from irtool.report.json import json_value
 from irtool.report.summary import (
     NodeRow,
-    groups_document,
+    groups_report,
     node_row,
-    nodes_document,
-    summary_document,
+    nodes_report,
+    summary_report,
 )
 from irtool.syntax.printer import dumps, node_lines
 from irtool.syntax.query import field, query
@@ -151,13 +152,13 @@ class _Collecting:
 
 class _SummaryWriter(_Collecting):
     def end(self) -> None:
-        self.output.show(summary_document(self.taken, self.request.limit))
+        self.output.show(summary_report(self.taken, self.request.limit))
 
 
 class _NodesWriter(_Collecting):
     def end(self) -> None:
         found = [row for taken in self.taken for row in taken]
-        self.output.show(nodes_document(found, self.request.limit, self.output.terminal))
+        self.output.show(nodes_report(found, self.request.limit, self.output.terminal))
 
 
 class _GroupsWriter(_Collecting):
@@ -165,14 +166,14 @@ class _GroupsWriter(_Collecting):
         names = self.request.group_by
         found = merge_groups(row for taken in self.taken for row in taken)
         if self.request.format == "table":
-            self.output.show(groups_document(names, found, self.request.limit))
+            self.output.show(groups_report(names, found, self.request.limit))
             return
         columns = (*names, "count", "bytes")
         values = [(*row.key, row.count, row.bytes) for row in found[: self.request.most]]
         records = [dict(zip(columns, map(json_value, each), strict=True)) for each in values]
         if self.request.format == "json":
-            head = {"schema": "irtool.parse.groups/1", "by": list(names), "groups": records}
-            self.output.write(f"{json_text(head)}\n")
+            for piece in answer_pieces(GroupsAnswer(by=names, groups=records)):
+                self.output.write(piece)
             return
         made = _RecordsWriter(self.output, self.request, columns)
         made.add(_encoded(records, columns, self.request.format))
@@ -184,7 +185,7 @@ class _JsonWriter(_Collecting):
 
     def __init__(self, output: Output, request: Request) -> None:
         super().__init__(output, request)
-        self._separator = f'{{"schema": {json_text(SCHEMA)}, "files": [\n '
+        self._separator = f"{files_text()}[\n "
         self._held: list[str] = []
 
     def add(self, taken: Iterable[str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import complete, options
+from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
@@ -21,23 +21,13 @@ from irtool.lint.registry import FAMILIES, own_rules
 from irtool.lint.settings import SettingsError, expanded
 from irtool.operators.notation import Rule
 from irtool.operators.table import operators, rule_of
-from irtool.report.check_rules import rules_document, rules_json
-from irtool.report.check_rules import rules_markdown as operators_markdown
 from irtool.report.rule_pages import (
     GENERATED,
     documents,
-    rules_json_pieces,
+    operators_markdown,
     rules_markdown,
-    rules_table,
 )
-
-
-class Format(str, Enum):
-    """Output formats."""
-
-    table = "table"
-    json = "json"
-    markdown = "markdown"
+from irtool.report.rules import operators_answer, operators_report, rules_answer, rules_report
 
 
 def command(
@@ -53,9 +43,7 @@ def command(
     operators: Annotated[
         bool, typer.Option("--operators", help="Sharding rules of operators.")
     ] = False,
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
-    ] = Format.table,
+    format: options.DocumentFormat = DocumentForm.table,
     write_docs: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Write the pages of docs/rules.")
     ] = None,
@@ -72,15 +60,22 @@ def command(
     output = Output(output_file)
     chosen = None if operators else _lint_rules(names or ())
     if chosen is None:
-        _show_operators(names or (), custom, format, output)
-    elif format is Format.json:
-        for piece in rules_json_pieces(chosen):
-            output.write(piece)
-    elif format is Format.markdown:
-        output.write(rules_markdown(chosen))
-    else:
-        output.show(rules_table(chosen))
-    output.close()
+        rules = _chosen(names or ())
+        write_answer(
+            output,
+            format,
+            answer=lambda: operators_answer(rules, custom),
+            report=lambda _: operators_report(rules, custom),
+            markdown=lambda: operators_markdown(rules, custom),
+        )
+        return 0
+    write_answer(
+        output,
+        format,
+        answer=lambda: rules_answer(chosen),
+        report=lambda _: rules_report(chosen),
+        markdown=lambda: rules_markdown(chosen),
+    )
     return 0
 
 
@@ -141,18 +136,6 @@ def _is_generated(path: str) -> bool:
 
 
 # -- sharding rules of operators ---------------------------------------------------------------
-
-
-def _show_operators(
-    names: Sequence[str], custom: frozenset[str], format: Format, output: Output
-) -> None:
-    rules = _chosen(names)
-    if format is Format.json:
-        output.write(rules_json(rules, custom))
-    elif format is Format.markdown:
-        output.write(operators_markdown(rules, custom))
-    else:
-        output.show(rules_document(rules, custom))
 
 
 def _chosen(names: Sequence[str]) -> list[Rule]:

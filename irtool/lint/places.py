@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irtool.ir.comments import Location
-from irtool.ir.finding import RelatedPlace, SourceLine
+from irtool.ir.finding import Finding, RelatedPlace, SourceLine
 from irtool.ir.graph import GraphParameter, Node
 from irtool.syntax.printer import print_parameter, print_statement, print_target
 
@@ -25,6 +25,37 @@ class FindingPlace:
     end_column: int = 1
     statement: str = ""
     graph: str | None = None
+
+
+def located(finding: Finding) -> Finding:
+    """A finding with the place, scope and lines of Python of its subject, if it has one."""
+    subject = finding.subject
+    if isinstance(subject, Node):
+        place = node_place(subject)
+        frames = user_frames(subject)
+        return replace(
+            _at(finding, place),
+            node=subject.id,
+            op=finding.op or subject.op,
+            scope=subject.scope,
+            source=frames[-1] if frames else None,
+            frames=frames,
+        )
+    return (
+        _at(finding, parameter_place(subject)) if isinstance(subject, GraphParameter) else finding
+    )
+
+
+def _at(finding: Finding, place: FindingPlace) -> Finding:
+    return replace(
+        finding,
+        file=place.file or finding.file,
+        line=place.line,
+        column=place.column,
+        end_column=place.end_column,
+        statement=place.statement,
+        graph=place.graph,
+    )
 
 
 def user_frames(node: Node) -> tuple[SourceLine, ...]:

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from irtool.ir.finding import Edit, Finding, Gain, RuleText, Severity, ThresholdText
 from irtool.ir.graph import GraphParameter, Node
 from irtool.lint.needs import NEEDS, DumpKind, Lacking, Need
-from irtool.lint.places import (
-    MOST_STATEMENT,
-    FindingPlace,
-    node_place,
-    parameter_place,
-    related_place,
-    user_frames,
-)
+from irtool.lint.places import MOST_STATEMENT, located, related_place
 from irtool.lint.threshold import GIB, KIB, MIB, Threshold
 from irtool.sharding.network.report import CheckResult
 
@@ -136,36 +129,24 @@ class Rule:
                 not hold numbers of nodes, addresses or hashes.
             rank: of a rule over all ranks: in whose dump the node is.
         """
-        if node is not None:
-            place = node_place(node)
-        elif parameter is not None:
-            place = parameter_place(parameter)
-        else:
-            place = FindingPlace("", line, column, column, text[:MOST_STATEMENT])
-        frames = user_frames(node) if node is not None else ()
-        return Finding(
-            code=self.code,
-            severity=self.chosen_severity or severity or self.severity,
-            message=message,
-            file=place.file,
-            line=place.line,
-            column=place.column,
-            end_column=place.end_column,
-            node=node.id if node is not None else None,
-            op=node.op if node is not None else None,
-            graph=place.graph,
-            scope=node.scope if node is not None else None,
-            statement=place.statement,
-            source=frames[-1] if frames else None,
-            frames=frames,
-            hint=hint or self.hint,
-            fix=fix,
-            edit=edit,
-            gain=gain,
-            related=tuple(related_place(message, other) for message, other in related),
-            rank=rank,
-            key=key or (parameter.name if parameter is not None else ""),
-            subject=node or parameter,
+        return located(
+            Finding(
+                self.code,
+                self.chosen_severity or severity or self.severity,
+                message,
+                line=line,
+                column=column,
+                end_column=column,
+                statement=text[:MOST_STATEMENT],
+                hint=hint or self.hint,
+                fix=fix,
+                edit=edit,
+                gain=gain,
+                related=tuple(related_place(message, other) for message, other in related),
+                rank=rank,
+                key=key or (parameter.name if parameter is not None else ""),
+                subject=node or parameter,
+            )
         )
 
 

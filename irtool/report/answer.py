@@ -103,6 +103,13 @@ def answer_pieces(answer: AnswerObject) -> Iterator[str]:
     yield "}\n"
 
 
+def opened_text(answer: AnswerObject, key: str) -> str:
+    """An object up to its last list, ``key``, whose items are written as they are made."""
+    plain = cast("dict[str, object]", _plain(answer))
+    plain.pop(key)
+    return f'{_text(plain)[:-1]}{", " if plain else ""}"{key}": '
+
+
 def _plain(value: object) -> object:
     return msgspec.to_builtins(value, enc_hook=json_value)
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from irtool.ir.finding import Finding
 from irtool.ir.types import Abstract
 
 
@@ -42,19 +41,6 @@ def json_value(value: object) -> object:
 def type_text(type: Abstract | None) -> str | None:
     """``Float32[256,784]``; None where the dump does not say."""
     return None if type is None else type.short()
-
-
-def problem_object(problem: Finding) -> dict[str, object]:
-    """A problem with its place."""
-    return {
-        "code": problem.code,
-        "severity": problem.severity,
-        "message": problem.message,
-        "line": problem.line,
-        "column": problem.column,
-        "text": problem.statement,
-        "hint": problem.hint,
-    }
 
 
 def json_list(items: Iterable[Iterable[str]], indent: str) -> Iterator[str]:

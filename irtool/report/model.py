@@ -144,12 +144,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class FindingCard:
-    """One finding: what, how bad, where, and the facts that a person needs to mend it."""
+    """One finding: what, how bad, where, and the facts that a person needs to mend it.
+
+    ``label`` is what it goes by where the severity would not do.
+    """
 
     severity: Severity
     message: str
     code: str = ""
     facts: Sequence[tuple[str, Cell]] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

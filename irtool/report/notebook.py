@@ -137,13 +137,13 @@ def _text(text: str) -> str:
 def dump_html(dump: Dump) -> str:
     """What is in a dump, and a picture of it where graphviz is there and the dump is small."""
     from irtool.cluster.summary import summarize
-    from irtool.report.summary import summary_document
+    from irtool.report.summary import summary_report
 
     small = sum(len(graph.nodes) for graph in dump.graphs) <= MOST_DRAWN
-    document = summary_document([summarize(dump, with_ties=small)], MOST_ROWS)
-    for problem in dump.problems[:5]:
-        document.add(Note(f"line {problem.line}: {problem.message}"))
-    return document_html(document, _picture(dump) if small else "")
+    report = summary_report([summarize(dump, with_ties=small)], MOST_ROWS)
+    problems = [Note(f"line {problem.line}: {problem.message}") for problem in dump.problems[:5]]
+    report = replace(report, elements=[*report.elements, *problems])
+    return document_html(report, _picture(dump) if small else "")
 
 
 def _picture(dump: Dump) -> str:

@@ -50,7 +50,7 @@ def text_blocks(blocks: Iterable[Block]) -> Iterator[TextBlock]:
             continue
         for card in block.findings if block.most is None else block.findings[: block.most]:
             code = [("code", card.code)] if card.code else []
-            yield Facts([(card.severity, card.message), *code, *card.facts])
+            yield Facts([(card.label or card.severity, card.message), *code, *card.facts])
         if block.hidden:
             yield Note(f"… {plural(block.hidden, 'more finding')} (--limit 0 shows all)")
 

@@ -27,15 +27,23 @@ ANSWERS: dict[str, str] = {
     "diff-ranks": "irtool.report.diff.series:RanksAnswer",
     "diff-runs": "irtool.report.diff.runs.answer:RunsAnswer",
     "doctor": "irtool.report.doctor.answer:DoctorAnswer",
+    "explain": "irtool.report.explain:ExplainAnswer",
+    "explain-code": "irtool.report.rules:CodeAnswers",
+    "gate": "irtool.report.findings.answer:GateAnswer",
+    "lint": "irtool.report.findings.answer:LintAnswer",
     "memory": "irtool.report.memory:MemoryAnswer",
+    "parse": "irtool.report.dump_json:ParseAnswers",
     "pipeline": "irtool.report.pipeline:PipelineAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",
+    "rules": "irtool.report.rules:RulesAnswers",
 }
 """By the name of its page, ``docs/json-NAME.md``: module and class of each answer."""
 
 _COMMANDS = {
     "check-why": "check --why NODE",
+    "explain": "explain PATH",
+    "explain-code": "explain CODE",
     "diff": "diff LEFT RIGHT",
     "diff-loss": "diff --loss",
     "diff-passes": "diff --passes",

@@ -8,20 +8,17 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from msgspec.structs import asdict
+
 from irtool.ir.graph import Node
-from irtool.report.dump_json import node_object
+from irtool.report.dump_json import DumpNode, dump_node
 from irtool.report.json import json_text
 from irtool.report.text import escape
 
 Record = dict[str, Any]
 """A record has the same keys in every format; nested values are lists and dictionaries."""
 
-COLUMNS = (
-    "file", "pass", "rank", "graph", "id", "name", "op", "inputs", "callees", "in_strategy",
-    "user_strategy", "out_strategy", "in_layout", "out_layout", "input_types", "output_type",
-    "output_bytes", "attributes", "instance_name", "scope", "phase", "group", "ranks", "origin",
-    "source", "line",
-)  # fmt: skip
+COLUMNS = ("file", "pass", "rank", "graph", *DumpNode.__struct_fields__)
 _INTEGERS = frozenset(("rank", "output_bytes", "line", "count", "bytes"))
 _FORMULA = ("=", "+", "-", "@")
 """What formulas begin with; tabs and line ends, behind which they may stand too, are escaped."""
@@ -33,7 +30,13 @@ _LISTS = frozenset(("inputs", "callees", "input_types"))
 def node_record(node: Node, path: str, pass_name: str | None, rank: int | None) -> Record:
     """A node as a record."""
     graph = node.graph.name if node.graph else None
-    return {"file": path, "pass": pass_name, "rank": rank, "graph": graph, **node_object(node)}
+    return {
+        "file": path,
+        "pass": pass_name,
+        "rank": rank,
+        "graph": graph,
+        **asdict(dump_node(node)),
+    }
 
 
 def ndjson_text(records: Iterable[Record]) -> str:

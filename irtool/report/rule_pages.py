@@ -1,113 +1,17 @@
-"""Rules as people read them: a table of all, a page of one, and the Markdown of the documents."""
+"""Rules in Markdown: a page of one, a table of many, and the documents of all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from irtool.ir.finding import RuleText
-from irtool.ir.units import count_text, plural
-from irtool.report.json import json_list, json_text
-from irtool.report.model import Block, Column, Document, Facts, Heading, Note, Table, text_column
+from irtool.ir.units import count_text
+from irtool.lint.failure.known import KnownLine
+from irtool.operators.notation import Rule
+from irtool.report.rules import as_typed, attributes_text, operator_name, summary
 from irtool.report.text import escape
 
-SCHEMA = "irtool.rules/1"
 GENERATED = "<!-- Written by `irtool rules --write-docs`; edit the rule instead. -->"
-
-
-# -- all of them -------------------------------------------------------------------------------
-
-
-def rules_table(rules: Sequence[RuleText]) -> Document:
-    """A line a rule."""
-    columns = (
-        Column("code"),
-        Column("name"),
-        Column("severity"),
-        Column("on"),
-        text_column("what it finds"),
-    )
-    rows = [
-        (rule.code, rule.name, rule.severity, "yes" if rule.is_default else "no", _summary(rule))
-        for rule in rules
-    ]
-    document = Document([Heading(plural(len(rules), "rule"))])
-    document.add(Table("", columns, rows))
-    document.add(Note("irtool explain CODE says more; irtool rules --operators: sharding rules"))
-    return document
-
-
-def _summary(rule: RuleText) -> str:
-    return f"{rule.summary} ({rule.origin})" if rule.origin else rule.summary
-
-
-def rules_json_pieces(rules: Sequence[RuleText]) -> Iterator[str]:
-    """One object with a list of rules."""
-    yield f'{{"schema": "{SCHEMA}", "rules": '
-    yield from json_list(([json_text(rule_object(rule))] for rule in rules), "")
-    yield "}\n"
-
-
-def rule_object(rule: RuleText) -> dict[str, object]:
-    """One rule as JSON data."""
-    return {
-        "code": rule.code,
-        "name": rule.name,
-        "family": rule.family,
-        "severity": rule.severity,
-        "default": rule.is_default,
-        "summary": rule.summary,
-        "explanation": rule.explanation,
-        "hint": rule.hint,
-        "bad": rule.bad,
-        "good": rule.good,
-        "references": rule.references,
-        "needs": rule.needs,
-        "dumps": rule.dumps,
-        "thresholds": [
-            {
-                "name": each.name,
-                "default": each.default,
-                "unit": each.unit,
-                "meaning": each.meaning,
-            }
-            for each in rule.thresholds
-        ],
-        "origin": rule.origin or None,
-    }
-
-
-# -- one of them -------------------------------------------------------------------------------
-
-
-def rule_blocks(rule: RuleText) -> list[Block]:
-    """Everything about a rule, for a terminal."""
-    facts = [("severity", rule.severity), ("looks at", rule.dumps)]
-    facts += [("needs", need) for need in rule.needs]
-    if not rule.is_default:
-        facts.append(("off", f"unless selected: --extend-select {rule.code}"))
-    facts += [("threshold", _threshold(each.name, each.default, each.unit, each.meaning))
-              for each in rule.thresholds]  # fmt: skip
-    blocks: list[Block] = [Heading(f"{rule.code} {rule.name}: {rule.summary}"), Facts(facts)]
-    blocks += _section("Why", rule.explanation)
-    blocks += _section("Bad", rule.bad, "  ")
-    blocks += _section("Good", rule.good, "  ")
-    if rule.hint:
-        blocks += _section("Instead", rule.hint)
-    if rule.references:
-        blocks += _section("References", "\n".join(rule.references))
-    return blocks
-
-
-def _section(title: str, text: str, indent: str = "") -> list[Block]:
-    return [Heading(title), *(Note(indent + line) for line in text.split("\n"))]
-
-
-def _threshold(name: str, default: int | float, unit: str, meaning: str) -> str:
-    number = count_text(default) if isinstance(default, int) else f"{default:g}"
-    return f"{name} = {number} {unit}: {meaning}"
-
-
-# -- documents ---------------------------------------------------------------------------------
 
 
 def rule_markdown(rule: RuleText) -> str:
@@ -143,8 +47,8 @@ def rules_markdown(rules: Sequence[RuleText], link: str = "") -> str:
     for rule in rules:
         code = f"[{rule.code}]({link.format(code=rule.code)})" if link else rule.code
         off = "" if rule.is_default else " (off by default)"
-        summary = _cell(_summary(rule)) + off
-        lines.append(f"| {code} | {rule.name} | {rule.severity} | {summary} |")
+        what = _cell(summary(rule)) + off
+        lines.append(f"| {code} | {rule.name} | {rule.severity} | {what} |")
     return "\n".join(lines) + "\n"
 
 
@@ -160,5 +64,36 @@ def documents(rules: Sequence[RuleText], families: Mapping[str, str]) -> dict[st
     return pages
 
 
-def _cell(text: str) -> str:
-    return escape(text).replace("|", "\\|")
+def _cell(text: str, starred: bool = False) -> str:
+    """A text in a table; ``starred``: its stars are stars."""
+    cell = escape(text).replace("|", "\\|")
+    return cell.replace("*", "\\*") if starred else cell
+
+
+def codes_markdown(lines: Sequence[KnownLine]) -> str:
+    """What codes of ``check`` mean, and what MindSpore prints for them."""
+    parts: list[str] = []
+    for line in lines:
+        title = f"{line.code}: {line.message}" if line.message else line.code
+        parts += [f"# {escape(title)}", ""]
+        if line.meaning:
+            parts += [line.meaning, ""]
+        if line.next:
+            parts += [f"**Next:** `{as_typed(line.next)}`", ""]
+        parts += ["In logs:", "", "```", line.examples[0], "```", ""]
+    return "\n".join(parts)
+
+
+def operators_markdown(rules: Sequence[Rule], custom: Collection[str]) -> str:
+    """A table of sharding rules for documents."""
+    lines = ["| operator | attributes | rule |", "| --- | --- | --- |"]
+    lines += [
+        f"| {_cell(operator_name(rule, custom), starred=True)} "
+        f"| {_code(attributes_text(rule.attributes))} | {_code(rule.text)} |"
+        for rule in rules
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    return f"`{escape(text).replace('|', chr(92) + '|')}`" if text else ""

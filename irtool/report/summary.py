@@ -9,13 +9,17 @@ from irtool.cluster.summary import GroupCount, Summary
 from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, count_text, part_text, plural, ranks_text, tuple_text
 from irtool.report.model import (
+    Amount,
+    Answer,
+    Cell,
     Column,
-    Document,
+    Element,
     Facts,
-    Heading,
     Note,
+    Report,
     Table,
     number_column,
+    rows_shown,
     text_column,
 )
 from irtool.report.text import shortened
@@ -28,7 +32,7 @@ _MOST_NODES = 100
 _NAME_WIDTH = 72
 
 
-def summary_document(summaries: Sequence[Summary], limit: int | None) -> Document:
+def summary_report(summaries: Sequence[Summary], limit: int | None) -> Report:
     """One dump in detail, or a table of many."""
     if len(summaries) == 1:
         return _one(summaries[0], limit)
@@ -38,16 +42,15 @@ def summary_document(summaries: Sequence[Summary], limit: int | None) -> Documen
 # -- one dump ----------------------------------------------------------------------------------
 
 
-def _one(summary: Summary, limit: int | None) -> Document:
-    document = Document()
-    document.add(Heading(summary.path), Facts(_facts(summary)))
+def _one(summary: Summary, limit: int | None) -> Report:
+    elements: list[Element] = [Facts(_facts(summary))]
     if summary.operators:
-        document.add(_operators(summary, limit))
+        elements.append(_operators(summary, limit))
     if summary.collectives:
-        document.add(_collectives(summary, limit))
+        elements.append(_collectives(summary, limit))
     if len(summary.graphs) > 1:
-        document.add(_graphs(summary, limit))
-    return document
+        elements.append(_graphs(summary, limit))
+    return Report(f"parse: {summary.path}", Answer(summary.path), elements)
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
@@ -131,95 +134,84 @@ def problems_text(summary: Summary) -> str:
     return ", ".join(plural(count, severity) for severity, count in counts.items())
 
 
-def _shown(total: int, limit: int | None, usual: int | None) -> int:
-    most = usual if limit is None else (limit or None)
-    return total if most is None else min(total, most)
-
-
 def _operators(summary: Summary, limit: int | None) -> Table:
-    rows = summary.operators
-    shown = _shown(len(rows), limit, _MOST_OPERATORS)
-    cells = [(row.op, row.count, _known(row.bytes, row.unknown)) for row in rows[:shown]]
-    columns = (text_column("operator"), number_column("nodes"), number_column("bytes"))
+    rows = [(row.op, row.count, _size(row.bytes, row.unknown)) for row in summary.operators]
+    columns = (text_column("operator"), number_column("nodes"), number_column("bytes", "bytes"))
     title = "Operators, by bytes of their results"
-    return Table(title, columns, cells, len(rows) - shown, "operator")
+    return Table(title, columns, rows, noun="operator", most=rows_shown(limit, _MOST_OPERATORS))
 
 
-def _known(size: int, unknown: int) -> str:
+def _size(size: int, unknown: int) -> Cell:
+    """Bytes of several results, of which some sizes may not be known."""
     if unknown:
-        return f"{bytes_text(size)} + {unknown} unknown" if size else "unknown"
-    return bytes_text(size) if size else ""
+        text = f"{bytes_text(size)} + {unknown} unknown" if size else "unknown"
+        return Amount(size or None, "bytes", text)
+    return size or None
 
 
 def _collectives(summary: Summary, limit: int | None) -> Table:
-    rows = summary.collectives
-    shown = _shown(len(rows), limit, _MOST_COLLECTIVES)
-    cells = [
+    rows = [
         (
             row.op,
             row.count,
-            _known(row.bytes, row.unknown),
+            _size(row.bytes, row.unknown),
             ranks_text(row.ranks),
             row.group,
             row.origin,
             ", ".join(row.phases),
         )
-        for row in rows[:shown]
+        for row in summary.collectives
     ]
     columns = (
-        text_column("collective"),
-        number_column("nodes"),
-        number_column("bytes"),
-        text_column("ranks"),
-        text_column("group"),
-        text_column("why"),
-        text_column("phase"),
-    )
-    return Table("Collectives, by group", columns, cells, len(rows) - shown, "row")
+        text_column("collective"), number_column("nodes"), number_column("bytes", "bytes"),
+        text_column("ranks"), text_column("group", 2), text_column("why", 1), text_column("phase"),
+    )  # fmt: skip
+    most = rows_shown(limit, _MOST_COLLECTIVES)
+    return Table("Collectives, by group", columns, rows, most=most)
 
 
 def _graphs(summary: Summary, limit: int | None) -> Table:
-    rows = sorted(summary.graphs, key=lambda row: -row[1])
-    shown = _shown(len(rows), limit, _MOST_GRAPHS)
     columns = (text_column("graph"), number_column("nodes"))
-    cells = [(shortened(f"@{name}", _NAME_WIDTH), count) for name, count in rows[:shown]]
-    return Table("Graphs", columns, cells, len(rows) - shown, "graph")
+    rows = [
+        (shortened(f"@{name}", _NAME_WIDTH), count)
+        for name, count in sorted(summary.graphs, key=lambda row: -row[1])
+    ]
+    return Table("Graphs", columns, rows, noun="graph", most=rows_shown(limit, _MOST_GRAPHS))
 
 
 # -- many dumps --------------------------------------------------------------------------------
 
 
-def _many(summaries: Sequence[Summary], limit: int | None) -> Document:
+def _many(summaries: Sequence[Summary], limit: int | None) -> Report:
     folder = _common_folder([summary.path for summary in summaries])
-    shown = _shown(len(summaries), limit, None)
     ranked = any(summary.equal_ranks or summary.rank is not None for summary in summaries)
     troubled = any(summary.problems for summary in summaries)
     columns = [
         text_column("dump"),
         *([Column("ranks")] if ranked else []),
         number_column("nodes"),
-        number_column("backward"),
-        number_column("sharded"),
-        number_column("comm."),
-        number_column("bytes"),
-        number_column("devices"),
-        number_column("weights"),
+        number_column("backward", rank=2),
+        number_column("sharded", rank=2),
+        number_column("comm.", rank=1),
+        number_column("bytes", "bytes", rank=1),
+        number_column("devices", rank=1),
+        number_column("weights", "bytes", rank=2),
         *([text_column("problems")] if troubled else []),
     ]
-    rows = [_line(summary, folder, ranked, troubled) for summary in summaries[:shown]]
-    document = Document()
+    rows = [_line(summary, folder, ranked, troubled) for summary in summaries]
     stand_for = sum(max(1, len(summary.equal_ranks)) for summary in summaries)
     title = plural(len(summaries), "dump") + (f" in {folder}" if folder else "")
     if stand_for > len(summaries):
         title += f", which stand for {count_text(stand_for)} of equal ranks"
-    document.add(Heading(title), Table("", columns, rows, len(summaries) - shown, "dump"))
-    document.add(Facts(_totals(summaries)))
-    return document
+    table = Table("", columns, rows, noun="dump", most=rows_shown(limit or 0))
+    return Report("parse", Answer(title), [table, Facts(_totals(summaries))])
 
 
-def _line(summary: Summary, folder: str, ranked: bool, troubled: bool) -> list[str | int | None]:
+def _line(summary: Summary, folder: str, ranked: bool, troubled: bool) -> list[Cell]:
     name = os.path.relpath(summary.path, folder) if folder else summary.path
     ranks = summary.equal_ranks or (() if summary.rank is None else (summary.rank,))
+    moved = sum(row.bytes for row in summary.collectives) if summary.collectives else None
+    world = summary.devices.world if summary.devices.ranks else None
     return [
         name,
         *([ranks_text(ranks) if ranks else ""] if ranked else []),
@@ -227,9 +219,11 @@ def _line(summary: Summary, folder: str, ranked: bool, troubled: bool) -> list[s
         summary.phases.get("backward", 0) or None,
         summary.with_strategy or None,
         sum(row.count for row in summary.collectives) or None,
-        bytes_text(sum(row.bytes for row in summary.collectives)) if summary.collectives else "",
-        _world(summary),
-        bytes_text(summary.weight_bytes) if summary.weight_bytes else "",
+        moved,
+        world
+        if world is None or summary.devices.is_exact
+        else Amount(world, "number", _world(summary)),
+        summary.weight_bytes or None,
         *([problems_text(summary) if summary.problems else ""] if troubled else []),
     ]
 
@@ -280,7 +274,7 @@ def node_row(node: Node, path: str) -> NodeRow:
     )
 
 
-def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = False) -> Document:
+def nodes_report(rows: Sequence[NodeRow], limit: int | None, brief: bool = False) -> Report:
     """A table of chosen nodes.
 
     Args:
@@ -288,8 +282,8 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = Fal
         limit: most rows; None for the usual number, 0 for all.
         brief: leave out what all paths and all names begin with (a terminal is narrow).
     """
-    shown = _shown(len(rows), limit, _MOST_NODES)
     paths = {row[0] for row in rows}
+    most = rows_shown(limit, _MOST_NODES)
     columns = [
         number_column("line"),
         Column("node"),
@@ -299,10 +293,10 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = Fal
         text_column("source"),
         text_column("name or scope"),
     ]
-    below = _common_scope([row[-1] for row in rows[:shown]]) if brief else ""
+    below = _common_scope([row[-1] for row in rows[:most]]) if brief else ""
     folder = _common_folder(list(paths)) if brief else ""
     cells: list[tuple[str | int, ...]] = []
-    for path, line, *rest, name in rows[:shown]:
+    for path, line, *rest, name in rows:
         short = os.path.relpath(path, folder) if folder else path
         place = line if len(paths) == 1 else f"{short}:{line}"
         cells.append((place, *rest, name[len(below) :]))
@@ -313,14 +307,14 @@ def nodes_document(rows: Sequence[NodeRow], limit: int | None, brief: bool = Fal
     columns = [columns[i] for i in kept]
     cells = [tuple(row[i] for i in kept) for row in cells]
     where = next(iter(paths)) if len(paths) == 1 else plural(len(paths), "dump")
-    document = Document([Heading(f"{plural(len(rows), 'node')} in {where}")])
+    elements: list[Element] = []
     if folder and len(paths) > 1:
-        document.add(Note(f"dumps in {folder}"))
+        elements.append(Note(f"dumps in {folder}"))
     if below:
-        document.add(Note(f"names below {below}"))
+        elements.append(Note(f"names below {below}"))
     if rows:
-        document.add(Table("", columns, cells, len(rows) - shown, "node"))
-    return document
+        elements.append(Table("", columns, cells, noun="node", most=most))
+    return Report("parse", Answer(f"{plural(len(rows), 'node')} in {where}"), elements)
 
 
 def _common_scope(names: Sequence[str]) -> str:
@@ -335,17 +329,17 @@ def _common_scope(names: Sequence[str]) -> str:
     return scope + slash
 
 
-def groups_document(
-    names: Sequence[str], rows: Sequence[GroupCount], limit: int | None
-) -> Document:
+def groups_report(names: Sequence[str], rows: Sequence[GroupCount], limit: int | None) -> Report:
     """A table of groups of nodes."""
-    shown = _shown(len(rows), limit, _MOST_NODES)
-    columns = [*(text_column(name) for name in names), number_column("nodes")]
-    columns.append(number_column("bytes"))
-    cells = [
-        (*(tuple_text(value) for value in row.key), row.count, bytes_text(row.bytes))
-        for row in rows[:shown]
+    columns = [
+        *(text_column(name) for name in names),
+        number_column("nodes"),
+        number_column("bytes", "bytes"),
+    ]
+    cells: list[list[Cell]] = [
+        [*(tuple_text(value) for value in row.key), row.count, row.bytes] for row in rows
     ]
     total = sum(row.count for row in rows)
     title = f"{plural(total, 'node')} in {plural(len(rows), 'group')}, by {', '.join(names)}"
-    return Document([Heading(title), Table("", columns, cells, len(rows) - shown, "group")])
+    table = Table("", columns, cells, noun="group", most=rows_shown(limit, _MOST_NODES))
+    return Report("parse", Answer(title), [table])

@@ -372,3 +372,15 @@ def test_what_would_be_cut_is_not_read_off_a_dump_that_cuts_nothing(irtool: Run)
     gathered = {item["name"]: item["gather_ranks"] for item in found["parameters"]}
     assert gathered["mid.weight"] == [0, 4]
     assert "parallel_optimizer_excluded" not in found["context"]
+
+
+@pytest.mark.parametrize("form", ["sarif", "github", "gitlab", "junit"])
+def test_findings_of_check_have_the_forms_of_ci(
+    form: str, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The refused product, at the user's line of Python, with what would be legal."""
+    assert main(["check", str(samples / "mlp_rejected"), "--format", form]) == 1
+    out = capsys.readouterr().out
+    assert "axis-mismatch" in out
+    assert "net.py" in out
+    assert "((2, 4), (1, 4))" in out or form == "gitlab"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-import re
 import shutil
 import subprocess
 import sys
@@ -202,9 +201,6 @@ def test_markdown_is_for_codes(run: Run) -> None:
 
 @pytest.mark.parametrize("path", [REFUSED, FAILED, f"{LOGS}/rec_user.log", f"{LOGS}/devices6.log"])
 def test_the_documented_schema(run: Run, path: str) -> None:
-    text = (ROOT / "docs" / "json-explain.md").read_text(encoding="utf-8")
-    block = re.search(r"```json\n(.*?)```", text, re.DOTALL)
-    assert block is not None
-    schema = json.loads(block[1])
+    schema = json.loads((ROOT / "docs/json-explain.schema.json").read_text(encoding="utf-8"))
     document = json.loads(run(path, "--format", "json").output)
     jsonschema.validate(document, schema)

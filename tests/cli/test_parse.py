@@ -153,8 +153,7 @@ def test_ir_prints_back(irtool: Run, sample: Path) -> None:
 
 def test_json_follows_its_schema(irtool: Run) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    text = (ROOT / "docs/json-parse.md").read_text(encoding="utf-8")
-    schema = json.loads(text.split("```json\n")[1].split("```")[0])
+    schema = json.loads((ROOT / "docs/json-parse.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     ran = irtool("parse", "samples", "no-such-file.ir", "--format", "json")
     assert ran.status == 1

@@ -11,8 +11,12 @@ import jsonschema
 import pytest
 
 from irtool.ir.finding import Finding, Findings, RelatedPlace, RuleText, Silenced, SourceLine
+from irtool.report.answer import answer_pieces
+from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.formats import FORMATS, View
+from irtool.report.findings.html import findings_page
 from irtool.report.findings.text import TextStyle
+from irtool.report.page.write import render_page
 
 HERE = Path(__file__).parent
 RULE = RuleText(
@@ -64,7 +68,11 @@ HARMFUL = Findings((NASTY,), (RULE,), files=1, compilations=1)
 
 def report(name: str, findings: Findings = FINDINGS, **style: Any) -> str:
     files = ("dumps/20_validate_0080.ir", "dumps/e.ir", "dumps/fine.ir")
-    return "".join(FORMATS[name](findings, View(TextStyle(**style), files)))
+    if name == "json":
+        return "".join(answer_pieces(lint_answer(findings)))
+    if name == "html":
+        return render_page(findings_page(findings))
+    return "".join(FORMATS[name](findings, View(TextStyle(**style), "lint", files)))
 
 
 def test_text_shows_the_statement_a_caret_and_the_line_of_python() -> None:
@@ -211,7 +219,7 @@ def test_the_page_has_every_finding_in_full() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, "json", "html"])
 def test_no_format_lets_control_characters_or_markup_through(name: str) -> None:
     text = report(name, HARMFUL)
     assert not any(ord(char) < 32 and char != "\n" for char in text)

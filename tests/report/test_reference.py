@@ -32,9 +32,16 @@ ASKED = {
     "diff-ranks": ["diff", "--ranks", "samples/pipeline_2_stages"],
     "diff-runs": ["diff", "samples/precision/reference", "samples/precision/tanh_gelu"],
     "doctor": ["doctor", "samples/mlp_rejected"],
+    "explain": ["explain", "samples/analyze_fail"],
+    "explain-code": ["explain", "device-list"],
+    "gate": ["gate", "samples/recompute/20_validate_0081.ir",
+             "samples/mlp_semi_auto/20_validate_0080.ir"],
+    "lint": ["lint", "samples/mlp_rejected", "--no-cache"],
     "memory": ["memory", "samples/pipeline_run"],
+    "parse": ["parse", "samples/mlp_semi_auto"],
     "pipeline": ["pipeline", "samples/pipeline_2_stages"],
     "plan": ["plan", BEGIN, "--to", "4"],
+    "rules": ["rules", "COM"],
     "recover": ["recover", "samples/pipeline_run", "--lost", "1"],
 }  # fmt: skip
 """A command whose answer is held against the schema, by the name of the page."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.report.dump_json import node_object
+from irtool.report.dump_json import dump_node
 from irtool.syntax.budget import READING, Budget
 from irtool.syntax.collector import CollectorPause
 from irtool.syntax.records import Records
@@ -56,7 +56,7 @@ def test_dumps_read_the_same_however_little_is_kept(
     for path, dump in zip(paths, usual, strict=True):
         found = irtool.load(path)
         assert irtool.dumps(found) == irtool.dumps(dump)
-        assert list(map(node_object, found.nodes())) == list(map(node_object, dump.nodes()))
+        assert list(map(dump_node, found.nodes())) == list(map(dump_node, dump.nodes()))
 
 
 def different(text: str, chance: random.Random) -> str:

@@ -295,7 +295,7 @@ def _card(view: CheckView, group: FindingGroup) -> FindingCard:
             facts.append(("scope", node.scope))
         if source := location_text(node.location):
             facts.append(("source", source))
-    facts += [("instead", text) for text in _instead(view, finding)]
+    facts += [("instead", text) for text in instead_texts(view, finding)]
     return FindingCard(finding.severity, message, code, facts)
 
 
@@ -344,7 +344,8 @@ def layouts_text(layouts: Sequence[UserLayout]) -> str:
     return f"({', '.join(rows)}) over {tuple_text(matrix)}"
 
 
-def _instead(view: CheckView, finding: Finding) -> list[str]:
+def instead_texts(view: CheckView, finding: Finding) -> list[str]:
+    """What to write instead of what a finding refuses, a text each."""
     found: list[str] = []
     strategies = view.instead.strategies.get(finding, ())
     layouts = view.instead.layouts.get(finding, ())

@@ -5,41 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
-
 from irtool.cluster.context.model import RunContext
 from irtool.doctor.diagnosis import Diagnosis, NotJudged, Task
 from irtool.doctor.examine import Examination
 from irtool.doctor.figures import Figures
-from irtool.ir.finding import Edit, Severity
+from irtool.ir.finding import Severity
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
-
-
-class FindingEdit(AnswerObject, frozen=True, kw_only=True):
-    """What to change: a line of Python, or a setting."""
-
-    file: Annotated[str | UnsetType, doc("this and the next three keys: of a line of Python")] = (
-        UNSET
-    )
-    line: int | UnsetType = UNSET
-    old: Annotated[str | UnsetType, doc("what stands there, as far as it is to go")] = UNSET
-    new: Annotated[str | UnsetType, doc("what to write in its place")] = UNSET
-    setting: Annotated[
-        str | UnsetType,
-        doc(
-            "this and the next key: a key of the parallel context, or MindSpore's name of a switch"
-        ),
-    ] = UNSET
-    value: str | int | float | bool | UnsetType | None = UNSET
-
-
-class EditGain(AnswerObject, frozen=True, kw_only=True):
-    """What an edit is worth."""
-
-    seconds: Annotated[
-        float | None, doc("a step is shorter; of `slow-compile`, the compilation; null: unknown")
-    ]
-    bytes: Annotated[int | None, doc("of a device's memory; null: not known")]
+from irtool.report.findings.answer import EditGain, FindingEdit, edit_gain, finding_edit
 
 
 class PythonPlace(AnswerObject, frozen=True, kw_only=True):
@@ -116,7 +88,6 @@ def doctor_answer(found: Examination, context: RunContext) -> DoctorAnswer:
 
 def _finding(item: Diagnosis) -> DoctorFinding:
     source = item.source
-    gain = item.gain
     return DoctorFinding(
         task=item.task,
         severity=item.severity,
@@ -128,16 +99,10 @@ def _finding(item: Diagnosis) -> DoctorFinding:
         file=item.file or None,
         line=item.line or None,
         source=None if source is None else PythonPlace(file=source.path, line=source.line),
-        edit=None if item.edit is None else _edit(item.edit),
-        gain=None if gain is None else EditGain(seconds=gain.seconds, bytes=gain.bytes),
+        edit=finding_edit(item.edit),
+        gain=edit_gain(item.gain),
         command=list(item.arguments),
     )
-
-
-def _edit(edit: Edit) -> FindingEdit:
-    if edit.setting:
-        return FindingEdit(setting=edit.setting, value=edit.value)
-    return FindingEdit(file=edit.file, line=edit.line, old=edit.old, new=edit.new)
 
 
 def _unjudged(item: NotJudged) -> UnjudgedTask:

@@ -33,7 +33,7 @@ def github_pieces(findings: Findings) -> Iterator[str]:
         lines = [finding.message, f"dump: {place}"]
         if group.others:
             lines.append(f"and {count_text(len(group.others))} more like this")
-        lines += [f"instead: {finding.fix}"] if finding.fix else []
+        lines += [f"instead: {finding.instead}"] if finding.instead else []
         lines += [f"hint: {finding.hint}"] if finding.hint else []
         head = ",".join(f"{key}={_property(str(value))}" for key, value in values.items())
         text = _data("\n".join(escape(line) for line in lines))

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural, ranks_text
 from irtool.report import model as form
 from irtool.report.findings.places import Alike, alike, by_severity, relative, rule_names
-from irtool.report.findings.text import summary_text
+from irtool.report.findings.text import gain_text, summary_text
 from irtool.report.page.graph_data import graph_data
-from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay
 
 MOST_SHOWN = 200
 """Groups of equal findings that are told in full; the table has all findings."""
 
 
-def html_pieces(findings: Findings, dump: Dump | None = None) -> Iterator[str]:
-    """The page."""
-    yield render_page(findings_page(findings, dump))
-
-
-def findings_page(findings: Findings, dump: Dump | None = None) -> form.Report:
+def findings_page(
+    findings: Findings, dump: Dump | None = None, command: str = "lint"
+) -> form.Report:
     """The summary, findings in full, all of them in a table, and a dump's graph beside them.
 
     Args:
         findings: the report.
         dump: the dump whose graph is shown, usually that with the most findings.
+        command: that found them.
     """
     first, *rest = summary_text(findings).splitlines()
     grave = any(finding.severity == "error" for finding in findings.items)
@@ -41,11 +36,11 @@ def findings_page(findings: Findings, dump: Dump | None = None) -> form.Report:
         left_out = len(groups) - len(shown)
         sections = [form.FindingCards("Findings", shown, left_out), _table(findings, names)]
     if dump is not None:
-        sections.append(_graph(findings, dump))
-    return form.Report("irtool lint", form.Answer(first, tone, rest), sections)
+        sections.append(_graph(findings, dump, command))
+    return form.Report(f"irtool {command}", form.Answer(first, tone, rest), sections)
 
 
-def _graph(findings: Findings, dump: Dump) -> form.Explorer:
+def _graph(findings: Findings, dump: Dump, command: str) -> form.Explorer:
     """The graph of one dump, with what was found in it marked."""
     worst: dict[int, Finding] = {}
     for finding in by_severity(findings.items):
@@ -56,7 +51,7 @@ def _graph(findings: Findings, dump: Dump) -> form.Explorer:
         for node in dump.nodes()
         if (found := worst.get(node.line)) is not None
     }
-    overlay = Overlay("findings", "findings of lint", marks=marks)
+    overlay = Overlay("findings", f"findings of {command}", marks=marks)
     return form.Explorer(relative(dump.path), graph_data(dump, None, [overlay]))
 
 
@@ -78,7 +73,13 @@ def _shown(group: Alike, names: dict[str, str]) -> form.FindingCard:
     if group.others:
         facts.append(("also", plural(len(group.others), "other place")))
     facts += [
-        (label, text) for label, text in (("fix", finding.fix), ("hint", finding.hint)) if text
+        (label, text)
+        for label, text in (
+            ("fix", finding.instead),
+            ("gain", gain_text(finding.gain) if finding.gain is not None else ""),
+            ("hint", finding.hint),
+        )
+        if text
     ]
     code = f"{finding.code} {names.get(finding.code, '')}".strip()
     return form.FindingCard(finding.severity, finding.message, code, facts)

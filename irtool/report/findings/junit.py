@@ -11,8 +11,10 @@ from irtool.report.findings.places import primary, relative, rule_names
 from irtool.report.text import escape
 
 
-def junit_pieces(findings: Findings, files: tuple[str, ...] = ()) -> Iterator[str]:
-    """One document; ``files`` are all dumps that were looked at."""
+def junit_pieces(
+    findings: Findings, files: tuple[str, ...] = (), command: str = "lint"
+) -> Iterator[str]:
+    """One document; ``files`` are all dumps that were looked at, by a ``command``."""
     names = rule_names(findings)
     suites: dict[str, list[Finding]] = {file: [] for file in files}
     for finding in findings.items:
@@ -20,7 +22,7 @@ def junit_pieces(findings: Findings, files: tuple[str, ...] = ()) -> Iterator[st
     tests = sum(max(len(found), 1) for found in suites.values())
     failures = len(findings.items)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield f'<testsuites name="irtool lint" tests="{tests}" failures="{failures}" errors="0">\n'
+    yield f'<testsuites name="irtool {command}" tests="{tests}" failures="{failures}" errors="0">\n'
     for file, found in suites.items():
         name = quoteattr(escape(relative(file)))
         count = f'tests="{max(len(found), 1)}" failures="{len(found)}" errors="0" skipped="0"'
@@ -43,7 +45,7 @@ def _case(finding: Finding, classname: str, names: dict[str, str]) -> Iterator[s
     body = [f"{finding.place}: {finding.severity}[{finding.code}]: {finding.message}"]
     body += [finding.statement.strip()] if finding.statement else []
     body += [f"source: {finding.source.path}:{finding.source.line}"] if finding.source else []
-    body += [f"instead: {finding.fix}"] if finding.fix else []
+    body += [f"instead: {finding.instead}"] if finding.instead else []
     body += [f"hint: {finding.hint}"] if finding.hint else []
     text = xml_escape("\n".join(escape(line) for line in body))
     yield f'   <failure type="{finding.severity}" message={message}>{text}</failure>\n'

@@ -20,8 +20,14 @@ SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif_pieces(findings: Findings, tool: str = "irtool") -> Iterator[str]:
-    """One log with one run."""
+def sarif_pieces(findings: Findings, command: str = "lint") -> Iterator[str]:
+    """One log with one run.
+
+    Args:
+        findings: what was found.
+        command: that found it: runs of different commands stand beside each other.
+    """
+    tool = "irtool"
     shown = by_severity((*findings.items, *findings.suppressed))
     places = {rule.code: place for place, rule in enumerate(findings.rules)}
     run: dict[str, object] = {
@@ -33,7 +39,7 @@ def sarif_pieces(findings: Findings, tool: str = "irtool") -> Iterator[str]:
                 "rules": [_rule(rule) for rule in findings.rules],
             }
         },
-        "automationDetails": {"id": f"{tool}/lint/"},
+        "automationDetails": {"id": f"{tool}/{command}/"},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(len(shown))],
         "results": [_result(finding, places) for finding in shown[:MOST_RESULTS]],
@@ -91,8 +97,8 @@ def _result(finding: Finding, places: dict[str, int]) -> dict[str, object]:
 
 def _message(finding: Finding) -> str:
     parts = [finding.message]
-    if finding.fix:
-        parts.append(f"Instead: {finding.fix}")
+    if finding.instead:
+        parts.append(f"Instead: {finding.instead}")
     if finding.hint:
         parts.append(f"{finding.hint[:1].upper()}{finding.hint[1:]}")
     return escape(". ".join(part.rstrip(".") for part in parts)) + "."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from irtool.ir.finding import Finding, Findings, Silenced
-from irtool.ir.units import count_text, plural, ranks_text
+from irtool.ir.finding import Finding, Findings, Gain, Silenced
+from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text
 from irtool.report.findings.places import (
     Alike,
     alike,
@@ -92,10 +92,19 @@ def _facts(group: Alike) -> Iterator[tuple[str, str]]:
         yield "see", f"{relative(place.file)}:{place.line}:{place.column}: {place.message}"
     if group.others:
         yield "also", _others_text(finding, group.others)
-    if finding.fix:
-        yield "fix", finding.fix
+    if finding.instead:
+        yield "fix", finding.instead
+    if finding.gain is not None and (gain := gain_text(finding.gain)):
+        yield "gain", gain
     if finding.hint:
         yield "hint", finding.hint
+
+
+def gain_text(gain: Gain) -> str:
+    """``12 ms a step, 1.5 MiB``: what is known of it."""
+    known = ("" if gain.seconds is None else f"{seconds_text(gain.seconds)} a step",
+             "" if gain.bytes is None else f"{bytes_text(gain.bytes)} a device")  # fmt: skip
+    return ", ".join(filter(None, known))
 
 
 def _others_text(first: Finding, others: Sequence[Finding]) -> str:

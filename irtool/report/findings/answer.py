@@ -1,0 +1,282 @@
+"""Findings for scripts: answers of ``lint`` and ``gate``, and a finding as all commands tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import UNSET, UnsetType
+
+from irtool.cluster.context.model import RunContext
+from irtool.ir.finding import Edit, Finding, Findings, Gain, Severity, SourceLine
+from irtool.report.answer import AnswerObject, ContextValue, RunAnswer, context_fields, doc
+from irtool.report.findings.places import code_counts, rule_names, severity_counts
+
+
+class SourcePlace(AnswerObject, frozen=True, kw_only=True):
+    """A line of the user's Python."""
+
+    path: Annotated[str, doc("where the file was found here, else as the dump prints it")]
+    line: int
+    column: Annotated[int | None, doc("from 1")]
+    end_line: int | None
+    end_column: Annotated[int | None, doc("exclusive")]
+    text: Annotated[str, doc("the statement")]
+
+
+class RelatedNode(AnswerObject, frozen=True, kw_only=True):
+    """Another place that a finding is about."""
+
+    message: Annotated[str, doc("what it has to do with the finding")]
+    file: str
+    line: int
+    column: int
+    node: str | None
+
+
+class FindingEdit(AnswerObject, frozen=True, kw_only=True):
+    """What to change: a line of Python, or a setting."""
+
+    file: Annotated[str | UnsetType, doc("this and the next three keys: of a line of Python")] = (
+        UNSET
+    )
+    line: int | UnsetType = UNSET
+    old: Annotated[str | UnsetType, doc("what stands there, as far as it is to go")] = UNSET
+    new: Annotated[str | UnsetType, doc("what to write in its place")] = UNSET
+    setting: Annotated[
+        str | UnsetType,
+        doc(
+            "this and the next key: a key of the parallel context, or MindSpore's name of a switch"
+        ),
+    ] = UNSET
+    value: str | int | float | bool | UnsetType | None = UNSET
+
+
+class EditGain(AnswerObject, frozen=True, kw_only=True):
+    """What an edit is worth."""
+
+    seconds: Annotated[
+        float | None, doc("a step is shorter; of `slow-compile`, the compilation; null: unknown")
+    ]
+    bytes: Annotated[int | None, doc("of a device's memory; null: not known")]
+
+
+class ToldFinding(AnswerObject, frozen=True, kw_only=True):
+    """A finding. Lines and columns count from 1; they are null where the whole file is meant."""
+
+    code: Annotated[str, doc("of the rule; `irtool explain CODE` says more")]
+    name: Annotated[str | None, doc("of the rule")]
+    severity: Annotated[
+        Severity, doc("error: MindSpore would refuse, the run would hang, or the dump is damaged")
+    ]
+    message: str
+    file: Annotated[str, doc("the dump")]
+    line: int | None
+    column: Annotated[int | None, doc("of a node, where its operator's name begins")]
+    end_column: Annotated[int | None, doc("exclusive")]
+    node: str | None
+    op: str | None
+    graph: str | None
+    scope: str | None
+    statement: Annotated[str, doc("the line of the dump, shortened")]
+    source: Annotated[SourcePlace | None, doc("null where the dump prints none")]
+    check: Annotated[str | None, doc("the place in MindSpore that refuses it: `file.cc:Function`")]
+    hint: Annotated[str | None, doc("what to do about findings of this kind")]
+    fix: Annotated[str | None, doc("what to write instead, where irtool knows it")]
+    edit: Annotated[FindingEdit | None, doc("the same as a change of a line or of a setting")]
+    gain: Annotated[EditGain | None, doc("what that is worth")]
+    command: Annotated[str | None, doc("the command to type next")]
+    related: list[RelatedNode]
+    ranks: Annotated[
+        Sequence[int], doc("all that it holds for; empty where nobody says whose dump it is")
+    ]
+    fingerprint: Annotated[str, doc("what baselines rest on")]
+    suppressed: Annotated[
+        str | None,
+        doc("why it is not reported: `baseline`, the place of a comment, the key of the settings"),
+    ]
+
+
+class FindingCounts(AnswerObject, frozen=True, kw_only=True):
+    """How many findings, and in how much."""
+
+    error: int
+    warning: int
+    info: int
+    findings: Annotated[int, doc("all that are reported")]
+    suppressed: int
+    files: Annotated[int, doc("dumps read")]
+    compilations: int
+    rules: Annotated[int, doc("that were on")]
+    by_code: dict[str, int]
+
+
+class SilentRule(AnswerObject, frozen=True, kw_only=True):
+    """A rule that could not look, since it lacked something."""
+
+    code: str
+    need: Annotated[str, doc("`begin`, `validate`, `devices`, `ranks`, `machine` or `environment`")]
+    reason: str | None
+    compilations: Annotated[int, doc("in how many compilations")]
+    of: Annotated[int, doc("of how many")]
+
+
+class FindingsAnswer(AnswerObject, frozen=True, kw_only=True):
+    """What was found, and what could not be looked at."""
+
+    findings: list[ToldFinding]
+    counts: FindingCounts
+    suppressed: Annotated[list[ToldFinding], doc("findings that are not reported")]
+    silent: list[SilentRule]
+    stale_baseline: Annotated[
+        Sequence[str], doc("fingerprints in the baseline that did not come again")
+    ]
+
+
+class CompilationContext(RunAnswer, frozen=True, kw_only=True):
+    """The context of one compilation."""
+
+    files: Annotated[Sequence[str], doc("its dumps")]
+
+
+class LintAnswer(
+    FindingsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.lint/1"
+):
+    """What is wrong, or worth a look, in dumps."""
+
+    context: Annotated[
+        dict[str, ContextValue], doc("the parallel context of the first compilation, by key")
+    ]
+    assumptions: Annotated[list[str], doc("of the first compilation, as texts")]
+    contradictions: Annotated[list[str], doc("what two sources say differently, as texts")]
+    contexts: Annotated[list[CompilationContext], doc("of each compilation")]
+
+
+class GateAnswer(
+    FindingsAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.gate/1"
+):
+    """What became worse than in a golden dump; places are those of the new dump."""
+
+
+def lint_answer(
+    findings: Findings, known: Sequence[tuple[Sequence[str], RunContext]] = ()
+) -> LintAnswer:
+    """The answer of ``lint`` for scripts.
+
+    Args:
+        findings: what was found.
+        known: dumps and context of each compilation.
+    """
+    first = context_fields(known[0][1] if known else RunContext(None))
+    contexts = [
+        CompilationContext(files=list(files), **context_fields(context)) for files, context in known
+    ]
+    return LintAnswer(**_fields(findings), **first, contexts=contexts)
+
+
+def gate_answer(findings: Findings) -> GateAnswer:
+    """The answer of ``gate`` for scripts."""
+    return GateAnswer(**_fields(findings))
+
+
+def _fields(findings: Findings) -> dict[str, Any]:
+    names = rule_names(findings)
+    severities = severity_counts(findings.items)
+    return {
+        "findings": [told_finding(item, names) for item in findings.items],
+        "counts": FindingCounts(
+            error=severities["error"],
+            warning=severities["warning"],
+            info=severities["info"],
+            findings=len(findings.items),
+            suppressed=len(findings.suppressed),
+            files=findings.files,
+            compilations=findings.compilations,
+            rules=len(findings.checked),
+            by_code=code_counts(findings.items),
+        ),
+        "suppressed": [told_finding(item, names) for item in findings.suppressed],
+        "silent": [
+            SilentRule(
+                code=item.code,
+                need=item.need,
+                reason=item.reason or None,
+                compilations=item.count,
+                of=item.total,
+            )
+            for item in findings.silenced
+        ],
+        "stale_baseline": findings.stale,
+    }
+
+
+def told_finding(finding: Finding, names: Mapping[str, str]) -> ToldFinding:
+    """One finding.
+
+    Args:
+        finding: the finding.
+        names: of rules by code.
+    """
+    return ToldFinding(
+        code=finding.code,
+        name=names.get(finding.code),
+        severity=finding.severity,
+        message=finding.message,
+        file=finding.file,
+        line=finding.line or None,
+        column=finding.column if finding.line else None,
+        end_column=finding.end_column if finding.line else None,
+        node=finding.node,
+        op=finding.op,
+        graph=finding.graph,
+        scope=finding.scope,
+        statement=finding.statement,
+        source=source_place(finding.source),
+        check=finding.check or None,
+        hint=finding.hint or None,
+        fix=finding.fix,
+        edit=finding_edit(finding.edit),
+        gain=edit_gain(finding.gain),
+        command=finding.command or None,
+        related=[
+            RelatedNode(
+                message=place.message,
+                file=place.file,
+                line=place.line,
+                column=place.column,
+                node=place.node,
+            )
+            for place in finding.related
+        ],
+        ranks=finding.ranks,
+        fingerprint=finding.fingerprint,
+        suppressed=finding.suppressed or None,
+    )
+
+
+def source_place(line: SourceLine | None) -> SourcePlace | None:
+    """A line of Python."""
+    if line is None:
+        return None
+    return SourcePlace(
+        path=line.path,
+        line=line.line,
+        column=line.column,
+        end_line=line.end_line,
+        end_column=line.end_column,
+        text=line.text,
+    )
+
+
+def finding_edit(edit: Edit | None) -> FindingEdit | None:
+    """An edit, as every command that suggests one tells it."""
+    if edit is None:
+        return None
+    if edit.setting:
+        return FindingEdit(setting=edit.setting, value=edit.value)
+    return FindingEdit(file=edit.file, line=edit.line, old=edit.old, new=edit.new)
+
+
+def edit_gain(gain: Gain | None) -> EditGain | None:
+    """What an edit is worth, as every command tells it."""
+    return None if gain is None else EditGain(seconds=gain.seconds, bytes=gain.bytes)
