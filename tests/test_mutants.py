@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,3 +165,32 @@ def test_a_child_that_breaks_has_crashed() -> None:
         os.abort()
 
     assert last_word(work) == "crash"
+
+
+# -- what tests touch, when the code changes -----------------------------------------------------
+
+BEFORE = b"a = 1\ndef f(x):\n    if x:\n        return 1\n    return 2\n"
+AFTER = b"# top\na = 1\ndef f(x):\n    if x > 0:\n        return 1\n    y = 3\n    return 2\n"
+
+
+def test_lines_are_numbered_anew_and_what_is_new_is_reached_from_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    coverage = importlib.import_module("mutants_coverage")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny/m.py").write_bytes(BEFORE)
+    first = coverage.TestMap(tmp_path / "tests.sqlite", tmp_path, "tiny")
+    first.renew([], print, 0, are_all=False)
+    for name, lines in (("one", [1, 2, 3, 5]), ("two", [1, 2])):
+        found = {"seconds": 1.0, "ok": True, "lines": {"tiny/m.py": lines}}
+        first._keep(SimpleNamespace(nodeid=f"tests/a.py::{name}"), "hash", found)
+    first.database.commit()
+    (tmp_path / "tiny/m.py").write_bytes(AFTER)
+    then = coverage.TestMap(tmp_path / "tests.sqlite", tmp_path, "tiny")
+    then.renew([], print, 0, are_all=False)
+    both = ["tests/a.py::one", "tests/a.py::two"]
+    touching = {line: sorted(then.touching("tiny/m.py", line)) for line in (2, 3, 4, 5, 6, 7)}
+    assert touching == {2: both, 3: both, 4: both[:1], 5: [], 6: both[:1], 7: both[:1]}
+    # Only who touched a line that is gone is measured again.
+    assert then._hashes() == {"tests/a.py::one": coverage.OLD, "tests/a.py::two": "hash"}
