@@ -323,11 +323,16 @@ def _moved_shares(found: Conversion) -> dict[str, float]:
     moved: dict[str, Fraction] = {}
     held: dict[str, Fraction] = {}
     for one in found.ranks:
+        alike: dict[int, tuple[Fraction, Fraction]] = {}
         for each in one.parameters:
-            for source in each.sources:
-                held[each.name] = held.get(each.name, Fraction(0)) + source.part
-                if source.rank != one.rank:
-                    moved[each.name] = moved.get(each.name, Fraction(0)) + source.part
+            if not each.sources:
+                continue
+            if id(each.sources) not in alike:
+                whole = sum((source.part for source in each.sources), start=Fraction(0))
+                alike[id(each.sources)] = whole, one.moved_part(each)
+            whole, part = alike[id(each.sources)]
+            held[each.name] = held.get(each.name, Fraction(0)) + whole
+            moved[each.name] = moved.get(each.name, Fraction(0)) + part
     return {name: float(moved.get(name, Fraction(0)) / whole) for name, whole in held.items()}
 
 

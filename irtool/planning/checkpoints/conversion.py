@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 
 from irtool.artefacts.strategy_file import StrategyFile
@@ -57,6 +58,11 @@ class RankSources:
     refused: str
     parameters: tuple[ParameterSources, ...]
 
+    def moved_part(self, parameter: ParameterSources) -> Fraction:
+        """Which part of a whole parameter comes from other ranks."""
+        others = (each.part for each in parameter.sources if each.rank != self.rank)
+        return sum(others, start=Fraction(0))
+
     @property
     def needed(self) -> tuple[int, ...]:
         """The old ranks whose slices are really needed, ascending."""
@@ -109,8 +115,11 @@ class Conversion(Shown):
         held = 0.0
         known = sized = True
         for one in self.ranks if ranks is None else ranks:
+            alike: dict[int, Fraction] = {}
             for each in one.parameters:
-                part = sum(source.part for source in each.sources if source.rank != one.rank)
+                if id(each.sources) not in alike:
+                    alike[id(each.sources)] = one.moved_part(each)
+                part = alike[id(each.sources)]
                 parameter = self.parameters.get(each.name)
                 if each.unknown or (part and parameter is None):
                     known = False

@@ -200,11 +200,12 @@ def chosen_sources(
         )
         taken.append(best)
         left = [holders for holders in left if best not in holders]
+    # Parameters that lie alike need alike, and share what was found for the first of them.
+    alike: dict[int, tuple[Source, ...]] = {}
     for name, each in needs.items():
-        yield (
-            name,
-            tuple(
+        if id(each) not in alike:
+            alike[id(each)] = tuple(
                 Source(next(one for one in taken if one in need.holders), need.region)
                 for need in each
-            ),
-        )
+            )
+        yield name, alike[id(each)]
