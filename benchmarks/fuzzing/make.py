@@ -287,6 +287,40 @@ def _explain(random: Random, seed: Seed, files: dict[str, bytes]) -> list[str]:
     return []
 
 
+def _doctor(random: Random, seed: Seed, files: dict[str, bytes]) -> list[str]:
+    """A run of one rank or of several."""
+    _hang(random, seed, files)
+    tasks = ("hang", "memory", "slow-step", "recompute", "redistribution", "lint")
+    return [
+        "--jobs",
+        "1",
+        *_some(
+            random,
+            ["--task", random.choice(tasks)],
+            ["--memory", random.choice(("1MiB", "64GiB"))],
+            *_machines(random, files),
+        ),
+    ]
+
+
+def _ckpt(random: Random, seed: Seed, files: dict[str, bytes]) -> list[str]:
+    """To the layout of another network, or of the same one before it was mutated."""
+    other = seed if random.random() < 0.7 else random.choice(_dumps("begin"))
+    files["new/step_parallel_begin_0001.ir"] = other.text.encode("utf-8", "surrogateescape")
+    return [
+        random.choice(("new", "new/step_parallel_begin_0001.ir", "whole")),
+        *_some(random, ["--rank", _number(random, 1)], ["--limit", "2"]),
+    ]
+
+
+def _calibrate(random: Random, seed: Seed, files: dict[str, bytes]) -> list[str]:
+    """A dump, which is no measurement, beside a damaged one of collectives."""
+    name = random.choice(("all_reduce_8ranks.txt", "all_reduce_perf_8gpus.txt"))
+    output = material.sample(f"artefacts/tests/{name}")
+    files[name] = random.choice(list(text.MUTATIONS.values()))(random, output)
+    return [name, *_some(random, ["--ranks", _number(random, 8)], ["--op", "AllGather"])]
+
+
 COMMANDS = (
     Command(("parse",), ("table", "json", "ndjson", "csv", "parquet", "ir"), _parse, context=False),
     Command(("check",), _JSON, _check, "begin"),
@@ -309,6 +343,9 @@ COMMANDS = (
     ),
     Command(("gate",), ("text", "json", "sarif"), _gate, "later", context=False),
     Command(("explain",), ("table", "json", "markdown"), _explain, context=False),
+    Command(("doctor",), _JSON, _doctor, "later"),
+    Command(("ckpt",), _JSON, _ckpt, "begin", context=False),
+    Command(("calibrate",), (*_JSON, "toml"), _calibrate, context=False),
 )
 """Everything that is asked of dumps."""
 

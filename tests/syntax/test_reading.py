@@ -18,7 +18,8 @@ FILES_NAMED = 5
 def dumps_in(folder: Path) -> list[Path]:
     names = ("*.ir", "*.ir.xz", "trace_code_graph_*", "*__trace_code_graph_*")
     found = {path for name in names for path in folder.rglob(name) if path.is_file()}
-    return sorted(path for path in found if "actor_set" not in path.name)
+    others = ("actor_set", "tracker_graph")  # written beside dumps, in forms of their own
+    return sorted(path for path in found if not any(name in path.name for name in others))
 
 
 def content(path: Path) -> str:
