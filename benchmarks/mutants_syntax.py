@@ -296,7 +296,8 @@ class _Finder:
                 yield self.replace("constant", node, str(value - 1))
         elif isinstance(value, float):
             for factor in (4, 0.25):
-                yield self.replace("constant", node, repr(value * factor if value else factor))
+                changed = value * factor if value else float(factor)
+                yield self.replace("constant", node, repr(changed))
 
     def call(self, node: ast.Call) -> Iterator[Mutant]:
         name = _called(node)
