@@ -85,7 +85,6 @@ def rows(
     Raises:
         ArtefactError: it can't be opened, or lacks a column.
     """
-    csv.field_size_limit(LONGEST_CELL)
     with text_lines(path) as stream:
         reader = (
             csv.reader(_lines(stream), escapechar="\\", doublequote=False)
@@ -102,7 +101,7 @@ def rows(
                 )
         while True:
             try:
-                cells = next(reader)
+                cells = _next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
@@ -117,9 +116,20 @@ def rows(
             yield Row(reader.line_num, dict(zip(header, cells, strict=False)))
 
 
+def _next(reader: Iterator[list[str]]) -> list[str]:
+    """The next row. The limit of cells is the process's: other tables keep theirs."""
+    usual = csv.field_size_limit(LONGEST_CELL)
+    try:
+        return next(reader)
+    finally:
+        csv.field_size_limit(usual)
+
+
 def _header(reader: Iterator[list[str]], path: str) -> list[str]:
     try:
-        header = next(reader, None)
+        header = _next(reader)
+    except StopIteration:
+        header = []
     except csv.Error as error:
         raise ArtefactError(path, f"is no table: {error}", 1) from None
     if not header:

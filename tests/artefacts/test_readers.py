@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from irtool.artefacts.joining import EXPANDED, NO_NODE, join_names, replayed
 from irtool.artefacts.kernels import kernel_rows, kind_statistics, nanoseconds, shapes, step_times
 from irtool.artefacts.names import full_name_of_kernel, full_name_of_task
 from irtool.artefacts.orders import collective_rows, graph_order, launch_rows
+from irtool.artefacts.tables import rows
 from irtool.artefacts.trace_view import trace_events
 from irtool.artefacts.tracker import memory_blocks, tasks, tracked_statements
 
@@ -110,6 +112,15 @@ def test_a_row_that_can_not_be_read_has_its_line(tmp_path: Path) -> None:
     damage = Damage(str(path))
     assert len(list(kernel_rows(str(path), damage))) == 28
     assert [problem.line for problem in damage.problems] == [4]
+
+
+def test_other_tables_of_the_process_keep_their_limit_of_cells(tmp_path: Path) -> None:
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("Name,Duration(us)\n" + "x" * 200_000 + ",1\n")
+    usual = csv.field_size_limit()
+    (row,) = rows(str(path), ("Name",), damage=Damage(str(path)))
+    assert len(row.text("Name")) == 200_000
+    assert csv.field_size_limit() == usual
 
 
 def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:

@@ -45,13 +45,14 @@ class TooLittleMemory(CannotPlan):
     """Nothing fits into a limit.
 
     Attributes:
+        limit: bytes that a device may hold.
         found: bytes of the smallest plan that was found.
         least: bytes that no plan is below.
         help: what would lower them.
     """
 
     def __init__(self, limit: int, found: float, least: float, help: tuple[str, ...]) -> None:
-        self.found, self.least, self.help = found, least, help
+        self.limit, self.found, self.least, self.help = limit, found, least, help
         needed = f"a device holds {found:,.0f} bytes at least"
         if found > least * (1 + 1e-9):
             needed = (
@@ -62,6 +63,9 @@ class TooLittleMemory(CannotPlan):
             f"no strategies fit into {limit:,} bytes a device: {needed}. "
             f"What would lower that: {', '.join(help)}"
         )
+
+    def __reduce__(self) -> tuple[type[TooLittleMemory], tuple[object, ...]]:
+        return type(self), (self.limit, self.found, self.least, self.help)
 
 
 @dataclass(eq=False)
