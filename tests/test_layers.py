@@ -171,6 +171,21 @@ def test_a_circle_is_seen_however_it_is_closed(back: str) -> None:
     assert circles(sources) == [["p.a", "p.b", "p.c"]]
 
 
+def test_no_part_of_a_package_takes_the_name_of_an_import() -> None:
+    # When the part is imported, the package's name becomes the part.
+    for path in modules():
+        if path.name != "__init__.py":
+            continue
+        parts = {part.stem for part in path.parent.iterdir()}
+        imported = {
+            name.asname or name.name
+            for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(statement, ast.ImportFrom) and statement.module != module_name(path)
+            for name in statement.names
+        }
+        assert not parts & imported, path
+
+
 def test_no_import_is_relative() -> None:
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from irtool.cli import options
+from irtool.cli import options as shared_options
 from irtool.cli.answering import DrawnForm
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
@@ -99,12 +99,12 @@ def command(
             rich_help_panel=TENSORS,
         ),
     ] = None,
-    jobs: options.Jobs = None,
-    where: options.Where = None,
-    limit: options.Limit = None,
-    rank: options.Rank = None,
-    graph: options.GraphNumber = None,
-    output_file: options.OutputFile = None,
+    jobs: shared_options.Jobs = None,
+    where: shared_options.Where = None,
+    limit: shared_options.Limit = None,
+    rank: shared_options.Rank = None,
+    graph: shared_options.GraphNumber = None,
+    output_file: shared_options.OutputFile = None,
 ) -> int:
     """Two dumps or two runs: what differs, where does it begin, and why?
 
