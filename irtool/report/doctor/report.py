@@ -59,7 +59,7 @@ def _answer(found: Examination) -> Answer:
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "opportunity"))
         if counts[severity]
     ]
-    text = ", ".join(parts).replace("opportunitys", "opportunities")
+    text = ", ".join(parts)
     tone: Tone = "bad"
     if found.is_healthy:
         tone = "good" if _is_judged(found) else "unknown"
