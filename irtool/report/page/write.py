@@ -17,6 +17,7 @@ from urllib.parse import quote
 from irtool.ir.units import plural
 from irtool.report.model import (
     Cell,
+    Column,
     Element,
     Explorer,
     Facts,
@@ -65,8 +66,7 @@ def render_page(page: Report) -> str:
         answer=_text(page.answer.text),
         details="".join(f"<p>{_text(line)}</p>" for line in page.answer.details),
         shape=_shape(elements),
-        sections=_sections(elements, beside=False),
-        beside=_sections(elements, beside=True),
+        **_placed(elements),
         data=_packed(data),
         script=script,
     )
@@ -103,20 +103,28 @@ _KINDS: dict[type, str] = {
 """What the stylesheet calls each element."""
 
 
-def _sections(elements: Sequence[Element], beside: bool) -> str:
-    chosen: list[str] = []
+def _placed(elements: Sequence[Element]) -> dict[str, str]:
+    """The sections by where they stand: text ahead of the first table, what stands beside that
+    text, and everything else below both, where tables have the whole width."""
+    places: dict[str, list[str]] = {"column": [], "beside": [], "below": []}
     table = 0
     for index, element in enumerate(elements):
-        if isinstance(element, Explorer | Picture) is beside:
-            name = element.text if isinstance(element, Heading) else getattr(element, "title", "")
-            title = f"<h2>{_text(name)}</h2>" if name else ""
-            kind = _KINDS[type(element)]
-            body = _body(element, table)
-            chosen.append(
-                f'<section class="section of-{kind}" id="section-{index}">{title}{body}</section>'
-            )
-        table += isinstance(element, Table)
-    return "\n".join(chosen)
+        is_table = isinstance(element, Table)
+        if isinstance(element, Explorer | Picture):
+            place = "beside"
+        else:
+            place = "below" if is_table or table else "column"
+        places[place].append(_section(element, index, table))
+        table += is_table
+    return {place: "\n".join(sections) for place, sections in places.items()}
+
+
+def _section(element: Element, index: int, table: int) -> str:
+    name = element.text if isinstance(element, Heading) else getattr(element, "title", "")
+    title = f"<h2>{_text(name)}</h2>" if name else ""
+    kind = _KINDS[type(element)]
+    body = _body(element, table)
+    return f'<section class="section of-{kind}" id="section-{index}">{title}{body}</section>'
 
 
 def _body(element: Element, table: int) -> str:
@@ -165,13 +173,13 @@ def _finding(item: FindingCard) -> str:
 
 def _table(table: Table, index: int) -> str:
     heads = "".join(
-        f'<th scope="col" class="{column.unit}" aria-sort="none">'
+        f'<th scope="col" class="{_kind(column)}" aria-sort="none">'
         f'<button type="button">{_text(column.title)}</button></th>'
         for column in table.columns
     )
     rows = "".join(
         "<tr>" + "".join(
-            f'<td class="{column.unit}">{escape_html(shown_text(cell, column))}</td>'
+            f'<td class="{_kind(column)}">{escape_html(shown_text(cell, column))}</td>'
             for cell, column in zip(row, table.columns, strict=True)
         ) + "</tr>"
         for row in table.rows[:_STATIC_ROWS]
@@ -184,6 +192,11 @@ def _table(table: Table, index: int) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>'
         f"{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>{notes}"
     )
+
+
+def _kind(column: Column) -> str:
+    """What the stylesheet calls a column: by its unit, and whether long words in it are broken."""
+    return f"{column.unit} wraps" if column.wraps else column.unit
 
 
 def _linked(value: Cell) -> str:
