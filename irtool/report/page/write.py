@@ -104,8 +104,11 @@ _KINDS: dict[type, str] = {
 
 
 def _placed(elements: Sequence[Element]) -> dict[str, str]:
-    """The sections by where they stand: text ahead of the first table, what stands beside that
-    text, and everything else below both, where tables have the whole width."""
+    """The sections by where they stand.
+
+    Text ahead of the first table, what stands beside that text, and everything else below both,
+    where tables have the whole width.
+    """
     places: dict[str, list[str]] = {"column": [], "beside": [], "below": []}
     table = 0
     for index, element in enumerate(elements):

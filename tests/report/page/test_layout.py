@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from irtool.cli.main import app
-from typer.testing import CliRunner
 
 Opened = Callable[[str], Any]
 
