@@ -128,7 +128,7 @@ def _facts_of_rank(unit: Unit, plan: Plan) -> CompilationFacts:
     """Facts whose dumps are read when a rule asks for them: there may be many ranks."""
     if not any(file.kind in ("end", "validate") for file in unit.files):
         return _facts(unit, _loaded(unit)[0], plan)
-    surroundings = _surroundings(unit, plan)
+    surroundings = surroundings_of(unit, plan)
     made = [
         DumpFacts(partial(_read_of_rank, file), file.kind, file.label, file.name)
         for file in unit.files
@@ -194,7 +194,7 @@ def unreadable_finding(file: LintFile, message: str, hint: str, unit: Unit) -> F
 
 def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> CompilationFacts:
     kinds = _kinds(dumps)
-    surroundings = _surroundings(unit, plan)
+    surroundings = surroundings_of(unit, plan)
     made = [
         DumpFacts(partial(_same, dump), kind, file.label, file.name)
         for (file, dump), kind in zip(dumps, kinds, strict=True)
@@ -202,7 +202,8 @@ def _facts(unit: Unit, dumps: Sequence[tuple[LintFile, Dump]], plan: Plan) -> Co
     return CompilationFacts(made, surroundings)
 
 
-def _surroundings(unit: Unit, plan: Plan) -> Surroundings:
+def surroundings_of(unit: Unit, plan: Plan) -> Surroundings:
+    """What is known beside the dumps of a unit."""
     contradictions = unit.known.contradictions if unit.known is not None else ()
     return Surroundings(
         unit.rank, unit.parallel, unit.context, plan.machine, unit.why_no_context, contradictions

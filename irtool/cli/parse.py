@@ -11,9 +11,12 @@ from typing import Annotated, Any, cast
 import typer
 
 from irtool.cli import options
+from irtool.cli.answering import AnswerForm
 from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
+from irtool.cli.parse_excerpt import ExcerptRequest, tell_excerpt
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
+from irtool.cli.parse_history import HistoryRequest, tell_history
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.where import of_query, read_query
 from irtool.cli.work import WorkerDied, processes_for, run_all
@@ -46,6 +49,28 @@ def command(
         str | None,
         typer.Option(metavar="FIELD[,FIELD]", help="Count nodes and bytes by fields: op,phase."),
     ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODE",
+            help="What each pass made of a node: %12, a name, or a query.",
+        ),
+    ] = None,
+    reduce: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODE",
+            help="The smallest part around a node that still reads and shows its findings.",
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(metavar="CODE[,CODE]", help="With --reduce: findings that have to stay."),
+    ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Print it with names, paths and scopes replaced."),
+    ] = False,
     limit: options.Limit = None,
     rank: options.Rank = None,
     graph: options.GraphNumber = None,
@@ -58,7 +83,13 @@ def command(
     """
     request = Request(format.value, where, _fields(group_by), limit)
     _check(request)
+    if reduce is not None or redact:
+        codes = tuple(code.upper() for code in _fields(keep))
+        return tell_excerpt(ExcerptRequest(paths, reduce, codes, redact, rank, graph, output_file))
     output = Output(output_file)
+    if history is not None:
+        asked = HistoryRequest(_only(paths, "--history"), history, rank, graph, limit)
+        return tell_history(asked, _answer_form(format, "--history"), output)
     files, problems = inputs_for(paths, rank, graph)
     writer = writer_for(request, output)
     reading = _Reading(request, writer, list(problems))
@@ -67,6 +98,19 @@ def command(
     if status != 2:
         output.close()
     return status
+
+
+def _only(paths: Sequence[str], option: str) -> str:
+    if len(paths) != 1:
+        raise Failure(f"{option} is about one dump or run folder")
+    return paths[0]
+
+
+def _answer_form(format: Format, option: str) -> AnswerForm:
+    try:
+        return AnswerForm(format.value)
+    except ValueError:
+        raise Failure(f"{option} has no format {format.value}", hint="table or json") from None
 
 
 def _fields(text: str | None) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ ANSWERS: dict[str, str] = {
     "lint": "irtool.report.findings.answer:LintAnswer",
     "memory": "irtool.report.memory:MemoryAnswer",
     "parse": "irtool.report.dump_json:ParseAnswers",
+    "parse-history": "irtool.report.history:HistoryAnswer",
     "pipeline": "irtool.report.pipeline:PipelineAnswer",
     "plan": "irtool.report.planning.answer:PlanAnswer",
     "recover": "irtool.report.recovery.answer:RecoverAnswer",
@@ -49,6 +50,7 @@ _COMMANDS = {
     "diff-passes": "diff --passes",
     "diff-ranks": "diff --ranks",
     "diff-runs": "diff RUN RUN",
+    "parse-history": "parse --history NODE",
 }
 """By the name of its page, what asks for an answer, where that is not the page's name."""
 

@@ -240,7 +240,7 @@ def test_limit(irtool: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["parse", SUMMARY, "--fromat", "json"], "did you mean --format?"),
+        (["parse", SUMMARY, "--fromat", "json"], "did you mean --format"),
         (["parse", SUMMARY, "--format", "jsn"], "did you mean json?"),
         (["pares", SUMMARY], "did you mean parse?"),
         ([SUMMARY], f"irtool parse {SUMMARY}"),

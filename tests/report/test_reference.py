@@ -39,6 +39,7 @@ ASKED = {
     "lint": ["lint", "samples/mlp_rejected", "--no-cache"],
     "memory": ["memory", "samples/pipeline_run"],
     "parse": ["parse", "samples/mlp_semi_auto"],
+    "parse-history": ["parse", "samples/mlp_semi_auto", "--history", "%12"],
     "pipeline": ["pipeline", "samples/pipeline_2_stages"],
     "plan": ["plan", BEGIN, "--to", "4"],
     "rules": ["rules", "COM"],

@@ -1,0 +1,171 @@
+"""``irtool parse --history``: finds the node and the dumps of its compilation, and tells."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.output import Output
+from irtool.cli.report import Failure, note
+from irtool.cli.where import read_query
+from irtool.compare.history import PassText, history, is_compared
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.run import PassFile
+from irtool.report.history import history_answer, history_report
+from irtool.syntax.run import Compilation, load_run
+from irtool.syntax.run_classes import Fingerprints
+from irtool.syntax.source import DumpError, read_content
+
+_KINDS = ("stage", "parallel", "pass")
+"""Dumps of the front end; kernel graphs and actor sets hold nodes of another kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """What was asked for.
+
+    Attributes:
+        path: a run folder, or a dump beside the others of its compilation.
+        node: a number (``%12``), a name, or a query.
+        rank: in a run folder, whose.
+        graph: in a run folder, which compilation.
+        limit: rows that text shows.
+    """
+
+    path: str
+    node: str
+    rank: int | None = None
+    graph: int | None = None
+    limit: int | None = None
+
+
+def tell_history(request: HistoryRequest, form: AnswerForm, output: Output) -> int:
+    """Write what each pass of a compilation made of a node.
+
+    Raises:
+        Failure: there is no such node, or there are no dumps.
+    """
+    compilation, named = _compilation(request)
+    files = [file for file in compilation.passes if file.kind in _KINDS]
+    if not files:
+        raise Failure("there are no dumps of passes here", request.path)
+    if named is not None:
+        candidates = [named]
+    elif request.node.startswith("%"):
+        candidates = [compilation.main]
+    else:
+        candidates = [compilation.main, *reversed(files)]
+    nodes, file = _nodes(compilation, candidates, request.node)
+    if file not in files:
+        raise Failure("this dump is of no pass of the front end", file.path)
+    moments = history(_passes(compilation, files), files.index(file), nodes)
+    write_answer(
+        output,
+        form,
+        answer=lambda: history_answer(request.path, request.node, moments),
+        report=lambda _: history_report(request.path, request.node, moments, request.limit),
+    )
+    return 0
+
+
+def _compilation(request: HistoryRequest) -> tuple[Compilation, PassFile | None]:
+    """The compilation, and the one of its dumps that was named."""
+    folder = request.path
+    if not os.path.isdir(folder):
+        if not os.path.exists(folder):
+            raise Failure("no such file or folder", folder)
+        folder = os.path.dirname(folder) or "."
+    try:
+        run = load_run(folder)
+        if folder == request.path:
+            picked = run.compilation(request.graph, request.rank)
+            if picked.chosen:
+                note(f"{folder}: {picked.chosen}")
+            return picked, None
+    except DumpError as error:
+        raise Failure(error.message, error.path, hint=error.hint) from None
+    except LookupError as error:
+        raise Failure(str(error.args[0]).removeprefix(f"{folder}: "), folder) from None
+    for compilation in run.compilations:
+        for file in compilation.passes:
+            if os.path.samefile(file.path, request.path):
+                return compilation, file
+    raise Failure("this file is no dump of a pass", request.path)
+
+
+def _nodes(
+    compilation: Compilation, candidates: Sequence[PassFile], asked: str
+) -> tuple[tuple[Node, ...], PassFile]:
+    """The nodes that are meant, and the dump they stand in."""
+    wanted = node_predicate("--history", asked)
+    only_handed_on: Node | None = None
+    for file in candidates:
+        try:
+            dump = compilation.read(file)
+        except DumpError as error:
+            note(f"{error.path}: {error.message}; left out")
+            continue
+        matching = list(dump.nodes(where=wanted))
+        nodes = [node for node in matching if is_compared(node)]
+        if nodes:
+            return one_graph(dump, nodes, asked, "--history"), file
+        only_handed_on = only_handed_on or next(iter(matching), None)
+    if only_handed_on is not None:
+        raise Failure(
+            f"{asked} is {only_handed_on.op}, which only hands values on: passes make and drop "
+            "these, and no history of them is kept",
+            hint="ask for the operator before or behind it",
+        )
+    if len(candidates) == 1:
+        raise Failure(f"there is no node {asked}", candidates[0].path)
+    raise Failure(f"no dump of this compilation has a node {asked}", hint="--where lists nodes")
+
+
+def node_predicate(option: str, asked: str) -> Callable[[Node], bool]:
+    """Which nodes a number, a name or a query means.
+
+    Raises:
+        Failure: the query can't be read.
+    """
+    if re.fullmatch(r"%\d+", asked):
+        return lambda node: node.id == asked
+    if re.search(r"[=<>\"'()]|\b(?:in|and|or|not)\b", asked):
+        return read_query(option, asked)
+    return lambda node: asked in (node.name, node.full_name, node.instance_name, node.scope)
+
+
+def one_graph(dump: Dump, nodes: Sequence[Node], asked: str, option: str) -> tuple[Node, ...]:
+    """Of equal numbers in several graphs that of the largest one: a number is a graph's own."""
+    if not asked.startswith("%") or len(nodes) == 1:
+        return tuple(nodes)
+    sizes = {graph.name: len(graph.nodes) for graph in dump.graphs}
+    names = [node.graph.name if node.graph is not None else "" for node in nodes]
+    place = max(range(len(nodes)), key=lambda number: sizes.get(names[number], 0))
+    note(
+        f"{len(nodes)} graphs have a node {asked}; takes that of @{names[place]} "
+        f'({option} \'id == "{asked}" and graph == "NAME"\' takes another)'
+    )
+    return (nodes[place],)
+
+
+def _passes(compilation: Compilation, files: Sequence[PassFile]) -> list[PassText]:
+    fingerprints = Fingerprints()
+    found: list[PassText] = []
+    for file in files:
+        try:
+            text = read_content(file.path).data.decode("utf-8", "surrogateescape")
+        except DumpError as error:
+            note(f"{error.path}: {error.message}; left out")
+            continue
+        found.append(
+            PassText(
+                os.path.basename(file.path),
+                fingerprints.of(text, 0),
+                lambda file=file: compilation.read(file),
+            )
+        )
+    return found

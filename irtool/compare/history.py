@@ -1,0 +1,169 @@
+"""A node's history: what each pass of one compilation made of it, and which pass made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.compare.side import TRANSPARENT
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+
+Event: TypeAlias = Literal[
+    "present", "added", "copied", "merged", "changed", "replaced", "removed", "unchanged"
+]
+"""What a pass did: ``present`` in the first dump, ``added`` by this pass, ``copied`` to several
+nodes, ``merged`` with others into fewer, ``replaced`` by other operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassText:
+    """A dump of a series: its name, a fingerprint of its text, and how to read it."""
+
+    name: str
+    fingerprint: str
+    read: Callable[[], Dump]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What became of the nodes in one dump.
+
+    Attributes:
+        name: of the dump.
+        event: what the pass did to them, since the dump before.
+        details: what changed, in words; several changes of one pass are told one by one.
+        nodes: in this dump; of ``removed``, those of the dump before.
+    """
+
+    name: str
+    event: Event
+    details: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """From nodes of one dump to what they are in the next, or were in the one before."""
+
+    event: Event
+    details: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+def is_compared(node: Node) -> bool:
+    """Whether a node does something: what only hands values on is looked through."""
+    return node.op not in TRANSPARENT and not node.is_return
+
+
+def history(passes: Sequence[PassText], at: int, nodes: Sequence[Node]) -> tuple[Moment, ...]:
+    """What each pass made of some nodes, from the pass that added them on.
+
+    Args:
+        passes: dumps of one compilation, in the order of time.
+        at: the dump whose nodes are meant.
+        nodes: of that dump.
+
+    Returns:
+        A moment for each dump in which they, or what they come from, are, and one for the pass
+        that removed them.
+    """
+    earlier = list(_backward(passes, at, tuple(nodes)))
+    later = list(_forward(passes, at, tuple(nodes)))
+    return (*reversed(earlier), *later)
+
+
+def _backward(passes: Sequence[PassText], at: int, nodes: tuple[Node, ...]) -> Iterator[Moment]:
+    """Moments up to the dump ``at``, the last first."""
+    for number in range(at, 0, -1):
+        before, after = passes[number - 1], passes[number]
+        if before.fingerprint == after.fingerprint:
+            yield Moment(after.name, "unchanged", (), nodes)
+            nodes = _same_places(nodes, before.read())
+            continue
+        link = _origin(diff_graphs(before.read(), _dump_of(nodes)), nodes)
+        yield Moment(after.name, link.event, link.details, nodes)
+        if link.event == "added":
+            return
+        nodes = link.nodes
+    yield Moment(passes[0].name, "present", (), nodes)
+
+
+def _forward(passes: Sequence[PassText], at: int, nodes: tuple[Node, ...]) -> Iterator[Moment]:
+    """Moments behind the dump ``at``."""
+    for number in range(at + 1, len(passes)):
+        before, after = passes[number - 1], passes[number]
+        if before.fingerprint == after.fingerprint:
+            nodes = _same_places(nodes, after.read())
+            yield Moment(after.name, "unchanged", (), nodes)
+            continue
+        link = _fate(diff_graphs(_dump_of(nodes), after.read()), nodes)
+        yield Moment(after.name, link.event, link.details, link.nodes or nodes)
+        if not link.nodes:
+            return
+        nodes = link.nodes
+
+
+def _dump_of(nodes: Sequence[Node]) -> Dump:
+    dump = nodes[0].graph.dump if nodes[0].graph is not None else None
+    assert isinstance(dump, Dump)  # they were read from one
+    return dump
+
+
+def _same_places(nodes: Sequence[Node], dump: Dump) -> tuple[Node, ...]:
+    """The nodes at the same places of a dump whose text is the same up to names."""
+    places = {
+        (number, place): node
+        for number, graph in enumerate(dump.graphs)
+        for place, node in enumerate(graph.nodes)
+    }
+    wanted = set(map(id, nodes))
+    own = _dump_of(nodes)
+    return tuple(
+        places[number, place]
+        for number, graph in enumerate(own.graphs)
+        for place, node in enumerate(graph.nodes)
+        if id(node) in wanted and (number, place) in places
+    )
+
+
+def _fate(diff: GraphDiff, nodes: tuple[Node, ...]) -> _Link:
+    """What nodes of the left dump became in the right one."""
+    wanted = set(nodes)
+    pairs = [pair for pair in diff.pairs if pair.left in wanted]
+    lost = wanted - {pair.left for pair in pairs}
+    edits = [edit for edit in diff.edits if lost.intersection(edit.left)]
+    made = tuple(node for edit in edits for node in edit.right)
+    found = tuple(dict.fromkeys((*(pair.right for pair in pairs), *made)))
+    details = [str(change) for pair in pairs for change in pair.what]
+    details += [f"{edit.kind}: {edit.detail}" for edit in edits]
+    event: Event = "changed" if details else "unchanged"
+    if not found:
+        event = "removed"
+    elif made:
+        event = "replaced"
+    elif len(found) != len(nodes):
+        event = "copied" if len(found) > len(nodes) else "merged"
+    return _Link(event, tuple(dict.fromkeys(details)), found)
+
+
+def _origin(diff: GraphDiff, nodes: tuple[Node, ...]) -> _Link:
+    """What nodes of the right dump were in the left one."""
+    wanted = set(nodes)
+    pairs = [pair for pair in diff.pairs if pair.right in wanted]
+    new = wanted - {pair.right for pair in pairs}
+    edits = [edit for edit in diff.edits if new.intersection(edit.right)]
+    sources = tuple(node for edit in edits for node in edit.left)
+    found = tuple(dict.fromkeys((*(pair.left for pair in pairs), *sources)))
+    details = [str(change) for pair in pairs for change in pair.what]
+    details += [f"{edit.kind}: {edit.detail}" for edit in edits]
+    event: Event = "changed" if details else "unchanged"
+    if not found:
+        event = "added"
+    elif sources:
+        event = "replaced"
+    elif len(found) != len(nodes):
+        event = "copied" if len(found) < len(nodes) else "merged"
+    return _Link(event, tuple(dict.fromkeys(details)), found)

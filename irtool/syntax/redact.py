@@ -1,0 +1,242 @@
+"""Names, paths and scopes of dumps replaced, the same by the same, so that a dump can be shown.
+
+A name is taken apart into words (``layers.0.attentionBlock`` into layers, attention, Block), and
+each word of a user gets another one; digits, punctuation and capitals stay, so that whatever goes
+by the shape of a name finds what it found before.  Words of MindSpore's own stay: those of the
+format, of its Python package, and of the operators, types and attributes of the dump.  Lines of
+source code are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from irtool.ir.comments import CommentLine, Comments, Location, Remark, Scope
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Graph, Item, Node
+from irtool.ir.items import CommentBlock, Opaque, Property
+from irtool.ir.statement import PrimitiveTarget
+from irtool.ir.types import Abstract
+from irtool.ir.values import Attributes, Dictionary, Sequence, String, Value, Word
+from irtool.syntax.grammar import grammar_text
+from irtool.syntax.printer import dumps, print_abstract
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
+_COMMENT = re.compile(r"//.*")
+_SHORTEST = 2
+"""Letters of a word that tells something: ``x``, ``w`` and ``b`` are everybody's."""
+_PACKAGE = "site-packages/mindspore/"
+_OF_NAMES = re.compile(r"[./ \\]")
+"""What names and sentences have, and ``mean``, ``NCHW``, ``bij,bjk->bik`` have not."""
+_SCOPES = (
+    "Default Gradients recompute network construct optimizer Mirror Virtual Div forward "
+    "redistribution hccl mccl nccl world group Train One Step With Loss Cell Micro Batch Pipeline "
+    "Grad Accu Reducer"
+)
+"""Words that MindSpore itself puts into scopes, and into names of graphs and groups."""
+_STATES = (
+    "accu grads moments moment adam lamb lars momentum global step learning rate scale sense "
+    "current iterator times cache"
+)
+"""Words of the names that MindSpore's optimizers and train steps give to what they keep."""
+
+
+@dataclass(slots=True)
+class Redaction:
+    """Replaces words of names; one is shared by all dumps that are shown together.
+
+    Attributes:
+        kept: words that stay.
+        names: words of names, paths and scopes that were seen.
+        replaced: by small letters, the word that stands for another.
+    """
+
+    kept: set[str] = field(default_factory=set[str])
+    names: dict[str, None] = field(default_factory=dict[str, None])
+    replaced: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        self._keep(_COMMENT.sub("", grammar_text("dump.lark")), _SCOPES, _STATES)
+
+    def look(self, dump: Dump) -> None:
+        """Note what is the user's in a dump, before any text is changed."""
+        for item in dump.items:
+            self._look_at(item)
+
+    def text_of(self, dump: Dump) -> str:
+        """The dump without what was noted."""
+        if not self.replaced:
+            self._replace()
+        bare = replace(dump, items=tuple(map(_without_source, dump.items)))
+        return self.name_of(dumps(bare))
+
+    def name_of(self, text: str) -> str:
+        """Another text, such as a file's name, without what was noted."""
+        return _WORD.sub(lambda found: self._other(found[0]), text)
+
+    # -- what is whose -----------------------------------------------------------------------
+
+    def _keep(self, *texts: str) -> None:
+        for text in texts:
+            self.kept.update(word.lower() for word in _WORD.findall(text))
+
+    def _name(self, *texts: str | None) -> None:
+        for text in texts:
+            for word in _WORD.findall(text or ""):
+                if len(word) >= _SHORTEST:
+                    self.names.setdefault(word.lower())
+
+    def _look_at(self, item: Item | Graph) -> None:
+        match item:
+            case Node():
+                self._look_at_node(item)
+            case Graph():
+                self._name(item.name, item.parent)
+                for inner in (*item.prelude, *item.items):
+                    self._look_at(inner)
+                for parameter in item.parameters:
+                    self._name(parameter.label, parameter.name)
+                    self._type(parameter.type)
+            case CommentBlock():
+                self._comments(item.comments)
+            case Opaque():
+                self._name(item.text)
+            case Property():
+                self._keep(item.key)
+                self._name(item.value if "@" in item.value else "")
+            case _:
+                name = getattr(item, "name", None)
+                if isinstance(name, str):
+                    self._name(name)
+                    self._type(getattr(item, "type", None))
+
+    def _look_at_node(self, node: Node) -> None:
+        self._name(node.name, node.instance_name, *node.callees)
+        if isinstance(node.target, PrimitiveTarget):
+            self._keep(node.op)
+        for operand in node.operands:
+            self._value(operand, is_operand=True)
+        for block in (
+            node.primitive_attributes, node.node_attributes, node.primal_attributes, node.strategy,
+        ):  # fmt: skip
+            self._attributes(block)
+        for kind in (*node.input_types, node.output_type):
+            self._type(kind)
+        self._comments(node.comments)
+
+    def _attributes(self, block: Attributes | None) -> None:
+        for key, value in block.entries if block is not None else ():
+            self._keep(key)
+            if key == "group":
+                self._name(value.text if isinstance(value, String) else "")
+            else:
+                self._value(value)
+
+    def _value(self, value: Value, is_operand: bool = False) -> None:
+        match value:
+            case String() | Word():
+                if _OF_NAMES.search(value.text):
+                    self._name(value.text)
+                else:
+                    self._keep(value.text)
+            case Sequence():
+                for item in value.items:
+                    self._value(item, is_operand)
+            case Dictionary():
+                for key, item in value.entries:
+                    self._keep(key)
+                    self._value(item, is_operand)
+            case _:
+                name = getattr(value, "name", None) or getattr(value, "label", None)
+                if isinstance(name, str):
+                    self._name(name)
+
+    def _type(self, kind: Abstract | None) -> None:
+        if isinstance(kind, Abstract):
+            self._name(kind.ref_key)
+            self._keep(print_abstract(replace(kind, ref_key=None)))
+
+    def _comments(self, comments: Comments) -> None:
+        for line in comments.lines:
+            match line:
+                case Scope():
+                    self._name(line.name)
+                case Location():
+                    before, package, own = line.path.partition(_PACKAGE)
+                    self._name(before)
+                    self._keep(package, own)
+                case Remark():
+                    self._name(line.text)
+                case _:
+                    pass
+
+    # -- what stands for it --------------------------------------------------------------------
+
+    def _replace(self) -> None:
+        used = self.kept | set(self.names)
+        fresh = (word for word in _words() if word not in used)
+        self.replaced = {word: next(fresh) for word in self.names if word not in self.kept}
+
+    def _other(self, word: str) -> str:
+        other = self.replaced.get(word.lower())
+        if other is None:
+            return word
+        if word.isupper():
+            return other.upper()
+        return other.capitalize() if word[0].isupper() else other
+
+
+def redacted(dump: Dump) -> str:
+    """One dump's text without the user's names; see :class:`Redaction`."""
+    made = Redaction()
+    made.look(dump)
+    return made.text_of(dump)
+
+
+def _words() -> Iterator[str]:
+    """``ba``, ``be``, …, ``baba``: short words that can be said."""
+    syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+    for length in count(2):
+        yield from _of_length(syllables, length)
+
+
+def _of_length(syllables: list[str], length: int) -> Iterator[str]:
+    if length == 0:
+        yield ""
+        return
+    for rest in _of_length(syllables, length - 1):
+        for syllable in syllables:
+            yield rest + syllable
+
+
+# -- lines of source code ------------------------------------------------------------------------
+
+
+def _without_source(item: Item | Graph) -> Item | Graph:
+    match item:
+        case Node():
+            return replace(item, comments=_bare(item.comments), graph=None)
+        case CommentBlock():
+            return replace(item, comments=_bare(item.comments))
+        case Graph():
+            return Graph(
+                item.head,
+                tuple(_without_source(inner) for inner in item.items),  # type: ignore[misc]  # no graph in a graph
+                tuple(_without_source(inner) for inner in item.prelude),  # type: ignore[misc]
+                item.close,
+            )
+        case _:
+            return item
+
+
+def _bare(comments: Comments) -> Comments:
+    lines: tuple[CommentLine, ...] = tuple(
+        replace(line, source="/" + "/" * (line.source.count("/") > 1))
+        if isinstance(line, Location) and line.source
+        else line
+        for line in comments.lines
+    )
+    return Comments(lines)
