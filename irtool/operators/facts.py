@@ -44,7 +44,7 @@ TRAITS: Mapping[str, str] = {
     "silent": "nothing is redistributed behind it",
     "hands_on": "gives its first input on as it is",
     "summary": "writes something down, and launches nothing",
-    "all_devices": "worth every device: where that is legal, it is planned on all of them only",
+    "blocks": "both matrices may be cut into the same blocks over all devices, gathered before it",
     "scatters": "the sum of its parts may be scattered over the first dimension of its result",
     "scatters_rows": "rows of its split table may be scattered over the result, or kept everywhere",
     "stands_alone": "without a class of MindSpore's it stands alone, never batch parallel",

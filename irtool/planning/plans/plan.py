@@ -196,6 +196,8 @@ def plan(
             optimizer=decide_optimizer, recompute=decide_recompute,
         )  # fmt: skip
         border = _border(dump, region, made, other)
+    if model.left_out:
+        made = replace(made, lower_bound=None)
     return replace(made, onto=taken, border=border)
 
 
@@ -425,7 +427,7 @@ def told(
         operators,
         _before(model, start if start is not None else current),
         after,
-        min(found.bound, after.seconds),
+        None if model.left_out else min(found.bound, after.seconds),
         limit,
         elapsed,
         found.rounds,
@@ -496,6 +498,12 @@ def _notes(model: Model, report: CheckResult) -> list[str]:
         if candidates.why:
             whys[candidates.why] = whys.get(candidates.why, 0) + 1
     found += [why if count == 1 else f"{why} ({count} times)" for why, count in whys.items()]
+    if model.left_out:
+        first, count = model.left_out[0], len(model.left_out)
+        found.append(
+            f"{first.op} in line {first.line} has more strategies than are looked at"
+            f"{f', and {count - 1} more operators have' if count > 1 else ''}: no bound is known"
+        )
     if any(problem.severity == "error" for problem in model.structure.dump.problems):
         found.append("a part of the dump could not be read: this is a plan of the rest")
     if report.accepted is None:

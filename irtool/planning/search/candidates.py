@@ -23,7 +23,7 @@ from irtool.planning.search.candidate_outputs import other_output
 from irtool.sharding.judge import judge
 
 MOST = 4000
-"""Combinations that are judged at most; beyond, those that use few devices are left out."""
+"""Combinations that are looked at; those on few devices that are left out beyond are counted."""
 
 
 class Candidate:
@@ -66,12 +66,14 @@ class Candidates:
     """All that may be tried for an operator.
 
     ``why``: why there is only MindSpore's own choice. ``families``: forms that the first candidates
-    have, in order; the others were judged one by one.
+    have, in order; the others were judged one by one. ``left_out``: combinations that nobody looked
+    at, so that no bound can be told.
     """
 
     items: tuple[Candidate, ...]
     why: str = ""
     families: tuple[Family, ...] = ()
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.items)
@@ -114,13 +116,9 @@ def _candidates(call: OperatorCall, context: Context) -> Candidates:
 
 def _each(asked: _Asked, own: Judgement) -> Candidates:
     """Those of all combinations that the rule finds legal."""
-    found = list(_judged(asked, _splits(asked)))
-    if not found:
-        return _own(own, asked.call)
-    if operator_of(asked.call.op).is_("all_devices"):
-        least = min(item.judgement.repeats for item in found)
-        found = [item for item in found if item.judgement.repeats == least]
-    return Candidates(tuple(found))
+    splits, left_out = _splits(asked)
+    found = (*_judged(asked, splits), *_gathered(asked))
+    return Candidates(found, left_out=left_out) if found else _own(own, asked.call)
 
 
 def _judged(asked: _Asked, splits: Iterable[tuple[int, ...]]) -> Iterator[Candidate]:
@@ -190,11 +188,8 @@ def _formed(asked: _Asked) -> Candidates | None:
     if form is None:
         return None
     judged = [number for number, axis in enumerate(asked.told.axes) if axis.judged]
-    all_splits = list(_splits(asked))
+    all_splits, left_out = _splits(asked)
     splits = [values for values in all_splits if all(values[number] == 1 for number in judged)]
-    if operator_of(asked.call.op).is_("all_devices"):
-        most = max(prod(values) for values in splits)
-        splits = [values for values in splits if prod(values) == most]
     items = [Candidate(asked.strategy(values), None, asked.later) for values in splits]
     families = [Family(form, np.array(splits, dtype=np.int64))]
     if operator_of(asked.call.op).is_("scatters"):
@@ -207,7 +202,22 @@ def _formed(asked: _Asked) -> Candidates | None:
             ]
             families.append(Family(scattered, np.array(more, dtype=np.int64)))
     rest = (values for values in all_splits if any(values[number] > 1 for number in judged))
-    return Candidates((*items, *_judged(asked, rest)), "", tuple(families))
+    others = (*_judged(asked, rest), *_gathered(asked))
+    return Candidates((*items, *others), "", tuple(families), left_out)
+
+
+def _gathered(asked: _Asked) -> Iterator[Candidate]:
+    """Both matrices of a product cut into the same blocks over all devices, gathered before it."""
+    if not operator_of(asked.call.op).is_("blocks") or len(asked.told.rows) != 2:
+        return
+    if any(len(row) != 2 for row in asked.told.rows):
+        return
+    devices = asked.context.stage_size
+    for rows in _divisors(devices) if devices > 1 else ():
+        block = (rows, devices // rows)
+        judgement = asked.judge((block, block))
+        if judgement.verdict == "legal" and judgement.replaced:
+            yield Candidate((block, block), None, judgement)
 
 
 def _scattered_splits(
@@ -247,8 +257,8 @@ def _own(own: Judgement, call: OperatorCall) -> Candidates:
     return Candidates((Candidate(kept, None, own),), why)
 
 
-def _splits(asked: _Asked) -> Iterator[tuple[int, ...]]:
-    """Numbers of slices, one an axis, whose product the devices allow."""
+def _splits(asked: _Asked) -> tuple[list[tuple[int, ...]], int]:
+    """Numbers of slices, one an axis, whose product the devices allow; how many more there are."""
     rows, devices = asked.told.rows, asked.context.stage_size
     options = [
         [
@@ -264,10 +274,11 @@ def _splits(asked: _Asked) -> Iterator[tuple[int, ...]]:
         found = [
             (*before, n) for before in found for n in choice if devices % (prod(before) * n) == 0
         ]
-    if len(found) > MOST:
+    left_out = max(0, len(found) - MOST)
+    if left_out:
         found.sort(key=lambda values: -prod(values))
         del found[MOST:]
-    yield from found
+    return found, left_out
 
 
 def _divides(number: int, size: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
@@ -67,7 +67,7 @@ class OperatorCandidates:
             if more is None:
                 own = given_candidate(call, *current, context)
                 items = (*found.items, own) if own.judgement.verdict == "legal" else found.items
-                more = Candidates(items, found.why, found.families)
+                more = replace(found, items=items)
                 more = self._kept((key, current, "more"), more)
             found = more
         if not found.items:

@@ -146,6 +146,12 @@ class Model:
         ]
         return tuple(at for at in found if at is not None) if None not in found else None
 
+    @property
+    def left_out(self) -> tuple[Node, ...]:
+        """Operators of which not all strategies are candidates: no bound is known then."""
+        pairs = zip(self.nodes, self.candidates, strict=True)
+        return tuple(node for node, candidates in pairs if candidates.left_out)
+
     def memory_of(self, choices: Sequence[int]) -> float:
         """Bytes of a device under some choices."""
         own = sum(float(each[choice]) for each, choice in zip(self.memory, choices, strict=True))

@@ -293,7 +293,7 @@ class PipelineMaker:
         inner = replace(
             made.plan,
             after=after,
-            lower_bound=min(self.micro * made.chosen.bound, after.seconds),
+            lower_bound=self._bound(made, after.seconds),
             seconds=self.search.seconds,
             rounds=self.search.rounds,
             decisions=self._decisions(made, parts),
@@ -319,6 +319,12 @@ class PipelineMaker:
             sum(each.states for each in own),
             self._both(made, number, part)[1],
         )
+
+    def _bound(self, made: _Made, planned: float) -> float | None:
+        """Seconds that no plan in these stages is below; None where strategies were left out."""
+        if self.search.model.left_out:
+            return None
+        return min(self.micro * made.chosen.bound, planned)
 
     def _decisions(self, made: _Made, parts: Parts) -> Decisions | None:
         """What was decided: seconds of a step, bytes of a device of the fullest stage."""

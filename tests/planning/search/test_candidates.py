@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from irtool.operators.call import OperatorCall, constant, tensor
 from irtool.operators.judgement import Context
 from irtool.operators.table import declare, forget_declared
+from irtool.planning.search import candidates as module
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.judge import judge
 
@@ -28,15 +30,27 @@ def matmul(rows: int = 64, summed: int = 64, columns: int = 64) -> OperatorCall:
     )
 
 
-def test_a_product_splits_rows_columns_and_the_sum_over_all_devices() -> None:
+def test_a_product_splits_rows_columns_and_the_sum_or_gathers_equal_blocks() -> None:
     found = strategies(matmul())
-    assert found == {
-        ((m, k), (k, n))
-        for m in (1, 2, 4, 8)
-        for k in (1, 2, 4, 8)
-        for n in (1, 2, 4, 8)
-        if m * k * n == 8
-    }
+    halves = (1, 2, 4, 8)
+    cut = {((m, k), (k, n)) for m in halves for k in halves for n in halves if m * k * n <= 8}
+    assert found == cut | {((m, 8 // m), (m, 8 // m)) for m in halves}
+
+
+def test_turned_matrices_gather_no_blocks() -> None:
+    call = matmul()
+    call = replace(call, attributes={"transpose_a": False, "transpose_b": True})
+    assert ((2, 4), (2, 4)) in strategies(matmul())
+    assert ((8, 1), (8, 1)) not in strategies(call)
+
+
+def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert candidates_of(matmul(), EIGHT).left_out == 0
+    count = len(strategies(matmul())) - 4
+    monkeypatch.setattr(module, "MOST", count)
+    assert candidates_of(matmul(), EIGHT).left_out == 0
+    monkeypatch.setattr(module, "MOST", count - 1)
+    assert candidates_of(matmul(), EIGHT).left_out == 1
 
 
 def test_a_split_sum_may_be_scattered() -> None:
