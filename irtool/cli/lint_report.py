@@ -20,6 +20,7 @@ from irtool.lint.baseline import (
     write_baseline,
 )
 from irtool.lint.fingerprint import fingerprinted
+from irtool.lint.folding import folded
 from irtool.lint.sources import SourceFiles
 from irtool.lint.suppression import Suppressions, apply_ignores
 from irtool.report.findings.places import relative
@@ -47,7 +48,7 @@ def settled(asked: Asked, gathered: Gathered) -> list[Finding]:
     places = {file.label: file.place for unit in gathered.units for file in unit.files}
     found = fingerprinted(found, lambda each: places.get(each.file) or relative(each.file))
     found = apply_ignores(found, asked.settings, asked.known, lambda each: relative(each.file))
-    return [_local(finding, sources) for finding in found]
+    return folded(_local(finding, sources) for finding in found)
 
 
 def _severe(asked: Asked, finding: Finding) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.phases import Phase
+
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,6 +30,12 @@ class UnevenLayers:
     def share_kept(self) -> float:
         """Part of the layers that is not recomputed."""
         return len(self.kept) / (len(self.kept) + len(self.recomputed))
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether several layers at one end are left out, as people do on purpose."""
+        kept, done = ([_number(layer) for layer in side] for side in (self.kept, self.recomputed))
+        return len(kept) > 1 and (min(kept) > max(done) or max(kept) < min(done))
 
 
 def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayers, ...]:
@@ -62,6 +71,11 @@ def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayer
         if kept and done:
             found.append(UnevenLayers(done, kept))
     return tuple(found)
+
+
+def _number(layer: str) -> tuple[int, ...]:
+    """Numbers in a layer's name, by which layers stand in order."""
+    return tuple(int(text) for text in _DIGITS.findall(layer))
 
 
 def _kind(layer: str) -> str:

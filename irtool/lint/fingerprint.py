@@ -2,7 +2,8 @@
 
 A fingerprint is made of the rule, the pass and folder of the dump, the scope, the operator, the
 user's statement of Python and the finding's own key: of nothing that is renumbered, hashed or an
-address, and not of line numbers.  Findings that agree in all of it are counted.
+address, and not of line numbers.  Numbers of layers do not count either, so that a layer that is
+added in front of others renames nothing.  Findings that agree in all of it are counted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _PASSING = re.compile(
     r"|\bCNode_\d+\b"
     r"|\b\d+-\d{6,}\b"
 )
+
+_LAYER = re.compile(r"(?<=[./_-])\d+(?=[./_\s-]|$)|(?<![A-Za-z0-9])\d+(?=-)")
+"""Numbers of layers and cells in scopes, names of parameters and pieces of text."""
 
 
 def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str]) -> list[Finding]:
@@ -54,4 +58,4 @@ def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str
 
 def lasting(text: str) -> str:
     """A text without what changes from one compilation to the next."""
-    return _PASSING.sub("#", text)
+    return _LAYER.sub("#", _PASSING.sub("#", text))

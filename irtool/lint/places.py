@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from irtool.ir.comments import Location
@@ -13,6 +15,8 @@ FRAMEWORK = ("site-packages/mindspore/", "dist-packages/mindspore/")
 """Parts of paths of MindSpore's own Python code."""
 MOST_STATEMENT = 2000
 """Characters of the dump's line that a finding keeps."""
+_MOST_SEARCHED = 64
+"""Nodes to look at for the line of who needs what the compiler made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ def located(finding: Finding) -> Finding:
     subject = finding.subject
     if isinstance(subject, Node):
         place = node_place(subject)
-        frames = user_frames(subject)
+        frames = user_frames(subject) or cause_frames(subject)
         return replace(
             _at(finding, place),
             node=subject.id,
@@ -62,6 +66,35 @@ def user_frames(node: Node) -> tuple[SourceLine, ...]:
     """The user's lines of Python that made a node, outermost call first."""
     locations = node.comments.locations or node.comments.forward_locations
     return tuple(_source(each) for each in locations if not is_framework(each.path))
+
+
+def cause_frames(node: Node) -> tuple[SourceLine, ...]:
+    """The user's lines of what made a node of the compiler necessary.
+
+    That is the next operator on its way that the user wrote: a gather is there for who reads it.
+    Where nobody reads it, or only the compiler does, it is who its value comes from.
+    """
+    for following in (_users, _sources):
+        seen: set[Node] = {node}
+        queue: deque[Node] = deque((node,))
+        while queue and len(seen) < _MOST_SEARCHED:
+            for other in following(queue.popleft()):
+                if other in seen:
+                    continue
+                frames = user_frames(other)
+                if frames:
+                    return frames
+                seen.add(other)
+                queue.append(other)
+    return ()
+
+
+def _users(node: Node) -> Iterable[Node]:
+    return (user for user in node.users if user.op != "UpdateState")
+
+
+def _sources(node: Node) -> Iterable[Node]:
+    return (source for source in node.inputs if isinstance(source, Node))
 
 
 def is_framework(path: str) -> bool:

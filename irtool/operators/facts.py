@@ -45,6 +45,7 @@ TRAITS: Mapping[str, str] = {
     "hands_on": "gives its first input on as it is",
     "summary": "writes something down, and launches nothing",
     "blocks": "both matrices may be cut into the same blocks over all devices, gathered before it",
+    "debug": "shows or stores a tensor for somebody who looks for a fault",
     "scatters": "the sum of its parts may be scattered over the first dimension of its result",
     "scatters_rows": "rows of its split table may be scattered over the result, or kept everywhere",
     "stands_alone": "without a class of MindSpore's it stands alone, never batch parallel",

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from irtool.cluster.repeated_code import micro_batch_copies, unrolled_loops
+from irtool.cluster.repeated_code import (
+    SECONDS_A_STATEMENT,
+    micro_batch_copies,
+    unrolled_loops,
+)
 from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
@@ -17,9 +21,6 @@ from irtool.syntax.source import DumpError, read_content
 
 TASK: Task = "slow-compile"
 READS: Reads = "validate"
-SECONDS_A_STATEMENT = 0.044
-"""Compilation for each statement of the last graph: measured on MindSpore 1.8 with an Ascend 910
-(a pipeline of 2 to 32 micro-batches), linear; other versions and hosts differ by a small factor."""
 _LARGE_LOOP = 0.2
 """Part of the forward statements that a loop has to make."""
 _MANY_COPIES = 2_000

@@ -14,6 +14,14 @@ def all_reduce(ranks: str) -> str:
     return dump_of(f"%0(a) = PrimFunc_AllReduce(%para1_x) primitive_attrs: {{rank_list: {ranks}}}")
 
 
+def test_what_mindspore_puts_in_for_one_rank_is_not_told() -> None:
+    text = dump_of(
+        "%0(a) = PrimFunc_AllReduce(%para1_x) {instance name: forward_op_12} "
+        "primitive_attrs: {rank_list: (0)}"
+    )
+    assert not lint(rule("COM001"), compilation({"validate": text})).findings
+
+
 def test_a_collective_over_one_rank_is_named() -> None:
     found = the_one(lint(rule("COM001"), compilation({"validate": all_reduce("(0)")})))
     assert (found.line, found.node, found.severity) == (6, "%0", "warning")
@@ -141,7 +149,7 @@ def many(count: int, fusion: int, name: str, shape: str = "512, 1024") -> str:
 def test_gradients_that_are_not_fused() -> None:
     text = many(20, 0, "grad_mirror_MirrorOperator")
     found = the_one(lint(rule("COM004"), compilation({"validate": text})))
-    assert found.message == "20 gradients (40 MiB) are reduced one by one"
+    assert found.message == "20 gradients (40.0 MiB) of one group are reduced one by one"
 
 
 def test_fused_few_and_forward_reductions_are_fine() -> None:
@@ -156,7 +164,9 @@ def test_fused_few_and_forward_reductions_are_fine() -> None:
 def test_many_tiny_collectives() -> None:
     facts = compilation({"validate": many(40, 0, "norm", "4")})
     found = the_one(lint(rule("COM005"), facts))
-    assert found.message == "40 times AllReduce of at most 4,096 bytes in the forward pass"
+    assert found.message == (
+        "40 times AllReduce of at most 16 bytes in a step, 0 of them in the backward pass"
+    )
     for text in (many(10, 0, "norm", "4"), many(40, 1, "norm", "4"), many(40, 0, "norm")):
         assert not lint(rule("COM005"), compilation({"validate": text})).findings
 

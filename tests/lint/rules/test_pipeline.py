@@ -63,7 +63,8 @@ def micro(count: int) -> str:
         *(
             f"%{n}(a{n}) = PrimFunc_ReLU(%para1_x) cnode_primal_attrs: {{micro: I64({n})}}"
             for n in range(count)
-        )
+        ),
+        f'%{count}(g) = PrimFunc_ReluGrad(%para1_x) cnode_primal_attrs: {{forward_unique_id: "1"}}',
     )
 
 
@@ -83,9 +84,23 @@ def test_a_bubble_above_the_limit(stages: int, micro_batches: int, told: list[st
 
 def test_fewer_micro_batches_than_stages() -> None:
     facts = compilation({"validate": micro(2)}, {**CONTEXT, "pipeline_stages": 4})
-    assert messages(lint(rule("PIP004"), facts)) == ["2 micro-batches for 4 stages"]
+    assert messages(lint(rule("PIP004"), facts)) == [
+        "2 micro-batches for 4 stages: each stage is idle for 60% of a step"
+    ]
     full = compilation({"validate": micro(4)}, {**CONTEXT, "pipeline_stages": 4})
     assert not lint(rule("PIP004"), full).findings
+
+
+@pytest.mark.parametrize("code", ["PIP002", "PIP004"])
+def test_a_pipeline_that_only_runs_forward_has_no_bubble(code: str) -> None:
+    forward = micro(2 if code == "PIP004" else 4).replace("forward_unique_id", "unique_id")
+    facts = compilation({"validate": forward}, {**CONTEXT, "pipeline_stages": 4})
+    assert not lint(rule(code), facts).findings
+
+
+def test_too_few_micro_batches_are_one_finding() -> None:
+    facts = compilation({"validate": micro(2)}, {**CONTEXT, "pipeline_stages": 4})
+    assert not lint(rule("PIP002"), facts).findings
 
 
 def test_a_weight_that_two_stages_hold(samples: Path) -> None:

@@ -52,7 +52,7 @@ def test_copies_of_what_was_dropped_are_fine(recomputed: str) -> None:
 def test_recompute_without_any_copy_is_named(recomputed: str) -> None:
     text = recomputed.replace("duplicated: Bool(1)", "duplicated: Bool(0)")
     told = messages(lint(rule("REC003"), compilation({"validate": text})))
-    assert len(told) == 2
+    assert len(told) == 1
     assert all("nothing of it is computed again" in each for each in told)
 
 
@@ -89,7 +89,8 @@ def _before(number: int) -> str:
 
 def test_the_one_layer_without_recompute_is_told() -> None:
     found = the_one(lint(rule("REC004"), compilation({"validate": layers(0, 1, 3)})))
-    assert found.message == "layers.2 is not recomputed, as 3 equal layers are"
+    assert found.message == "layers.2 is not recomputed, as 3 equal layers are (layers.0)"
+    assert found.severity == "warning"
     assert found.node == "%2"
 
 
@@ -99,8 +100,22 @@ def test_all_none_or_one_of_the_layers_is_fine(done: tuple[int, ...]) -> None:
 
 
 def test_half_of_the_layers_without_recompute_are_told() -> None:
-    found = lint(rule("REC004"), compilation({"validate": layers(0, 1)})).findings
-    assert [finding.node for finding in found] == ["%2", "%3"]
+    found = the_one(lint(rule("REC004"), compilation({"validate": layers(0, 1)})))
+    assert [found.node, *(each.node for each in found.related)] == ["%2", "%3"]
+
+
+@pytest.mark.parametrize(
+    ("done", "severity"),
+    [
+        ((0, 1), "info"),  # several at one end: selective recomputation
+        ((2, 3), "info"),
+        ((0, 1, 2), "warning"),  # one alone
+        ((0, 3), "warning"),  # in the middle
+    ],
+)
+def test_several_layers_at_one_end_may_be_left_out(done: tuple[int, ...], severity: str) -> None:
+    found = the_one(lint(rule("REC004"), compilation({"validate": layers(*done)})))
+    assert found.severity == severity
 
 
 def test_scopes_of_recomputed_cells_are_those_of_the_others() -> None:

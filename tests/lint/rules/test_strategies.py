@@ -46,7 +46,7 @@ def perceptron(samples: Path) -> CompilationFacts:
     return compilation({"begin": folder / "step_parallel_begin_0018.ir"}, context)
 
 
-QUIET = ("STR001", "STR002", "STR003", "STR004", "STR005", "STR006", "STR007", "STR008")
+QUIET = ("STR001", "STR002", "STR003", "STR005", "STR006", "STR007", "STR008")
 
 
 @pytest.mark.parametrize("code", QUIET)
@@ -88,21 +88,26 @@ def test_small_products_may_leave_devices_idle() -> None:
     assert not lint(rule("STR003", least_gigaflops=1000), facts).findings
 
 
-def test_a_dimension_with_fewer_elements_than_parts() -> None:
-    text = matmul(0, "%para1_x", "((8192, 1), (1, 1))")
-    found = the_one(lint(rule("STR004"), network(text, device_num=8192 // 2)))
-    assert found.message == (
-        "MatMul: dimension 0 of input 0 has 4096 elements and is split into 8192"
-    )
-    assert found.severity == "error"
-
-
 def test_a_redistribution_of_a_large_tensor() -> None:
-    facts = network(matmul(0, "%para1_x", "((8, 1), (1, 1))"), relu(1, "%0", "((1, 8))"))
+    facts = network(matmul(0, "%para1_x", "((8, 1), (1, 1))"), relu(1, "%0", "((1, 1))"))
     found = the_one(lint(rule("STR005", least_bytes=1 << 20), facts))
     assert found.message == "MatMul to ReLU: AllGather of 56 MiB on each device"
     assert [each.node for each in found.related] == ["%0"]
     assert not lint(rule("STR005"), facts).findings
+
+
+def test_an_edge_that_alltoall_makes_cheap_is_one_finding_with_the_setting() -> None:
+    statements = matmul(0, "%para1_x", "((8, 1), (1, 1))"), relu(1, "%0", "((1, 8))")
+    facts = network(*statements)
+    found = the_one(lint(rule("COM009"), facts))
+    assert found.message == "MatMul to ReLU receives 56.0 MiB by gathering, 7.0 MiB by AlltoAll"
+    assert found.edit is not None
+    assert (found.edit.setting, found.edit.value) == ("enable_alltoall", True)
+    assert not lint(rule("STR005", least_bytes=1 << 20), facts).findings
+    with_it = network(*statements, enable_alltoall=True)
+    assert not lint(rule("COM009"), with_it).findings
+    whole = network(statements[0], relu(1, "%0", "((1, 1))"))
+    assert not lint(rule("COM009"), whole).findings  # a gather stays a gather
 
 
 def test_layouts_that_agree_need_no_redistribution() -> None:

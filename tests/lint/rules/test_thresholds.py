@@ -39,13 +39,12 @@ def test_sixteen_ranks_are_many_for_gradients_in_half_precision(ranks: int, told
 @pytest.mark.parametrize(
     ("count", "shape", "told"),
     [
-        (15, "512, 1024", False),
-        (16, "512, 1024", True),
-        (16, "256, 1024", True),
-        (16, "255, 1024", False),
+        (16, "512, 64", True),
+        (15, "512, 64", False),
+        (16, "8192, 8192", False),
     ],
 )
-def test_sixteen_gradients_of_sixteen_mebibytes_want_fusion(
+def test_sixteen_gradients_want_fusion_unless_they_are_large(
     count: int, shape: str, told: bool
 ) -> None:
     text = communication.many(count, 0, "grad_mirror_MirrorOperator", shape)
@@ -54,12 +53,28 @@ def test_sixteen_gradients_of_sixteen_mebibytes_want_fusion(
 
 @pytest.mark.parametrize(
     ("count", "elements", "told"),
-    [(31, 4, False), (32, 4, True), (32, 1024, True), (32, 1025, False)],
+    [(31, 4, False), (32, 4, True), (32, 16, True), (32, 17, False)],
 )
-def test_thirty_two_collectives_of_four_kibibytes_are_many_tiny_ones(
+def test_thirty_two_collectives_of_sixty_four_bytes_are_many_tiny_ones(
     count: int, elements: int, told: bool
 ) -> None:
     text = communication.many(count, 0, "norm", str(elements))
+    assert bool(lint(rule("COM005"), compilation({"validate": text})).findings) == told
+
+
+@pytest.mark.parametrize(
+    ("largest", "told"), [(1024 * 100, True), (1024 * 99, False), (1 << 20, True)]
+)
+def test_tiny_is_one_in_a_hundred_of_the_largest_collective(largest: int, told: bool) -> None:
+    text = communication.many(32, 0, "norm", "1024")
+    one = (
+        "  %99(z) = PrimFunc_AllReduce(%para1_x) {instance name: forward_op_1} primitive_attrs: "
+        '{group: "hccl_world_group", fusion: I64(0), op: "sum"}\n'
+        f"      : (<Tensor[Float32], ({largest})>) -> (<Tensor[Float32], ({largest})>)\n"
+    )
+    lines = text.split("\n")
+    place = next(n for n, line in enumerate(lines) if line.lstrip().startswith("%0("))
+    text = "\n".join([*lines[:place], *one.rstrip("\n").split("\n"), *lines[place:]])
     assert bool(lint(rule("COM005"), compilation({"validate": text})).findings) == told
 
 
@@ -86,7 +101,8 @@ def test_what_is_held_whole_counts_its_own_bytes(samples: Path, more: int) -> No
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_redistribution_counts_what_a_device_receives(more: int) -> None:
     facts = strategies.network(
-        strategies.matmul(0, "%para1_x", "((8, 1), (1, 1))"), strategies.relu(1, "%0", "((1, 8))")
+        strategies.matmul(0, "%para1_x", "((8, 1), (1, 1))"),
+        strategies.relu(1, "%0", "((1, 1))"),
     )
     found = lint(rule("STR005", least_bytes=(56 << 20) + more), facts).findings
     assert bool(found) == (more == 0)

@@ -20,9 +20,9 @@ class CollectiveOfOne(NodeRule):
     summary = "A collective runs over a group of one rank"
     explanation = """
         A group of one rank has nobody to talk to, yet the operator is launched, takes a
-        communication stream, and keeps its neighbours from being fused. MindSpore's parallel pass
-        makes none; it comes from user code that builds a group from a rank's own number, or from a
-        model written for more devices than it runs on.
+        communication stream, and keeps its neighbours from being fused. It comes from user
+        code that builds a group from a rank's own number, or from a model written for more devices
+        than it runs on. What MindSpore itself puts in for one device is not told.
         """
     hint = "leave the collective out where its group has one rank"
     bad = '%8(x) = PrimFunc_AllReduce(%7) {group: "solo", rank_list: (0), op: "sum"}'
@@ -33,5 +33,7 @@ class CollectiveOfOne(NodeRule):
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         found = facts.collective_by_node.get(node)
-        if found is not None and not found.is_virtual and found.ranks and len(found.ranks) == 1:
+        if found is None or found.is_virtual or found.origin not in ("user code", "unknown"):
+            return
+        if found.ranks is not None and len(found.ranks) == 1:
             yield self.finding(f"{found.op} over a group of one rank communicates nothing", node)

@@ -24,6 +24,9 @@ class GatherThenSlice(NodeRule):
         (the default) MindSpore does it by AllGather, Split, Concat and StridedSlice: each device
         receives the whole and keeps a part, so that a group of `n` moves `n` times as many bytes,
         and the whole stands in memory for a moment.
+
+        Told where only a later dump is there: with `step_parallel_begin` and the number of devices
+        STR005 and COM009 tell the same cause at the edge that makes it necessary.
         """
     hint = "set enable_alltoall=True, or let both operators split the same dimension"
     bad = """
@@ -36,7 +39,7 @@ class GatherThenSlice(NodeRule):
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         gathered = node.output_bytes or 0
-        if gathered < self.least_bytes:
+        if gathered < self.least_bytes or knows_edges(facts):
             return
         cut = _cut_behind(node)
         kept = cut.output_bytes if cut is not None else None
@@ -47,6 +50,14 @@ class GatherThenSlice(NodeRule):
                 node,
                 related=(("the rest is cut off here", cut),),
             )
+
+
+def knows_edges(facts: DumpFacts) -> bool:
+    """Whether rules about strategies see the edges that this comes from."""
+    compilation = facts.compilation
+    return (
+        compilation.of_kind("begin") is not None and compilation.surroundings.parallel is not None
+    )
 
 
 def _cut_behind(node: Node) -> Node | None:

@@ -8,7 +8,7 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import NodeRule, Threshold
-from irtool.lint.rules.numerics.half import HALF, NEAREST, elements, half_type
+from irtool.lint.rules.numerics.half import NEAREST, elements, half_type
 from irtool.operators.table import operator_of
 
 
@@ -17,16 +17,16 @@ class HalfReduction(NodeRule):
 
     code = "NUM001"
     name = "half-precision-reduction"
-    severity = "warning"
+    severity = "info"
     summary = "A reduction over a long axis has input and result in half precision"
     explanation = """
-        The rounding error of a sum of `k` terms grows like `√k · u`, `u` being the unit roundoff
-        (2⁻¹¹ for float16, 2⁻⁸ for bfloat16). Where a kernel keeps its running sum in the input's
-        type, terms that are smaller than half a unit of the running sum are lost altogether, and a
-        float16 sum overflows at 65504.
+        A kernel that keeps its running sum in the input's type loses terms smaller than half a
+        unit of it, with an error that grows like the root of their number; a float16 sum overflows
+        at 65504. Most kernels keep it in float32 and round once: MindSpore's own sum of 65,536
+        numbers in float16 was off by 0.025 %, hundreds of times less. So it is a place to look at
+        where two runs differ, and no fault by itself: off unless it is selected.
 
-        Products of matrices are not meant: their kernels accumulate in float32. It is fine where
-        the kernel is known to do so for this operator too.
+        Products of matrices are not meant.
         """
     hint = "cast the input to float32 before the reduction, and the result back"
     bad = """
@@ -39,6 +39,7 @@ class HalfReduction(NodeRule):
         """
     references = ("Higham, Mary: A new approach to probabilistic rounding error analysis (2019)",)
     dumps = NEAREST
+    is_default = False
     least_length = Threshold(8192, "elements", "reductions of at least so many elements are told")
 
     def looks_at(self, op: str) -> bool:
@@ -57,12 +58,7 @@ class HalfReduction(NodeRule):
         length = _summed(node, before, after)
         if length < self.least_length:
             return
-        error = length**0.5 * HALF[dtype].unit
-        yield self.finding(
-            f"{node.op} adds {length:,} numbers in {dtype.lower()}: "
-            f"expect a relative error of up to {error:.1%}",
-            node,
-        )
+        yield self.finding(f"{node.op} adds {length:,} numbers in {dtype.lower()}", node)
 
 
 def _summed(node: Node, before: int, after: int) -> int:

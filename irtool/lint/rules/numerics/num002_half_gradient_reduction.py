@@ -19,13 +19,13 @@ class HalfGradientReduction(NodeRule):
 
     code = "NUM002"
     name = "half-precision-gradients"
-    severity = "warning"
+    severity = "info"
     summary = "Gradients are summed over many ranks in half precision"
     explanation = """
         A ring rounds at every hop, so that the relative error of a sum over `N` ranks grows like
         `0.5 · √N · u` (measured; 0.4 % for bfloat16 over 8 ranks, 3 % over 1,024), and in float16
-        small gradients vanish while large ones overflow. It halves the bytes, which is why it is
-        often done on purpose; then give this rule a larger `least_ranks`.
+        small gradients vanish while large ones overflow. It halves the bytes, and is mostly done on
+        purpose: off unless it is selected. Select it when you look for what two runs differ in.
         """
     hint = "sum gradients in float32 (keep weights in float32, or cast before the reduction)"
     bad = """
@@ -37,6 +37,7 @@ class HalfGradientReduction(NodeRule):
             : (<Tensor[Float32], (4096, 4096)>) -> (<Tensor[Float32], (4096, 4096)>)
         """
     dumps = NEAREST
+    is_default = False
     operators = frozenset(op for op, what in COMMUNICATION.items() if what.base in _REDUCES)
     least_ranks = Threshold(16, "ranks", "groups of at least so many ranks are told")
 

@@ -24,7 +24,8 @@ class HalfSoftmax(NodeRule):
         small terms, and the mean of squares in a normalisation overflows float16 beyond 255 in
         root mean square. Many kernels compute inside in float32 and round only the result; then
         what is lost is the rounding of the input. Reference implementations on GPUs (PyTorch
-        autocast) run these operators in float32, so this is a usual place where two runs part.
+        autocast) run these operators in float32, so this is a usual place where two runs part. Off
+        unless it is selected.
         """
     hint = "compute it in float32: cast before, cast back after"
     bad = """
@@ -36,6 +37,7 @@ class HalfSoftmax(NodeRule):
             : (<Tensor[Float32], (8, 16, 64, 4096)>, …) -> (<Tensor[Float32], (8, 16, 64, 4096)>)
         """
     dumps = NEAREST
+    is_default = False
     least_length = Threshold(2048, "elements", "axes of at least so many elements are told")
 
     def looks_at(self, op: str) -> bool:

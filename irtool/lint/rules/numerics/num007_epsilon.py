@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
-from irtool.ir.values import Scalar, TensorLiteral, Value, python_value
+from irtool.lint.constants import number
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import NodeRule
 from irtool.lint.rules.numerics.half import HALF, NEAREST, half_type
@@ -17,24 +17,23 @@ _MOST = 1e-3
 
 
 class Epsilon(NodeRule):
-    """A small constant beside half-precision tensors that is rounded to nothing."""
+    """A small constant beside half-precision tensors that devices may flush to 0."""
 
     code = "NUM007"
     name = "epsilon-too-small"
     severity = "warning"
-    summary = "An epsilon is below what its type can hold"
+    summary = "An epsilon is subnormal in its type"
     explanation = """
-        An epsilon keeps a division or a root away from 0. The smallest positive float16 is 6·10⁻⁸:
-        what is smaller than half of that becomes 0, and the guard is gone without a word. Between
-        that and 6·10⁻⁵ it is subnormal, which many devices flush to 0 as well. bfloat16 has the
-        range of float32, so it is no problem there.
+        An epsilon keeps a division or a root away from 0. Between 6·10⁻⁸ and 6·10⁻⁵ a float16 is
+        subnormal, which many devices flush to 0: then the guard is gone without a word. bfloat16
+        has the range of float32, so it is no problem there. A smaller one is 0 in float16 on every
+        device: NUM008 tells that.
 
-        Normalisations and optimizers often compute inside in float32; of them only an epsilon that
-        float16 would round to 0 is told.
+        Normalisations and optimizers compute inside in float32, and are not told.
         """
     hint = "use an epsilon of at least 1e-4 in float16, or compute this in float32"
     bad = """
-        %8(a) = PrimFunc_Add(%7, F16(1e-08))
+        %8(a) = PrimFunc_Add(%7, Tensor(shape=[], dtype=Float16, value=1e-06))
             : (<Tensor[Float16], (8, 16)>, …) -> (<Tensor[Float16], (8, 16)>)
         """
     good = """
@@ -44,8 +43,7 @@ class Epsilon(NodeRule):
     dumps = NEAREST
 
     def looks_at(self, op: str) -> bool:
-        entry = operator_of(op)
-        return entry.is_("guard") or entry.is_("epsilon")
+        return operator_of(op).is_("guard")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
         if node.is_recomputed or not node.input_types:
@@ -53,34 +51,22 @@ class Epsilon(NodeRule):
         dtype = next((found for each in node.input_types if (found := half_type(each))), None)
         if dtype is None:
             return
-        for value in _constants(node):
-            if not 0 < abs(value) < _MOST:
-                continue
-            vanishes = abs(value) <= HALF[dtype].least
-            if vanishes or (
-                operator_of(node.op).is_("guard") and abs(value) < HALF[dtype].least_normal
-            ):
-                what = "is rounded to 0" if vanishes else "is subnormal, which devices flush to 0"
-                yield self.finding(f"{value:g} in {node.op} {what} in {dtype.lower()}", node)
+        for value in epsilons(node):
+            if HALF[dtype].least < abs(value) < min(_MOST, HALF[dtype].least_normal):
+                yield self.finding(
+                    f"{value:.3g} in {node.op} is subnormal in {dtype.lower()}, which devices "
+                    "flush to 0",
+                    node,
+                )
 
 
-def _constants(node: Node) -> Iterator[float]:
+def epsilons(node: Node) -> Iterator[float]:
     """Floating-point constants among the operands, and attributes that are called epsilon."""
     for operand in node.operands:
-        value = _number(operand)
+        value = number(operand)
         if value is not None:
             yield value
     for key in ("epsilon", "eps"):
         value = node.attribute(key)
         if isinstance(value, float):
             yield value
-
-
-def _number(operand: Value) -> float | None:
-    if isinstance(operand, TensorLiteral):
-        values = operand.values
-        return values[0] if values is not None and len(values) == 1 else None
-    if isinstance(operand, Scalar) and operand.type.startswith(("F", "BF")):
-        value = python_value(operand)
-        return float(value) if isinstance(value, int | float) else None
-    return None

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import DumpRule, Threshold
-from irtool.lint.rules.pipeline.stages import micro_batches
+from irtool.lint.rules.pipeline.stages import (
+    first_of_a_micro_batch,
+    is_training,
+    micro_batches,
+)
 
 
 class Bubble(DumpRule):
@@ -21,7 +25,8 @@ class Bubble(DumpRule):
         With `p` equal stages and `m` micro-batches each stage is idle for `(p - 1) / (m + p - 1)`
         of a step, in the order one-forward-one-backward as in GPipe's. Twice the micro-batches
         halve it, as long as each is large enough to keep a device busy; `pipeline_interleave`
-        divides it by the number of chunks a stage holds.
+        divides it by the number of chunks a stage holds. A network that is only run forward has no
+        such order, and is not told.
         """
     hint = "use more micro-batches, or pipeline_interleave"
     bad = "8 stages, 8 micro-batches: idle for 47 % of a step"
@@ -32,14 +37,14 @@ class Bubble(DumpRule):
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         stages, micro = facts.parallel.stages, micro_batches(facts.dump)
-        if stages < 2 or micro < 1 or facts.parallel.interleave:
-            return
+        if stages < 2 or micro < stages or facts.parallel.interleave or not is_training(facts):
+            return  # of fewer than stages PIP004 tells
         idle = (stages - 1) / (micro + stages - 1)
         if idle * 100 > self.most_percent:
-            node = next((each for each in facts.dump.nodes() if each.micro is not None), None)
             yield self.finding(
                 f"{stages} stages and {micro} micro-batches leave each stage idle for "
                 f"{idle:.0%} of a step",
-                node,
+                first_of_a_micro_batch(facts.dump),
+                fix=f"nn.PipelineCell(network, micro_size={4 * stages})",
                 key="bubble",
             )

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from irtool.ir.finding import Finding
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import DumpRule
-from irtool.lint.rules.pipeline.stages import micro_batches
+from irtool.lint.rules.pipeline.stages import (
+    first_of_a_micro_batch,
+    is_training,
+    micro_batches,
+)
 
 
 class FewMicroBatches(DumpRule):
@@ -28,8 +32,12 @@ class FewMicroBatches(DumpRule):
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         stages, micro = facts.parallel.stages, micro_batches(facts.dump)
-        if 0 < micro < stages:
-            node = next((each for each in facts.dump.nodes() if each.micro is not None), None)
+        if 0 < micro < stages and is_training(facts):
+            idle = (stages - 1) / (micro + stages - 1)
             yield self.finding(
-                f"{micro} micro-batches for {stages} stages", node, key="micro-batches"
+                f"{micro} micro-batches for {stages} stages: each stage is idle for {idle:.0%} "
+                "of a step",
+                first_of_a_micro_batch(facts.dump),
+                fix=f"nn.PipelineCell(network, micro_size={4 * stages})",
+                key="micro-batches",
             )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
 from irtool.lint.facts import DumpFacts, RunFacts
+from irtool.lint.places import user_frames
 from irtool.lint.rule import Lacking
 
 
@@ -32,3 +34,21 @@ def micro_batches(dump: Dump) -> int:
     """Micro-batches that the operators of a dump name; 0 where none does."""
     found = [node.micro for node in dump.nodes() if node.micro is not None]
     return max(found) + 1 if found else 0
+
+
+def first_of_a_micro_batch(dump: Dump) -> Node | None:
+    """A node of a micro-batch that somebody wrote, if there is one: a person can look at it."""
+    first: Node | None = None
+    for node in dump.nodes():
+        if node.micro is not None:
+            first = first or node
+            if user_frames(node):
+                return node
+    return first
+
+
+def is_training(facts: DumpFacts) -> bool:
+    """Whether a dump holds a backward pass; before differentiation, whether one is to come."""
+    if any(phase == "backward" for phase in facts.phases.values()):
+        return True
+    return any(node.op == "J" for node in facts.dump.nodes())

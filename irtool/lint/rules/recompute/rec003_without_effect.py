@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.lint.facts import DumpFacts
+from irtool.lint.layers import kind_of
+from irtool.lint.places import user_frames
 from irtool.lint.rule import DumpRule
 
 
@@ -21,8 +24,9 @@ class RecomputeWithoutEffect(DumpRule):
     summary = "Recompute was asked for, but validate holds no second copy"
     explanation = """
         `cell.recompute()` marks the cell's operators (`recompute: Bool(1)`); differentiation then
-        makes a second copy of what the backward pass needs. Where no operator of a marked cell has
-        a copy, its activations are all kept: the setting was lost on the way. It happens to cells
+        makes a second copy of what the backward pass needs. Where no operator of a marked layer,
+        nor of one like it, has a copy, its activations are all kept: the setting was lost on the
+        way. A part of a layer that has nothing to compute again is not told. It happens to cells
         without parameters in front of anything that needs a gradient, to cells whose result the
         backward pass does not need, and when graphs are built by `lazy_inline` in versions that
         ignore it.
@@ -38,19 +42,34 @@ class RecomputeWithoutEffect(DumpRule):
         for node in facts.dump.nodes():
             if node.op in PLUMBING or node.scope is None:
                 continue
+            cell = _cell(node.scope)
             if node.is_recomputed:
-                copied.add(node.scope)
+                copied.add(cell)
             elif _is_marked(node):
-                marked[node.scope].append(node)
-        if not _has_backward(facts):
+                marked[cell].append(node)
+        if not marked or not _has_backward(facts):
             return
-        for scope, nodes in marked.items():
-            if not any(other.startswith(scope) or scope.startswith(other) for other in copied):
-                yield self.finding(
-                    f"recompute is set in {scope}, but nothing of it is computed again",
-                    nodes[0],
-                    key=scope,
-                )
+        kinds = {kind_of(cell) for cell in copied}
+        lost: dict[str, list[str]] = defaultdict(list)
+        for cell in marked:
+            # Where an equal layer has copies, REC004 tells of those that have none.
+            if kind_of(cell) not in kinds:
+                lost[kind_of(cell)].append(cell)
+        for kind, cells in lost.items():
+            more = f" and {len(cells) - 1} more like it" if len(cells) > 1 else ""
+            nodes = marked[cells[0]]
+            yield self.finding(
+                f"recompute is set in {cells[0]}{more}, but nothing of it is computed again",
+                next((node for node in nodes if user_frames(node)), nodes[0]),
+                related=[("as little here", marked[cell][0]) for cell in cells[1:20]],
+                key=kind,
+            )
+
+
+def _cell(scope: str) -> str:
+    """The layer that a scope belongs to, else the scope itself."""
+    layer = layer_of_scope(scope)
+    return scope.removeprefix("recompute_") if layer == NETWORK else layer
 
 
 def _has_backward(facts: DumpFacts) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.cluster.recomputed_layers import uneven_layers
-from irtool.ir.finding import Finding
+from irtool.ir.finding import Edit, Finding
 from irtool.lint.facts import DumpFacts
+from irtool.lint.layers import kind_of
+from irtool.lint.places import user_frames
 from irtool.lint.rule import DumpRule, Threshold
 
 
@@ -15,13 +17,16 @@ class MissingInALayer(DumpRule):
 
     code = "REC004"
     name = "recompute-missing-in-a-layer"
-    severity = "info"
+    severity = "warning"
     summary = "One of several equal layers is not recomputed"
     explanation = """
         Layers that compute the same and differ in their number alone are usually recomputed all or
-        none. Where some are and others are not, the peak is what those others keep. It can be meant
-        so (selective recomputation keeps the last layers, whose activations live shortly); then
-        give this rule a smaller `most_missing`, or ignore the scope.
+        none. Where some are and others are not, the peak is what those others keep. All layers
+        that are left out are one finding.
+
+        Selective recomputation leaves out several layers at one end, whose activations live
+        shortly or are few: that is told as an info. `irtool doctor` says what recomputing them
+        would save.
         """
     hint = "call recompute() on this layer too, if it was not left out on purpose"
     bad = "layers.0, layers.1, layers.3: copies in validate; layers.2: none"
@@ -35,7 +40,18 @@ class MissingInALayer(DumpRule):
             done = len(item.recomputed)
             if done < self.least_layers or item.share_kept * 100 > self.most_missing:
                 continue
-            for layer, nodes in item.kept.items():
-                yield self.finding(
-                    f"{layer} is not recomputed, as {done} equal layers are", nodes[0], key=layer
-                )
+            layers = list(item.kept)
+            names = ", ".join(layers[:4])
+            names += f" and {len(layers) - 4} more" if len(layers) > 4 else ""
+            first = item.kept[layers[0]]
+            yield self.finding(
+                f"{names} {'is' if len(layers) == 1 else 'are'} not recomputed, as {done} equal "
+                f"layers are ({item.recomputed[0]})",
+                next((node for node in first if user_frames(node)), first[0]),
+                severity="info" if item.is_selective else None,
+                edit=Edit(
+                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in layers)
+                ),
+                related=[(each, item.kept[each][0]) for each in layers[1:20]],
+                key=kind_of(layers[0]),
+            )

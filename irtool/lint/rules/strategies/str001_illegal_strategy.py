@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import node_of
+from irtool.lint.accepted import REPORT, is_accepted
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import ReportRule
 from irtool.operators.call import Strategy
@@ -29,6 +30,9 @@ class IllegalStrategy(ReportRule):
         first reason; this rule tells all of them. `irtool check` shows the same with device
         matrices and layouts.
 
+        Where a later dump of the same compilation is there, MindSpore did accept the network: then
+        the doubt is irtool's, and what it would have refused is told once, as an info.
+
         Groups that first-generation Ascend 910 cannot form are told as a warning where nobody says
         which chip it is (`soc` in the context).
         """
@@ -39,6 +43,9 @@ class IllegalStrategy(ReportRule):
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         refused = [finding for finding in report.findings if finding.severity == "error"]
         if not refused:
+            return
+        if is_accepted(facts.compilation):
+            yield self._doubt(refused)
             return
         instead = facts.kept("instead", lambda: legal_instead(report))
         context = facts.compilation.surroundings.context or {}
@@ -52,6 +59,18 @@ class IllegalStrategy(ReportRule):
                 severity="warning" if unsure else None,
                 key=finding.code,
             )
+
+    def _doubt(self, refused: Sequence[Finding]) -> Finding:
+        first = refused[0]
+        others = [(other.message, node_of(other)) for other in refused[1:]]
+        return self.finding(
+            f"irtool would refuse {first.op or 'this'}, but MindSpore compiled it: {first.message}",
+            node_of(first),
+            severity="info",
+            hint=REPORT,
+            related=[(message, node) for message, node in others if node is not None],
+            key=first.code,
+        )
 
 
 def _fix(finding: Finding, instead: Mapping[Finding, Sequence[Strategy]]) -> str | None:

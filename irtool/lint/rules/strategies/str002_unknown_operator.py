@@ -29,9 +29,15 @@ class UnknownOperator(ReportRule):
     good = "%8(x) = MyFusedOp(%6, %7) {in_strategy: ((2, 4), (4, 1))}     rule in irtool.toml"
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
+        told: set[str] = set()
         for finding in report.findings:
-            if finding.code == "unknown" and finding.severity != "error":
+            node = node_of(finding)
+            if finding.code != "unknown" or finding.severity == "error" or not finding.op:
+                continue
+            given = node is not None and (node.in_strategy or node.in_layout) is not None
+            if given and finding.op not in told:
+                told.add(finding.op)
                 message = finding.message
-                if finding.op and finding.op not in message:
-                    message = f"{finding.op}: {message}"
-                yield self.finding(message, node_of(finding))
+                yield self.finding(
+                    message if finding.op in message else f"{finding.op}: {message}", node
+                )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
-from irtool.ir.types import BITS
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import MIB, ReportRule, Threshold
-from irtool.sharding.network.report import CheckResult, RedistributionReport
+from irtool.lint.rules.strategies.received import pays, received_bytes
+from irtool.sharding.network.report import CheckResult
 
 
 class HotRedistribution(ReportRule):
@@ -21,7 +21,8 @@ class HotRedistribution(ReportRule):
     explanation = """
         Where an operator leaves its result in another layout than the next one wants, MindSpore
         inserts AllGather, Split and Concat, or AlltoAll, on the edge: forward, and the reverse of
-        it in the backward pass. Told are edges on which each device receives many bytes.
+        it in the backward pass. Told are edges on which each device receives many bytes. Those that
+        `enable_alltoall` makes much cheaper are told together by COM009.
         """
     hint = "give both operators strategies that split this tensor alike"
     bad = """
@@ -37,7 +38,7 @@ class HotRedistribution(ReportRule):
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         for edge in report.redistributions:
             received = received_bytes(edge)
-            if received < self.least_bytes:
+            if received < self.least_bytes or pays(edge, report):
                 continue
             collectives = [step.op for step in edge.operators or () if step.is_collective]
             yield self.finding(
@@ -47,15 +48,3 @@ class HotRedistribution(ReportRule):
                 related=(("the tensor comes from here", edge.producer),),
                 key=f"input {edge.input} {edge.item}",
             )
-
-
-def received_bytes(edge: RedistributionReport) -> int:
-    """Bytes that each device receives on an edge, forward; 0 where they are not known."""
-    types = edge.consumer.input_types
-    abstract = types[edge.input] if edge.input < len(types) else None
-    tensors = abstract.tensors if abstract is not None else ()
-    item = edge.item if 0 <= edge.item < len(tensors) else 0
-    bits = BITS.get(tensors[item][0] or "") if tensors else None
-    if bits is None:
-        return 0
-    return sum(step.cost_bytes(max(1, bits // 8)) for step in edge.operators or ())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from irtool.lint.rules.syntax.reading import ReadingRule
+from irtool.lint.rules.syntax.reading import DoubtfulReading
 
 
-class UnreadableTypeLine(ReadingRule):
+class UnreadableTypeLine(DoubtfulReading):
     """The line with the types of a statement is no such line."""
 
     code = "SYN002"
@@ -14,7 +14,8 @@ class UnreadableTypeLine(ReadingRule):
     summary = "The types of a statement cannot be read"
     explanation = """
         The statement itself was read, but not the line below it that holds the types of its inputs
-        and outputs. Rules that need shapes or element types are silent about this node.
+        and outputs. Rules that need shapes or element types are silent about this node. An error
+        where the line is cut or the dump shows damage elsewhere; else irtool's own fault, an info.
         """
     hint = "dump again; if MindSpore printed it like this, please report the line"
     bad = """
