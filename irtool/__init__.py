@@ -6,8 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from irtool.ir.display import add_source
+from irtool.ir.version import VERSION
 
 if TYPE_CHECKING:
+    from irtool.api import (
+        Answer,
+        CannotAnswer,
+        check,
+        comm_groups,
+        cost,
+        hang,
+        memory,
+        pipeline,
+    )
     from irtool.cluster.context.library import find_context
     from irtool.ir.dump import Dump
     from irtool.ir.finding import Finding
@@ -17,11 +28,19 @@ if TYPE_CHECKING:
     from irtool.syntax.run import Run, load_run
     from irtool.syntax.source import DumpError
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 add_source("irtool.report.notebook")
 
 _HOMES = {
+    "Answer": "irtool.api",
+    "CannotAnswer": "irtool.api",
+    "check": "irtool.api",
+    "comm_groups": "irtool.api",
+    "cost": "irtool.api",
+    "hang": "irtool.api",
+    "memory": "irtool.api",
+    "pipeline": "irtool.api",
     "Dump": "irtool.ir.dump",
     "DumpError": "irtool.syntax.source",
     "Graph": "irtool.ir.graph",
@@ -37,17 +56,25 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
+    "CannotAnswer",
     "Dump",
     "DumpError",
     "Finding",
     "Graph",
     "Node",
     "Run",
+    "check",
+    "comm_groups",
+    "cost",
     "dumps",
     "find_context",
+    "hang",
     "load",
     "load_run",
     "loads",
+    "memory",
+    "pipeline",
     "query",
 ]
 
@@ -57,3 +84,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'irtool' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,4 +1,4 @@
-"""Imports run one way only: cli, lsp, report, doctor, lint, planning, cluster, ... to ir."""
+"""Imports run one way only: api, cli, lsp, report, doctor, lint, planning, cluster, ... to ir."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
 
 LAYERS = [
+    {"api"},
     {"cli"},
     {"lsp"},
     {"report"},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.output import Output
 from irtool.cluster.context.model import RunContext
@@ -15,6 +16,30 @@ if TYPE_CHECKING:
     from irtool.ir.finding import Findings
     from irtool.report.answer import AnswerObject
     from irtool.report.model import Report
+
+
+Result = TypeVar("Result", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered(Generic[Result]):
+    """What came of a question, before anybody says in which form to tell it.
+
+    Attributes:
+        result: what the analysis found.
+        answer: makes the answer for scripts.
+        report: makes the answer for people; told whether it is for a page.
+        context: of the run; None where the answer rests on none.
+        assumptions: what the answer takes for granted beside the context.
+        status: the exit status: 0 there is nothing to see, 1 there is.
+    """
+
+    result: Result
+    answer: Callable[[], AnswerObject]
+    report: Callable[[bool], Report]
+    context: RunContext | None = None
+    assumptions: Sequence[str] = ()
+    status: int = 0
 
 
 class AnswerForm(str, Enum):
@@ -74,6 +99,38 @@ class FindingsForm(str, Enum):
 
 
 _OF_ANSWERS = frozenset(form.value for form in AnswerForm)
+
+
+def tell(
+    answered: Answered[object],
+    output: Output,
+    form: AnswerForm | DrawnForm | DocumentForm | JudgedForm,
+    all_assumptions: bool = False,
+) -> int:
+    """Write what came of a question, and close the output.
+
+    Args:
+        answered: what came of it.
+        output: where to.
+        form: how.
+        all_assumptions: list what was assumed, instead of its number.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: it can't be written.
+    """
+    write_answer(
+        output,
+        form,
+        answer=answered.answer,
+        report=answered.report,
+        context=answered.context,
+        assumptions=answered.assumptions,
+        all_assumptions=all_assumptions,
+    )
+    return answered.status
 
 
 def write_findings(

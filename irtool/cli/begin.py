@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
-from irtool.cli.inputs import inputs_for
+from irtool.cli.inputs import inputs_for, read_statements
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import (
     PASSES,
@@ -54,6 +54,23 @@ def find_begin(path: str, rank: int | None, graph: int | None) -> InputFile:
         raise Failure(f"{len(files)} files match, and one is read at a time", path)
     _check_pass(files[0].path)
     return files[0]
+
+
+def begin_of(source: str | Dump, rank: int | None, graph: int | None) -> tuple[InputFile, Dump]:
+    """The dump that a command about strategies reads, and where it is from.
+
+    Args:
+        source: a path, or a dump that was read already.
+        rank: whose dump, in a run folder.
+        graph: the number of its compilation there.
+
+    Raises:
+        Failure: there is no such dump, or nothing is in it.
+    """
+    if isinstance(source, Dump):
+        return InputFile(source.path if os.path.isfile(source.path) else STDIN), source
+    file = find_begin(source, rank, graph)
+    return file, read_statements(file)
 
 
 def _begin_of_run(path: str, rank: int | None, graph: int | None) -> InputFile:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import complete, options
-from irtool.cli.answering import FindingsForm, JudgedForm, write_answer, write_findings
-from irtool.cli.begin import context_of, dumps_for_why, find_begin, is_later, later_dump
+from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write_findings
+from irtool.cli.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
 from irtool.cli.inputs import read_statements
@@ -110,47 +110,79 @@ def _check(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     output = Output(output_file)
-    asked = _Asked(context, configuration, output, format, limit, allow_unknown, assumptions)
     if strategy_before is not None and strategy is None:
         raise Failure("goes with --strategy", "--strategy-before", hint="--strategy NEW.json")
     if why is not None and strategy is not None:
         raise Failure("asks of a dump, and goes without --strategy", "--why")
-    files = None if strategy is None else _Files(strategy, strategy_before)
+    files = None if strategy is None else StrategyFiles(strategy, strategy_before)
     if why is not None:
         if format.of_findings is not None:
             raise Failure(f"no {format.value} of --why", "--format", hint="json is for scripts")
-        return _tell_why(asked, path, against, why, graph)
-    checked = _checked(asked, find_begin(path, context.rank, graph), files)
+        question = CheckQuestion(
+            path, context, configuration, graph, allow_unknown, against,
+            shown=CheckShown(limit=limit),
+        )  # fmt: skip
+        return tell(why_answered(question, why), output, format)
     lists = {
         "operators": operators or (where is not None and not redistributions),
         "redistributions": redistributions,
         "parameters": parameters,
     }
-    return _tell(asked, _view(asked, checked, chosen, lists), checked, against)
+    shown = CheckShown(chosen, frozenset(name for name, is_on in lists.items() if is_on), limit)
+    question = CheckQuestion(
+        path, context, configuration, graph, allow_unknown, against, files, shown
+    )
+    answered = check_answered(question)
+    listed = format.of_findings
+    if listed is not None:
+        _write_findings(output, listed, answered.result)
+        return answered.status
+    return tell(answered, output, format, assumptions)
 
 
 command = context_command("check", _check)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the command line asks for, whatever the question is."""
+class CheckShown:
+    """What of a check people see: nodes, lists (operators, redistributions, parameters), rows."""
 
-    context: ContextArguments
-    configuration: Configuration
-    output: Output
-    form: JudgedForm
-    limit: int | None
-    allow_unknown: bool
-    assumptions: bool
+    chosen: Callable[[Node], bool] = lambda node: True
+    lists: frozenset[str] = frozenset()
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class StrategyFiles:
     """A strategy file to judge, and one that it takes the place of."""
 
     path: str
-    before: str | None
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckQuestion:
+    """What is to be checked.
+
+    Attributes:
+        source: a begin dump, its path, or a run folder.
+        context: what is said of the run.
+        configuration: ``irtool.toml``.
+        graph: the number of a run's compilation.
+        allow_unknown: whether parts that are unknown are nothing to see.
+        against: a later dump, or the run folder that holds it.
+        files: strategies that MindSpore would load.
+        shown: what people see of it.
+    """
+
+    source: str | Dump
+    context: ContextArguments
+    configuration: Configuration
+    graph: int | None = None
+    allow_unknown: bool = False
+    against: str | None = None
+    files: StrategyFiles | None = None
+    shown: CheckShown = field(default_factory=CheckShown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +195,42 @@ class _Checked:
     saved: tuple[SavedCheck, FileChanges | None] | None = None
 
 
-def _checked(asked: _Asked, file: InputFile, files: _Files | None = None) -> _Checked:
-    dump = read_statements(file)
+def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
+    """Whether strategies are legal, and what comes of them.
+
+    Raises:
+        Failure: there is no such dump, or nobody says for how many devices it was compiled.
+    """
+    file, dump = begin_of(asked.source, asked.context.rank, asked.graph)
+    checked = _checked(asked, file, dump)
+    view = _view(asked.shown, checked)
+    later: tuple[Comparison, str] | None = None
+    if asked.against is not None:
+        actual = later_dump(asked.against, dump.path)
+        later = _compare(checked, actual), actual
+
+    def report(is_page: bool) -> Report:
+        limit = 0 if is_page else asked.shown.limit
+        blocks = [] if later is None else against_blocks(later[0], view.path, later[1], limit)
+        if checked.saved is not None:
+            from irtool.report.checking.saved import saved_blocks
+
+            blocks = [*saved_blocks(*checked.saved, limit), *blocks]
+        return check_report(view, dump if is_page else None, blocks)
+
+    return Answered(
+        view,
+        lambda: check_answer(view, checked.context, later, _saved_answer(checked)),
+        report,
+        checked.context,
+        status=_status(asked, view, checked, later),
+    )
+
+
+def _checked(asked: CheckQuestion, file: InputFile, dump: Dump) -> _Checked:
     context = context_of(file, dump, asked.context, asked.configuration)
     parallel = parallel_of(context, file.path)
-    saved = None if files is None else _saved(dump, parallel, files)
+    saved = None if asked.files is None else _saved(dump, parallel, asked.files)
     report = check(dump, parallel) if saved is None else saved[0].report
     context = weighed(context, report)
     report_problems(dump.problems)
@@ -176,7 +239,7 @@ def _checked(asked: _Asked, file: InputFile, files: _Files | None = None) -> _Ch
 
 
 def _saved(
-    dump: Dump, parallel: ParallelContext, files: _Files
+    dump: Dump, parallel: ParallelContext, files: StrategyFiles
 ) -> tuple[SavedCheck, FileChanges | None]:
     """``--strategy``: what a saved file says of the network, and what otherwise than another."""
     from irtool.cli.strategy_inputs import strategies_at
@@ -210,16 +273,14 @@ def _with_problems(result: CheckResult, dump: Dump) -> CheckResult:
     return replace(result, accepted=accepted, findings=(*result.findings, finding))
 
 
-def _view(
-    asked: _Asked, checked: _Checked, chosen: Callable[[Node], bool], lists: Mapping[str, bool]
-) -> CheckView:
+def _view(shown: CheckShown, checked: _Checked) -> CheckView:
     """What to show of a report: nodes that ``--where`` chose, in the order of the dump."""
     report = checked.result
-    operators = [item for item in report.operators if chosen(item.node)]
+    operators = [item for item in report.operators if shown.chosen(item.node)]
     edges = [
         edge
         for edge in report.redistributions
-        if edge.operators != () and (chosen(edge.producer) or chosen(edge.consumer))
+        if edge.operators != () and (shown.chosen(edge.producer) or shown.chosen(edge.consumer))
     ]
     origins = _files_of(checked.context)
     return CheckView(
@@ -229,8 +290,8 @@ def _view(
         redistributions=sorted(edges, key=lambda edge: edge.consumer.line),
         origin=", ".join(sorted(each for each in origins if os.path.isfile(each))),
         instead=proposals(checked.dump, report),
-        lists=frozenset(name for name, wanted in lists.items() if wanted),
-        limit=asked.limit,
+        lists=shown.lists,
+        limit=shown.limit,
     )
 
 
@@ -242,37 +303,6 @@ def _files_of(context: RunContext) -> set[str]:
         if found:
             return found
     return set()
-
-
-def _tell(asked: _Asked, view: CheckView, checked: _Checked, against: str | None) -> int:
-    """Show a report, and with ``--against`` how far a later dump agrees; the exit status."""
-    later: tuple[Comparison, str] | None = None
-    if against is not None:
-        actual = later_dump(against, checked.dump.path)
-        later = _compare(checked, actual), actual
-
-    def report(is_page: bool) -> Report:
-        limit = 0 if is_page else asked.limit
-        blocks = [] if later is None else against_blocks(later[0], view.path, later[1], limit)
-        if checked.saved is not None:
-            from irtool.report.checking.saved import saved_blocks
-
-            blocks = [*saved_blocks(*checked.saved, limit), *blocks]
-        return check_report(view, checked.dump if is_page else None, blocks)
-
-    listed = asked.form.of_findings
-    if listed is not None:
-        _write_findings(asked.output, listed, view)
-        return _status(asked, view, checked, later)
-    write_answer(
-        asked.output,
-        asked.form,
-        answer=lambda: check_answer(view, checked.context, later, _saved_answer(checked)),
-        report=report,
-        context=checked.context,
-        all_assumptions=asked.assumptions,
-    )
-    return _status(asked, view, checked, later)
 
 
 def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None:
@@ -292,7 +322,7 @@ def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None
 
 
 def _status(
-    asked: _Asked, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
+    asked: CheckQuestion, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
 ) -> int:
     if checked.dump.problems or view.result.accepted is False:
         return 1
@@ -325,17 +355,26 @@ def _agrees(found: Comparison, allow_unknown: bool) -> bool:
 # -- why is this node there? -------------------------------------------------------------------
 
 
-def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: int | None) -> int:
-    """``--why``: the cause of nodes of a later dump; the exit status."""
+def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
+    """The causes of nodes of a later dump.
+
+    Args:
+        asked: the dump or run folder, and with ``against`` the later dump.
+        why: a node's id, or a query.
+
+    Raises:
+        Failure: there is no later dump, or no such node in it.
+    """
     if re.fullmatch(r"%\d+", why):
         chosen: Callable[[Node], bool] = lambda node: node.id == why  # noqa: E731 - as below
     else:
         chosen = read_query("--why", why)
-    later, begin = dumps_for_why(path, against, asked.context.rank, graph)
+    path = str(asked.source)
+    later, begin = dumps_for_why(path, asked.against, asked.context.rank, asked.graph)
     checked = None
     if begin is not None:
         try:
-            checked = _checked(asked, begin)
+            checked = _checked(asked, begin, read_statements(begin))
         except Failure as failure:
             if not is_later(path) or failure.code != NO_DEVICES:
                 raise
@@ -347,17 +386,16 @@ def _tell_why(asked: _Asked, path: str, against: str | None, why: str, graph: in
     causes, edits = _causes(nodes, dump, checked)
     before = checked.dump.path if checked is not None else None
     title = f"check --why {why}: {dump.path}"
-    write_answer(
-        asked.output,
-        asked.form,
-        answer=lambda: WhyAnswer(
+    unknown = any(cause.kind == "unknown" for cause in causes)
+    return Answered(
+        causes,
+        lambda: WhyAnswer(
             path=dump.path, why=[node_cause(cause, edits.get(cause.node, ())) for cause in causes]
         ),
-        report=lambda is_page: why_report(title, causes, before, asked.limit, dump, is_page, edits),
-        context=RunContext(None),
+        lambda is_page: why_report(title, causes, before, asked.shown.limit, dump, is_page, edits),
+        RunContext(None),
+        status=1 if unknown and not asked.allow_unknown else 0,
     )
-    unknown = any(cause.kind == "unknown" for cause in causes)
-    return 1 if unknown and not asked.allow_unknown else 0
 
 
 def _causes(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from irtool.cli.begin import evidence_for
-from irtool.cli.configuration import read_configuration
+from irtool.cli.configuration import Configuration, read_configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.machines import machine_named
@@ -42,7 +42,19 @@ _EARLIER = ("optimize", "step_parallel_end", "step_parallel_begin")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line says of what to read."""
+    """What is to be read, and what is said of it.
+
+    Attributes:
+        paths: a run folder, or dumps.
+        rank: only this one; of a single dump, whose it is.
+        graph: the number of a run's compilation.
+        devices: of the run.
+        context: a file of settings.
+        config: ``irtool.toml``.
+        dumps: by rank, where they were read already and no paths are given.
+        given: more settings, by key.
+        configuration: in place of the file that ``config`` names, or that lies there.
+    """
 
     paths: Sequence[str]
     rank: int | None = None
@@ -50,6 +62,9 @@ class Asked:
     devices: int | None = None
     context: str | None = None
     config: str | None = None
+    dumps: Mapping[int, Dump] = field(default_factory=dict[int, Dump])
+    given: Mapping[str, object] = field(default_factory=dict[str, object])
+    configuration: Configuration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +86,26 @@ def read_cluster(asked: Asked) -> Read:
     Raises:
         Failure: nothing can be read, or nobody can say whose dumps these are.
     """
+    if asked.dumps:
+        return _of_dumps(asked)
     if len(asked.paths) == 1 and os.path.isdir(asked.paths[0]):
         return _of_run(asked, asked.paths[0])
     return _of_files(asked)
+
+
+def _of_dumps(asked: Asked) -> Read:
+    """Dumps that were read already."""
+    files = {
+        rank: InputFile(dump.path if os.path.isfile(dump.path) else STDIN, rank)
+        for rank, dump in asked.dumps.items()
+    }
+    first = min(files)
+    known = {file.path: asked.dumps[rank] for rank, file in files.items()}
+    context = _context(asked, files[first], known, rank=first)
+    early = [_early_pass(files[rank], dump) for rank, dump in asked.dumps.items()]
+    cluster = replace(cluster_of(dict(asked.dumps), _exact(context)), partial=max(early))
+    problems = [problem for dump in asked.dumps.values() for problem in dump.problems]
+    return Read(cluster, asked.dumps[first].path or "dump", tuple(problems), context)
 
 
 def _of_run(asked: Asked, path: str) -> Read:
@@ -236,8 +268,9 @@ def _context(
     """The context of what is read, as far as anybody says it or anything shows it."""
     options = {"device_num": asked.devices, "global_rank": asked.rank}
     given = {key: value for key, value in options.items() if value is not None}
+    given = {**asked.given, **given}
     arguments = ContextArguments(given, asked.context)
-    configuration = read_configuration(asked.config)
+    configuration = asked.configuration or read_configuration(asked.config)
     if file is None or file.path == STDIN:
         dump = next(iter(known.values()), None)
         evidence = (

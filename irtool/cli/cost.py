@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options
-from irtool.cli.answering import AnswerForm, write_answer
-from irtool.cli.begin import context_of, find_begin
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.answering import Answered, AnswerForm, tell
+from irtool.cli.begin import begin_of, context_of
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.inputs import read_statements
 from irtool.cli.machines import named_machine
@@ -82,25 +83,75 @@ def _cost(
 
     Exit status: 0; 1 MindSpore would refuse the dump's strategies, or a part can't be priced.
     """
-    from irtool.planning.cost.structure import structure_of
-    from irtool.planning.plans.cost_report import step_cost
-    from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
-
     if limit is not None and format is not Format.table:
         message = f"goes with --format table, not with {format.value}"
         raise Failure(message, "--limit", hint="--format table")
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    measured = profile_at(path, profile, context.rank)
+    asked = CostQuestion(
+        path, context, configuration, machine, sizes_of(bind or ()), limit, profile, graph,
+        allow_unknown,
+    )  # fmt: skip
     if not has_begin(path, context.rank, graph):
-        return _tell_graph(
-            _GraphAsked(path, format, machine, limit, output_file), measured, context.rank, graph
-        )
-    file = find_begin(path, context.rank, graph)
-    read = read_begin(file)
-    dump = sized(read, file.path, sizes_of(bind or ()))
-    named = named_machine(machine)
-    known = context_of(file, read, context, configuration, named)
+        return _tell_graph(asked, format, output_file)
+    answered = cost_answered(asked)
+    output = Output(output_file)
+    if format is Format.perfetto:
+        from irtool.report.trace import trace_pieces
+
+        view = answered.result
+        for piece in trace_pieces(sorted(view.stages) or [(view.report.context.stage, view.cost)]):
+            output.write(piece)
+        output.close()
+        return 1 if view.report.accepted is False else 0
+    return tell(answered, output, AnswerForm(format.value), assumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class CostQuestion:
+    """What is to be priced.
+
+    Attributes:
+        source: a begin dump, its path, or a run folder.
+        context: what is said of the run.
+        configuration: ``irtool.toml``.
+        machine: a built-in machine's name, or a file; None: that of the context's target.
+        sizes: of unknown dimensions, by name.
+        limit: rows that text shows.
+        profile: what was measured: a file or a folder; None: that of the run folder.
+        graph: the number of a run's compilation.
+        allow_unknown: whether parts without a price are nothing to see.
+    """
+
+    source: str | Dump
+    context: ContextArguments
+    configuration: Configuration
+    machine: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    limit: int | None = None
+    profile: str | None = None
+    graph: int | None = None
+    allow_unknown: bool = False
+
+
+def cost_answered(asked: CostQuestion) -> Answered[CostView]:
+    """What a step costs.
+
+    Raises:
+        Failure: there is no dump with strategies, or nothing can be priced.
+    """
+    from irtool.planning.cost.structure import structure_of
+    from irtool.planning.plans.cost_report import step_cost
+    from irtool.report.cost import CostView, cost_answer, cost_report, usual_assumptions
+
+    rank, graph = asked.context.rank, asked.graph
+    path = asked.source if isinstance(asked.source, str) else ""
+    measured = profile_at(path, asked.profile, rank) if path or asked.profile else None
+    file, read = begin_of(asked.source, rank, graph)
+    report_problems(read.problems)
+    dump = sized(read, file.path, asked.sizes)
+    named = named_machine(asked.machine)
+    known = context_of(file, read, asked.context, asked.configuration, named)
     parallel = parallel_of(known, file.path)
     chosen = named or default_machine(parallel.target)
     report = check(dump, parallel)
@@ -108,47 +159,27 @@ def _cost(
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"
         raise Failure(f"nothing can be priced: {reason}", file.path)
-    found = step_cost(structure_of(dump, parallel), report, chosen)
-    view = CostView(found, report, file.path, limit)
+    view = CostView(
+        step_cost(structure_of(dump, parallel), report, chosen), report, file.path, asked.limit
+    )
     if parallel.stages > 1 and os.path.isdir(path):
         view, dump = _slowest(path, parallel, chosen, graph, (view, dump))
-        found, report = view.cost, view.report
     if measured is not None:
-        view = replace(view, measured=_joined(measured, path, chosen, context.rank, graph))
-    if format is Format.perfetto:
-        from irtool.report.trace import trace_pieces
-
-        output = Output(output_file)
-        for piece in trace_pieces(sorted(view.stages) or [(parallel.stage, found)]):
-            output.write(piece)
-        output.close()
-        return 1 if report.accepted is False else 0
-    write_answer(
-        Output(output_file),
-        AnswerForm(format.value),
-        answer=lambda: cost_answer(view, known),
-        report=lambda is_page: cost_report(view, dump if is_page else None),
-        context=known,
-        assumptions=usual_assumptions(view.cost),
-        all_assumptions=assumptions,
+        joined = _joined(measured, path or file.path, chosen, rank, graph)
+        view = replace(view, measured=joined)
+    incomplete = bool(view.cost.unknown) or view.report.accepted is None
+    refused = view.report.accepted is False
+    return Answered(
+        view,
+        lambda: cost_answer(view, known),
+        lambda is_page: cost_report(view, dump if is_page else None),
+        known,
+        usual_assumptions(view.cost),
+        1 if dump.problems or refused or (incomplete and not asked.allow_unknown) else 0,
     )
-    incomplete = bool(found.unknown) or report.accepted is None
-    refused = report.accepted is False
-    return 1 if dump.problems or refused or (incomplete and not allow_unknown) else 0
 
 
 command = context_command("cost", _cost)
-
-
-@dataclass(frozen=True, slots=True)
-class _GraphAsked:
-    """What the command line asks for of a run without a parallel pass."""
-
-    path: str
-    format: Format
-    machine: str | None
-    limit: int | None
-    output_file: str | None
 
 
 def _joined(
@@ -172,33 +203,33 @@ def _joined(
     return found
 
 
-def _tell_graph(
-    asked: _GraphAsked, profile: Profile | None, rank: int | None, graph: int | None
-) -> int:
+def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) -> int:
     """The cost of a run without a parallel pass; the exit status."""
     from irtool.cluster.modelled import modelled_step
     from irtool.report.measured import GraphCostView, graph_cost_answer, graph_cost_report
 
-    dump = graph_that_ran(asked.path, rank, graph)
+    path, rank, graph = str(asked.source), asked.context.rank, asked.graph
+    profile = profile_at(path, asked.profile, rank)
+    dump = graph_that_ran(path, rank, graph)
     if dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
-        raise Failure("no dump of what ran is here", asked.path, hint=hint)
-    if asked.format is Format.perfetto:
+        raise Failure("no dump of what ran is here", path, hint=hint)
+    if format is Format.perfetto:
         hint = "a begin dump has strategies to predict a step from"
         raise Failure("goes with a network with strategies", "--format perfetto", hint=hint)
     report_problems(dump.problems)
     chosen = named_machine(asked.machine) or default_machine()
-    step = None if profile is None else _joined(profile, asked.path, chosen, rank, graph)
+    step = None if profile is None else _joined(profile, path, chosen, rank, graph)
     view = GraphCostView(modelled_step(dump, chosen), step, asked.limit)
     known = RunContext(None)
-    write_answer(
-        Output(asked.output_file),
-        AnswerForm(asked.format.value),
-        answer=lambda: graph_cost_answer(view.found, step, known),
-        report=lambda is_page: graph_cost_report(view),
-        context=known,
+    answered = Answered(
+        view,
+        lambda: graph_cost_answer(view.found, step, known),
+        lambda is_page: graph_cost_report(view),
+        known,
+        status=1 if dump.problems or view.found.unknown else 0,
     )
-    return 1 if dump.problems or view.found.unknown else 0
+    return tell(answered, Output(output_file), AnswerForm(format.value))
 
 
 def _slowest(

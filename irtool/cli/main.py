@@ -15,10 +15,10 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from irtool import __version__
 from irtool.cli.commands import COMMANDS
 from irtool.cli.help import HelpfulCommand
 from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
+from irtool.ir.version import VERSION
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -116,7 +116,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"irtool {__version__}")
+        typer.echo(f"irtool {VERSION}")
         raise typer.Exit
 
 

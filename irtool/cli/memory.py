@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Annotated
 
 import typer
 
 from irtool.cli import options
-from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.answering import Answered, DrawnForm, tell
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
@@ -30,6 +30,7 @@ from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.memory import MemoryOptions, memory
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
 from irtool.cluster.recorded_order import recorded_launches
+from irtool.ir.dump import Dump
 from irtool.report.memory import (
     LaunchOrder,
     LaunchSourceName,
@@ -135,53 +136,93 @@ def _memory(
         size_of(hccl_buffer, "--hccl-buffer"),
         input_copies,
     )
-    sizes = sizes_of(bind or [])
-    found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
-    named = named_machine(machine)
-    layout = layout_of(found, context, configuration, named)
-    found = placed(found, layout)
-    model = named or default_machine(target_of(layout.context))
-    asked = _Asked(counting, most, model, layout, order is None)
-    ranks, plan = _worst_first(asked, found)
-    view = MemoryView(ranks, most, layers, servers, rows)
-    write_answer(
-        Output(output_file),
-        format,
-        answer=lambda: memory_answer(view, plan, layout.context),
-        report=lambda is_page: memory_report(view, is_page),
-        context=layout.context,
-        all_assumptions=assumptions,
-    )
-    wrong = any(one.dump.problems for one in found) or layout.context.contradictions
-    return 1 if wrong else _status(view, allow_unknown)
+    asked = MemoryQuestion(
+        paths, context, configuration, graph, machine, sizes_of(bind or []), most, counting,
+        order is None, allow_unknown, MemoryShown(layers, servers, rows),
+    )  # fmt: skip
+    return tell(memory_answered(asked), Output(output_file), format, assumptions)
 
 
 command = context_command("memory", _memory)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """How to count, and against what."""
+class MemoryShown:
+    """What of an answer people see: layers, parameter servers, how many rows."""
 
-    counting: MemoryOptions
-    limit: int | None
-    machine: Machine
-    layout: Layout
-    by_record: bool
+    layers: bool = False
+    servers: bool = False
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion:
+    """Whose memory is to be counted, and how.
+
+    Attributes:
+        sources: dumps, their paths, or a run folder.
+        context: what is said of the run.
+        configuration: ``irtool.toml``.
+        graph: the number of a run's compilation.
+        machine: a built-in machine's name, or a file; None: that of the context's target.
+        sizes: of unknown dimensions, by name.
+        limit: bytes of a device.
+        counting: rounding, order of launches, buffers.
+        by_record: whether an order that the run recorded goes before that of ``counting``.
+        allow_unknown: whether parts that are unknown are nothing to see.
+        shown: what people see of it.
+    """
+
+    sources: Sequence[str | Dump]
+    context: ContextArguments
+    configuration: Configuration
+    graph: int | None = None
+    machine: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    limit: int | None = None
+    counting: MemoryOptions = field(default_factory=MemoryOptions)
+    by_record: bool = True
+    allow_unknown: bool = False
+    shown: MemoryShown = field(default_factory=MemoryShown)
+
+
+def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
+    """What devices hold.
+
+    Raises:
+        Failure: nothing can be read, or a value makes no sense.
+    """
+    ranks = read_ranks(asked.sources, asked.context.rank, asked.graph)
+    ranks = [with_sizes(one, asked.sizes) for one in ranks]
+    named = named_machine(asked.machine)
+    layout = layout_of(ranks, asked.context, asked.configuration, named)
+    ranks = placed(ranks, layout)
+    model = named or default_machine(target_of(layout.context))
+    counted, plan = _worst_first(asked, layout, model, ranks)
+    shown = asked.shown
+    view = MemoryView(counted, asked.limit, shown.layers, shown.servers, shown.rows)
+    wrong = any(one.dump.problems for one in ranks) or layout.context.contradictions
+    return Answered(
+        view,
+        lambda: memory_answer(view, plan, layout.context),
+        lambda is_page: memory_report(view, is_page),
+        layout.context,
+        status=1 if wrong else _status(view, asked.allow_unknown),
+    )
 
 
 def _worst_first(
-    asked: _Asked, found: Sequence[RankDump]
+    asked: MemoryQuestion, layout: Layout, machine: Machine, found: Sequence[RankDump]
 ) -> tuple[tuple[RankMemory, ...], MemoryPlan]:
     """Each class of ranks, the one that needs most first; options are tried on that one only."""
-    counted = [_counted(asked, one) for one in found]
+    counted = [_counted(asked, layout, one) for one in found]
     counted.sort(key=lambda one: (-one.memory.device_bytes.low, one.rank or 0))
     worst = counted[0]
-    plan = memory_plan(worst.memory, asked.machine, asked.limit, asked.layout.stages or 1)
+    plan = memory_plan(worst.memory, machine, asked.limit, layout.stages or 1)
     return (replace(worst, plan=plan), *counted[1:]), plan
 
 
-def _counted(asked: _Asked, one: RankDump) -> RankMemory:
+def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory:
     """What a rank holds: of what the backend built where that is there, as it was launched."""
     dump = one.built or one.dump
     order = one.order
@@ -200,7 +241,7 @@ def _counted(asked: _Asked, one: RankDump) -> RankMemory:
         path = order.path if launched else dump.path
         found = memory(dump, asked.counting, whole, launched or None)
         shown = LaunchOrder(source, path, why)
-    stage = asked.layout.stage_of(one.rank)
+    stage = layout.stage_of(one.rank)
     return RankMemory(one.rank, one.ranks, stage, found, None, shown)
 
 

@@ -82,15 +82,26 @@ class Layout:
         return min(self.stages - 1, rank * self.stages // self.devices)
 
 
-def read_ranks(paths: Sequence[str], rank: int | None, graph: int | None) -> list[RankDump]:
+def read_ranks(
+    sources: Sequence[str | Dump], rank: int | None, graph: int | None
+) -> list[RankDump]:
     """Read the dumps that paths mean: of a run folder one a class of ranks with equal graphs.
+
+    Args:
+        sources: paths, or dumps that were read already.
+        rank: whose dumps.
+        graph: the number of a run's compilation.
 
     Raises:
         Failure: there is nothing to read, or it cannot be read.
     """
     found: list[RankDump] = []
-    for path in paths:
-        if os.path.isdir(path):
+    for path in sources:
+        if isinstance(path, Dump):
+            whose = rank if rank is not None else folder_rank_of(path.path)
+            name = path.path if os.path.isfile(path.path) else STDIN_NAME
+            found.append(RankDump(name, whose, () if whose is None else (whose,), path))
+        elif os.path.isdir(path):
             found += _of_run(path, rank, graph)
         else:
             found += _of_files(path, rank, graph)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from irtool.cli import options
-from irtool.cli.answering import DrawnForm, write_answer
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.answering import Answered, DrawnForm, tell
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
-from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
@@ -25,6 +25,7 @@ from irtool.cli.report import Failure, note
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
 from irtool.syntax.run_expand import STDIN
 
@@ -50,28 +51,65 @@ def _pipeline(
     """
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    sizes = sizes_of(bind or [])
-    found = [with_sizes(one, sizes) for one in read_ranks(paths, context.rank, graph)]
-    named = named_machine(machine)
-    layout = layout_of(found, context, configuration, named)
-    model = named or default_machine(target_of(layout.context))
-    result = pipeline(_inputs(found, layout), layout.stages or 1, layout.devices or 1, model)
-    first = STDIN_NAME if paths[0] == STDIN else paths[0]
-    path = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
-    view = PipelineView(path, result, model, rows)
-    write_answer(
-        Output(output_file),
-        format,
-        answer=lambda: pipeline_answer(view, model, layout.context),
-        report=lambda is_page: pipeline_report(view, is_page),
-        context=layout.context,
-        all_assumptions=assumptions,
+    asked = PipelineQuestion(
+        paths, context, configuration, graph, machine, sizes_of(bind or []), allow_unknown, rows
     )
-    problems = any(one.dump.problems for one in found) or bool(layout.context.contradictions)
-    return 1 if problems or _has_findings(result, allow_unknown) else 0
+    return tell(pipeline_answered(asked), Output(output_file), format, assumptions)
 
 
 command = context_command("pipeline", _pipeline)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineQuestion:
+    """Which pipeline is asked about.
+
+    Attributes:
+        sources: dumps of its stages, their paths, or a run folder.
+        context: what is said of the run.
+        configuration: ``irtool.toml``.
+        graph: the number of a run's compilation.
+        machine: a built-in machine's name, or a file; None: that of the context's target.
+        sizes: of unknown dimensions, by name.
+        allow_unknown: whether parts that are unknown are nothing to see.
+        rows: that text shows.
+    """
+
+    sources: Sequence[str | Dump]
+    context: ContextArguments
+    configuration: Configuration
+    graph: int | None = None
+    machine: str | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    allow_unknown: bool = False
+    rows: int | None = None
+
+
+def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
+    """The stages of a run, and how long they wait.
+
+    Raises:
+        Failure: nothing can be read, or nobody says how many stages there are.
+    """
+    ranks = read_ranks(asked.sources, asked.context.rank, asked.graph)
+    ranks = [with_sizes(one, asked.sizes) for one in ranks]
+    named = named_machine(asked.machine)
+    layout = layout_of(ranks, asked.context, asked.configuration, named)
+    model = named or default_machine(target_of(layout.context))
+    result = pipeline(_inputs(ranks, layout), layout.stages or 1, layout.devices or 1, model)
+    first = asked.sources[0]
+    name = ranks[0].path if isinstance(first, Dump) or first == STDIN else first
+    more = len(asked.sources) - 1
+    path = f"{name} and {more} more" if more else name
+    view = PipelineView(path, result, model, asked.rows)
+    wrong = any(one.dump.problems for one in ranks) or bool(layout.context.contradictions)
+    return Answered(
+        view,
+        lambda: pipeline_answer(view, model, layout.context),
+        lambda is_page: pipeline_report(view, is_page),
+        layout.context,
+        status=1 if wrong or _has_findings(result, asked.allow_unknown) else 0,
+    )
 
 
 def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:

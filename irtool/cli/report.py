@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any, TextIO
 
@@ -58,8 +60,26 @@ def report(
     say("\n".join(lines))
 
 
+_heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def quiet() -> Generator[list[str]]:
+    """Keep what would be said on standard error in a list: for those who ask from Python."""
+    heard: list[str] = []
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
+
+
 def say(text: str) -> None:
     """Print a line on standard error; where nobody listens any more, that is no failure."""
+    heard = _heard.get()
+    if heard is not None:
+        heard.append(text.removeprefix("irtool: "))
+        return
     try:
         print(text, file=sys.stderr, flush=True)
     except UnicodeEncodeError:

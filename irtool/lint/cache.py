@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
-import irtool
 from irtool.ir.finding import Finding, Silenced
+from irtool.ir.version import VERSION
 from irtool.lint.engine import Linted
 
 FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
@@ -50,14 +50,14 @@ def digest(*parts: bytes | str) -> bytes:
 @lru_cache(maxsize=1)
 def program_digest() -> bytes:
     """Of irtool itself: its version, and size and time of its files (for who changes them)."""
-    folder = os.path.dirname(irtool.__file__)
+    folder = os.path.dirname(os.path.dirname(__file__))
     seen: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
             status = os.stat(os.path.join(place, name))
             seen.append(f"{place[len(folder) :]}/{name} {status.st_size} {status.st_mtime_ns}")
-    return digest(irtool.__version__, "\n".join(seen))
+    return digest(VERSION, "\n".join(seen))
 
 
 class Cache:

@@ -12,7 +12,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from irtool import __version__
+from irtool.ir.version import VERSION
 from irtool.lsp.document import Document
 from irtool.lsp.features.actions import actions
 from irtool.lsp.features.definition import definition, source_line
@@ -50,7 +50,7 @@ class Server(LanguageServer):
 
     def __init__(self, project_of: ProjectOf) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
-            "irtool", __version__, protocol_cls=Protocol, max_workers=_THREADS
+            "irtool", VERSION, protocol_cls=Protocol, max_workers=_THREADS
         )
         self.store = Store(self._news)
         self.loop: asyncio.AbstractEventLoop | None = None

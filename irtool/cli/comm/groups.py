@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import complete, options
-from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.cluster_inputs import Asked, Rank, Read, machine_for, read_cluster
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.groups import GroupReport, group_report, named_group
-from irtool.cluster.machine import Machine
 from irtool.cluster.ranks import Cluster
 from irtool.ir.graph import Node
+
+if TYPE_CHECKING:
+    from irtool.report.comm.groups import GroupsView
 
 
 def command(
@@ -54,48 +58,89 @@ def command(
     Exit status: 0 all ranks agree; 1 some do not, dumps of ranks are missing, or they are of a
     pass that does not hold all communications yet.
     """
-    from irtool.report.comm.groups import (
-        GroupsView,
-        groups_answer,
-        groups_report,
-        named_group_answer,
-        named_group_report,
-    )
-
     if not paths and group is None:
         raise Failure("which dump?", hint="irtool comm groups PATH, or --group NAME --devices N")
     chosen = read_query("--where", where) if where is not None else _every
     asked = Asked(paths or (), rank, graph, devices, context, config)
-    read = read_cluster(asked) if paths else Read(_nobody(devices), group or "", ())
-    report_problems(read.problems)
-    priced: Machine = machine_for(machine, read.cluster)
-    report = group_report(read.cluster, priced)
-    view = GroupsView(read.path, report, chosen, listed or where is not None, limit)
     output = Output(output_file)
+    question = GroupsQuestion(
+        asked, machine, allow_unknown, chosen, listed or where is not None, limit
+    )
     if group is None:
-        write_answer(
-            output,
-            format,
-            answer=lambda: groups_answer(view, read.context),
-            report=lambda is_page: groups_report(view, is_page),
-            context=read.context,
-            all_assumptions=assumptions,
-        )
-        return _status(report, read, asked, allow_unknown)
+        return tell(groups_answered(question), output, format, assumptions)
     if format is DrawnForm.svg:
         raise Failure("one group has no picture", "--format", hint="--format html")
-    named = named_group(report, read.cluster, group, devices)
-    write_answer(
-        output,
-        format,
-        answer=lambda: named_group_answer(view, named, read.context),
-        report=lambda is_page: named_group_report(view, named),
-        context=read.context,
-        all_assumptions=assumptions,
+    return tell(named_group_answered(question, group), output, format, assumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsQuestion:
+    """Whose communication is asked about.
+
+    Attributes:
+        asked: what to read.
+        machine: a built-in machine's name, or a file; None: that of the groups' names.
+        allow_unknown: whether parts that are unknown are nothing to see.
+        chosen: communications that people see.
+        listed: whether people see a line for each.
+        limit: rows that text shows.
+    """
+
+    asked: Asked
+    machine: str | None = None
+    allow_unknown: bool = False
+    chosen: Callable[[Node], bool] = lambda node: True
+    listed: bool = False
+    limit: int | None = None
+
+
+def groups_answered(question: GroupsQuestion) -> Answered[GroupsView]:
+    """Every collective of a run.
+
+    Raises:
+        Failure: nothing can be read, or nobody can say whose dumps these are.
+    """
+    from irtool.report.comm.groups import groups_answer, groups_report
+
+    read = read_cluster(question.asked)
+    view = _viewed(question, read)
+    return Answered(
+        view,
+        lambda: groups_answer(view, read.context),
+        lambda is_page: groups_report(view, is_page),
+        read.context,
+        status=_status(view.report, read, question.asked, question.allow_unknown),
     )
-    if named.disagreements or read.problems:
-        return 1
-    return 1 if named.ranks is None and not allow_unknown else 0
+
+
+def named_group_answered(question: GroupsQuestion, group: str) -> Answered[GroupsView]:
+    """What one group is, by its name; without dumps, as far as the name tells.
+
+    Raises:
+        Failure: nothing can be read, or the name means nothing.
+    """
+    from irtool.report.comm.groups import named_group_answer, named_group_report
+
+    asked = question.asked
+    read = read_cluster(asked) if asked.paths else Read(_nobody(asked.devices), group, ())
+    view = _viewed(question, read)
+    named = named_group(view.report, read.cluster, group, asked.devices)
+    unknown = named.ranks is None and not question.allow_unknown
+    return Answered(
+        view,
+        lambda: named_group_answer(view, named, read.context),
+        lambda is_page: named_group_report(view, named),
+        read.context,
+        status=1 if named.disagreements or read.problems or unknown else 0,
+    )
+
+
+def _viewed(question: GroupsQuestion, read: Read) -> GroupsView:
+    from irtool.report.comm.groups import GroupsView
+
+    report_problems(read.problems)
+    report = group_report(read.cluster, machine_for(question.machine, read.cluster))
+    return GroupsView(read.path, report, question.chosen, question.listed, question.limit)
 
 
 def _every(node: Node) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli import options
-from irtool.cli.answering import DrawnForm, write_answer
+from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.cluster_inputs import Asked, Read, read_cluster, whole
 from irtool.cli.output import Output
 from irtool.cli.recorded_inputs import (
@@ -21,7 +21,7 @@ from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
     from irtool.doctor.script_difference import ScriptDifference
-    from irtool.report.comm.hang import PlayedOrder
+    from irtool.report.comm.hang import HangView, PlayedOrder
 
 
 def command(
@@ -40,24 +40,40 @@ def command(
 
     Exit status: 0 no hang; 1 it hangs, ranks do not agree, or dumps of ranks are missing.
     """
+    asked = Asked(paths, None, graph, devices, context, config)
+    answered = hang_answered(asked, allow_unknown, limit)
+    return tell(answered, Output(output_file), format, assumptions)
+
+
+def hang_answered(
+    asked: Asked, allow_unknown: bool = False, limit: int | None = None
+) -> Answered[HangView]:
+    """Whether a run hangs, and who left the common script.
+
+    Args:
+        asked: what to read.
+        allow_unknown: whether ranks without dumps are nothing to see.
+        limit: rows that text shows.
+
+    Raises:
+        Failure: nothing can be read, or the dumps don't hold all communications.
+    """
     from irtool.report.comm.hang import HangView, hang_answer, hang_report
 
-    read, report, order = _as_recorded(Asked(paths, None, graph, devices, context, config))
+    read, report, order = _as_recorded(asked)
     report_problems(read.problems)
     # Where records were played, graphs may be equal, or not be there at all.
-    difference = _difference(read, report, graph) if order is None else None
+    difference = _difference(read, report, asked.graph) if order is None else None
     view = HangView(read.path, report, limit, difference, order)
-    write_answer(
-        Output(output_file),
-        format,
-        answer=lambda: hang_answer(view, read.context),
-        report=lambda is_page: hang_report(view, is_page),
-        context=read.context,
-        all_assumptions=assumptions,
+    wrong = report.hangs or report.mismatches or read.problems or (order and order.notes)
+    unknown = bool(list(unknown_parts(report))) and not allow_unknown
+    return Answered(
+        view,
+        lambda: hang_answer(view, read.context),
+        lambda is_page: hang_report(view, is_page),
+        read.context,
+        status=1 if wrong or unknown else 0,
     )
-    if report.hangs or report.mismatches or read.problems or (order and order.notes):
-        return 1
-    return 1 if list(unknown_parts(report)) and not allow_unknown else 0
 
 
 def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
@@ -66,8 +82,8 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
     from irtool.report.comm.hang import PlayedOrder
     from irtool.syntax.run import load_run
 
-    path = asked.paths[0]
-    if len(asked.paths) != 1 or not os.path.isdir(path):
+    path = asked.paths[0] if len(asked.paths) == 1 else ""
+    if not os.path.isdir(path):
         read = whole(read_cluster(asked))
         return read, play(read.cluster), None
     try:

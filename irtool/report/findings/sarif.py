@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import irtool
 from irtool.ir.finding import Finding, Findings, RuleText
+from irtool.ir.version import VERSION
 from irtool.report.findings.places import Spot, by_severity, dump_spot, primary, uri
 from irtool.report.text import escape
 
@@ -34,8 +34,8 @@ def sarif_pieces(findings: Findings, command: str = "lint") -> Iterator[str]:
         "tool": {
             "driver": {
                 "name": tool,
-                "version": irtool.__version__,
-                "semanticVersion": irtool.__version__,
+                "version": VERSION,
+                "semanticVersion": VERSION,
                 "rules": [_rule(rule) for rule in findings.rules],
             }
         },

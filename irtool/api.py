@@ -1,0 +1,383 @@
+"""The questions of the command line as functions: the same answers, from Python.
+
+Each takes what its command takes (a path, a run folder, ``irtool.load_run``'s run) and dumps that
+were read already, finds the context as the command does, prints nothing, and returns an
+:class:`Answer`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+
+from irtool.cli.answering import Answered
+from irtool.cli.context import ContextArguments
+from irtool.cli.report import Failure, quiet
+from irtool.cluster.context.given import KEYS_BY_ALIAS
+from irtool.ir.dump import Dump
+from irtool.syntax.run import Run
+
+if TYPE_CHECKING:
+    from irtool.cli.cluster_inputs import Asked
+    from irtool.cli.configuration import Configuration
+    from irtool.cluster.context.model import RunContext
+    from irtool.cluster.groups import GroupReport
+    from irtool.cluster.hang import HangReport
+    from irtool.cluster.memory import Memory
+    from irtool.cluster.pipeline import Pipeline
+    from irtool.planning.plans.cost_report import StepCost
+    from irtool.report.model import Report
+    from irtool.sharding.network.report import CheckResult
+
+Source: TypeAlias = "str | os.PathLike[str] | Run | Dump"
+"""A path of a dump or a run folder, a run, or a dump that was read already."""
+
+Context: TypeAlias = "Mapping[str, object] | None"
+"""Keys of ``set_auto_parallel_context``, which go before what dumps and files show."""
+
+Result = TypeVar("Result", covariant=True)
+View = TypeVar("View")
+
+
+class CannotAnswer(Exception):
+    """A question that can't be answered: the message says why, ``hint`` what would help.
+
+    Attributes:
+        message: why.
+        place: the file or setting in question, "" where there is none.
+        hint: what to do.
+        code: the command line's code of this error.
+    """
+
+    def __init__(self, message: str, place: str = "", hint: str = "", code: str = "") -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
+        self.place = place
+        self.hint = hint
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer(Generic[Result]):
+    """What a question came to.
+
+    ``str`` is the text that the command writes into a pipe; a notebook shows the same as html.
+
+    Attributes:
+        result: what the analysis found, as typed objects.
+        context: of the run, with the origin of each value; None where the answer rests on none.
+        notes: what the command would say beside the answer, on standard error.
+        has_findings: whether there is something to see: the command would exit with 1.
+    """
+
+    result: Result
+    context: RunContext | None
+    notes: tuple[str, ...]
+    has_findings: bool
+    _answered: Answered[object] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``--format json`` writes; its keys are in docs/json-*.md."""
+        return json.loads(self.to_json())
+
+    def to_json(self) -> str:
+        """What ``--format json`` writes."""
+        from irtool.report.answer import answer_pieces
+
+        return "".join(answer_pieces(self._answered.answer()))
+
+    def rows(self, key: str) -> list[dict[str, Any]]:
+        """A list of the answer as flat rows, for ``pandas.DataFrame`` or ``polars.DataFrame``.
+
+        Args:
+            key: of a list of objects in :meth:`to_dict`, as ``"operators"`` in that of ``check``.
+
+        Raises:
+            KeyError: there is no such list; the message names those that there are.
+        """
+        whole = self.to_dict()
+        lists = sorted(name for name, value in whole.items() if _is_rows(value))
+        if key not in lists:
+            raise KeyError(f"no list {key!r} in this answer: {', '.join(lists)}")
+        return whole[key]
+
+    def to_html(self) -> str:
+        """The page that ``--format html`` writes."""
+        from irtool.report.page.write import render_page
+
+        return render_page(self._report(is_page=True))
+
+    def _report(self, is_page: bool) -> Report:
+        from irtool.report.context import with_context
+
+        report = self._answered.report(is_page)
+        if self.context is None:
+            return report
+        return with_context(report, self.context, self._answered.assumptions, is_page)
+
+    def __str__(self) -> str:
+        from irtool.report.plain import plain_lines
+
+        return "\n".join(plain_lines(self._report(is_page=False).blocks))
+
+    def _repr_html_(self) -> str:
+        from irtool.report.notebook import document_html
+
+        return document_html(self._report(is_page=False))
+
+
+# -- sharding --------------------------------------------------------------------------------------
+
+
+def check(
+    source: Source,
+    context: Context = None,
+    *,
+    rank: int | None = None,
+    graph: int | None = None,
+    against: str | os.PathLike[str] | None = None,
+) -> Answer[CheckResult]:
+    """Is each strategy legal; what will be sliced and communicated?
+
+    Args:
+        source: a dump taken before the parallel pass, or a run.
+        context: keys of ``set_auto_parallel_context``.
+        rank: of a run, whose dump; of a dump, from which rank slices and groups are seen.
+        graph: of a run, the number of the compilation.
+        against: a later dump, or its run folder: does it hold what the strategies promise?
+
+    Returns:
+        With the result of ``check``; ``result.accepted`` is None where a part is unknown.
+
+    Raises:
+        CannotAnswer: there is no such dump, or nobody says for how many devices it was compiled.
+    """
+    from irtool.cli.check import CheckQuestion, check_answered
+
+    asked = CheckQuestion(
+        _one(source), _arguments(context, rank), _no_configuration(), graph,
+        against=None if against is None else os.fspath(against),
+    )  # fmt: skip
+    return _answer(lambda: check_answered(asked), lambda view: view.result)
+
+
+def cost(
+    source: Source,
+    context: Context = None,
+    *,
+    machine: str | None = None,
+    rank: int | None = None,
+    graph: int | None = None,
+) -> Answer[StepCost]:
+    """Where does a step go: arithmetic, communication by cause, redistribution, the optimizer?
+
+    Args:
+        source: a dump taken before the parallel pass, or a run.
+        context: keys of ``set_auto_parallel_context``.
+        machine: a built-in machine's name, or a file; None: the usual one of the target.
+        rank: of a run, whose dump; of a dump, whose it is.
+        graph: of a run, the number of the compilation.
+
+    Returns:
+        With seconds and bytes of a step; of a pipeline those of its slowest stage.
+
+    Raises:
+        CannotAnswer: there is no dump with strategies, or nothing in it can be priced.
+    """
+    from irtool.cli.cost import CostQuestion, cost_answered
+
+    asked = CostQuestion(
+        _one(source), _arguments(context, rank), _no_configuration(), machine, graph=graph
+    )
+    return _answer(lambda: cost_answered(asked), lambda view: view.cost)
+
+
+# -- what a run does -------------------------------------------------------------------------------
+
+
+def memory(
+    source: Source,
+    context: Context = None,
+    *,
+    limit: int | None = None,
+    machine: str | None = None,
+    rank: int | None = None,
+    graph: int | None = None,
+) -> Answer[Memory]:
+    """What does a device hold, when most, and what would make that less?
+
+    Args:
+        source: a validate dump, or a run, of which each class of equal ranks is counted.
+        context: keys of ``set_auto_parallel_context``.
+        limit: bytes of a device: does it fit?
+        machine: a built-in machine's name, or a file; None: the usual one of the target.
+        rank: whose dump.
+        graph: of a run, the number of the compilation.
+
+    Returns:
+        With the memory of the rank that needs most, in bytes.
+
+    Raises:
+        CannotAnswer: nothing can be read.
+    """
+    from irtool.cli.memory import MemoryQuestion, memory_answered
+
+    asked = MemoryQuestion(
+        [_one(source)], _arguments(context, rank), _no_configuration(), graph, machine, limit=limit
+    )
+    return _answer(lambda: memory_answered(asked), lambda view: view.worst.memory)
+
+
+def pipeline(
+    source: Source | Sequence[Source],
+    context: Context = None,
+    *,
+    machine: str | None = None,
+    graph: int | None = None,
+) -> Answer[Pipeline]:
+    """Stages: their work and memory, schedule, waiting, balance, transfers; what to change.
+
+    Args:
+        source: a run, or a validate dump of each stage.
+        context: keys of ``set_auto_parallel_context``.
+        machine: a built-in machine's name, or a file; None: the usual one of the target.
+        graph: of a run, the number of the compilation.
+
+    Raises:
+        CannotAnswer: nothing can be read, or nobody says how many stages there are.
+    """
+    from irtool.cli.pipeline import PipelineQuestion, pipeline_answered
+
+    sources = [source] if isinstance(source, str | os.PathLike | Run | Dump) else source
+    asked = PipelineQuestion(
+        [_one(each) for each in sources], _arguments(context, None), _no_configuration(), graph,
+        machine,
+    )  # fmt: skip
+    return _answer(lambda: pipeline_answered(asked), lambda view: view.pipeline)
+
+
+def comm_groups(
+    source: Source | Mapping[int, Dump],
+    context: Context = None,
+    *,
+    machine: str | None = None,
+    rank: int | None = None,
+    graph: int | None = None,
+) -> Answer[GroupReport]:
+    """Every collective and transfer: group, axis of parallelism, phase, stream, link.
+
+    Args:
+        source: a run, a validate dump, or validate dumps by rank.
+        context: keys of ``set_auto_parallel_context``.
+        machine: a built-in machine's name, or a file; None: that of the groups' names.
+        rank: only this one; of a single dump, whose it is.
+        graph: of a run, the number of the compilation.
+
+    Raises:
+        CannotAnswer: nothing can be read, or nobody can say whose dumps these are.
+    """
+    from irtool.cli.comm.groups import GroupsQuestion, groups_answered
+
+    asked = GroupsQuestion(_cluster(source, context, rank, graph), machine)
+    return _answer(lambda: groups_answered(asked), lambda view: view.report)
+
+
+def hang(
+    source: Source | Mapping[int, Dump], context: Context = None, *, graph: int | None = None
+) -> Answer[HangReport]:
+    """Does the run hang, and who left the common script?
+
+    Args:
+        source: a run, or validate dumps by rank.
+        context: keys of ``set_auto_parallel_context``.
+        graph: of a run, the number of the compilation.
+
+    Raises:
+        CannotAnswer: nothing can be read, or the dumps don't hold all communications.
+    """
+    from irtool.cli.comm.hang import hang_answered
+
+    asked = _cluster(source, context, None, graph)
+    return _answer(lambda: hang_answered(asked), lambda view: view.report)
+
+
+# -- how they are asked ----------------------------------------------------------------------------
+
+
+def _answer(ask: Callable[[], Answered[View]], result: Callable[[View], Result]) -> Answer[Result]:
+    """Ask as a command does, and keep what it would say on the side."""
+    with _heard() as notes:
+        answered = ask()
+    return Answer(
+        result(answered.result), answered.context, tuple(notes), answered.status != 0, answered
+    )
+
+
+@contextmanager
+def _heard() -> Generator[list[str]]:
+    try:
+        with quiet() as notes:
+            yield notes
+    except Failure as failure:
+        raise CannotAnswer(failure.message, failure.place, failure.hint, failure.code) from None
+
+
+def _is_rows(value: object) -> bool:
+    items = cast("list[object]", value) if isinstance(value, list) else [None]
+    return all(isinstance(item, dict) for item in items)
+
+
+def _one(source: Source) -> str | Dump:
+    if isinstance(source, Dump):
+        return source
+    return source.path if isinstance(source, Run) else os.fspath(source)
+
+
+def _arguments(context: Context, rank: int | None) -> ContextArguments:
+    given = _checked_keys(context)
+    if rank is not None:
+        given["global_rank"] = rank
+    return ContextArguments(given)
+
+
+def _checked_keys(context: Context) -> dict[str, object]:
+    """Settings by the keys that MindSpore has for them.
+
+    Raises:
+        CannotAnswer: there is no such key.
+    """
+    from irtool.cli.configuration import check_context_keys
+
+    with _heard():
+        check_context_keys(context or {}, "context")
+    return {KEYS_BY_ALIAS.get(key, key): value for key, value in (context or {}).items()}
+
+
+def _no_configuration() -> Configuration:
+    """Without ``irtool.toml``: what a function answers depends on its arguments alone."""
+    from irtool.cli.configuration import Configuration
+
+    return Configuration()
+
+
+def _cluster(
+    source: Source | Mapping[int, Dump], context: Context, rank: int | None, graph: int | None
+) -> Asked:
+    from irtool.cli.cluster_inputs import Asked
+
+    paths: tuple[str, ...] = ()
+    dumps: Mapping[int, Dump] = {}
+    if isinstance(source, Mapping):
+        dumps = source
+    elif isinstance(one := _one(source), Dump):
+        dumps = {rank or 0: one}
+    else:
+        paths = (one,)
+    return Asked(
+        paths, rank, graph, dumps=dumps, given=_checked_keys(context),
+        configuration=_no_configuration(),
+    )  # fmt: skip

@@ -1,0 +1,5 @@
+"""The version of irtool, as pyproject.toml has it."""
+
+from typing import Final
+
+VERSION: Final = "0.1.0"

@@ -1,0 +1,131 @@
+"""The functions of the package answer what their commands answer, and print nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irtool
+from irtool.cli.main import main
+
+Ask = Callable[..., "irtool.Answer[Any]"]
+
+SAME: list[tuple[str, Ask, str, dict[str, object]]] = [
+    ("check", irtool.check, "mlp_semi_auto/step_parallel_begin_0018.ir", {}),
+    ("check", irtool.check, "mlp_rejected", {}),
+    ("check", irtool.check, "layout", {}),
+    ("cost", irtool.cost, "mlp_recursive_search/step_parallel_begin_0019.ir", {"device_num": 8}),
+    ("cost", irtool.cost, "pipeline_run", {}),
+    ("memory", irtool.memory, "gpt/20_validate_0080.ir", {}),
+    ("memory", irtool.memory, "pipeline_2_stages", {}),
+    ("pipeline", irtool.pipeline, "pipeline_2_stages", {}),
+    ("comm groups", irtool.comm_groups, "gpt/20_validate_0080.ir", {}),
+    ("comm groups", irtool.comm_groups, "pipeline_2_stages", {}),
+    ("comm hang", irtool.hang, "hang_one_strategy", {}),
+    ("comm hang", irtool.hang, "pipeline_2_stages", {}),
+]
+
+
+@pytest.mark.parametrize(("command", "function", "path", "context"), SAME)
+def test_a_function_answers_as_its_command(
+    command: str,
+    function: Ask,
+    path: str,
+    context: dict[str, object],
+    samples: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = str(samples / path)
+    devices = [f"--devices={value}" for value in context.values()]
+    status = main([*command.split(), place, *devices, "--format", "json"])
+    told = capsys.readouterr()
+    answer = function(place, context)
+    assert without_time(answer.to_dict()) == without_time(json.loads(told.out))
+    assert answer.has_findings == (status == 1)
+    assert capsys.readouterr() == ("", "")
+    # What the command says beside its answer is kept.
+    assert [line.removeprefix("irtool: ") for line in told.err.splitlines()] == [
+        line for note in answer.notes for line in note.splitlines()
+    ]
+
+
+def without_time(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answer.items() if key != "seconds"}
+
+
+@pytest.mark.parametrize(("command", "function", "path", "context"), SAME[:1] + SAME[5:6])
+def test_text_is_that_of_a_pipe(
+    command: str,
+    function: Ask,
+    path: str,
+    context: dict[str, object],
+    samples: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main([*command.split(), str(samples / path)])
+    assert str(function(samples / path, context)) == capsys.readouterr().out.rstrip("\n")
+
+
+def test_a_dump_that_was_read_is_taken_as_it_is(samples: Path) -> None:
+    text = (samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir").read_text()
+    dump = irtool.loads(text)
+    assert irtool.check(dump, {"device_num": 8}).result.accepted
+    broken = irtool.loads(text.replace("((2, 4), (1, 4))", "((2, 4), (1, 2))"))
+    assert irtool.check(broken, {"device_num": 8}).result.accepted is False
+
+
+def test_dumps_by_rank_are_a_run(samples: Path) -> None:
+    folder = samples / "hang_one_strategy"
+    dumps = {
+        rank: irtool.load(folder / f"rank_{rank}" / "20_validate_0080.ir.xz") for rank in range(4)
+    }
+    report = irtool.hang(dumps).result
+    assert report.hangs
+    assert tuple(report.odd_ranks) == (1,)
+    # Without the odd one nobody can tell.
+    assert not irtool.hang({0: dumps[0], 2: dumps[2]}).result.hangs
+
+
+def test_rows_are_those_of_a_list(samples: Path) -> None:
+    answer = irtool.check(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
+    assert answer.rows("operators") == answer.to_dict()["operators"]
+    with pytest.raises(KeyError, match=r"no list 'nodes' in this answer: .*operators"):
+        answer.rows("nodes")
+
+
+def test_pages_and_notebooks(samples: Path) -> None:
+    answer = irtool.memory(samples / "gpt" / "20_validate_0080.ir")
+    assert answer.to_html().startswith("<!DOCTYPE html>")
+    assert "peak 1.3 MiB" in answer._repr_html_()  # pyright: ignore[reportPrivateUsage]  # as a notebook
+
+
+def test_what_can_not_be_answered_says_what_would_help(samples: Path) -> None:
+    dump = irtool.loads((samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir").read_text())
+    with pytest.raises(irtool.CannotAnswer, match="for how many devices was this compiled") as said:
+        irtool.check(dump)
+    assert said.value.code == "CTX003"
+    with pytest.raises(irtool.CannotAnswer, match="device_num must be 1, 2, 4 or divisible by 8"):
+        irtool.check(dump, {"device_num": 7})
+    with pytest.raises(irtool.CannotAnswer, match="there is no key device_number"):
+        irtool.check(dump, {"device_number": 8})
+    with pytest.raises(irtool.CannotAnswer, match=r"nothing\.ir"):
+        irtool.cost("nothing.ir")
+
+
+def test_settings_of_the_folder_are_not_read(
+    samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "irtool.toml").write_text("[context]\ndevice_num = 16\n")
+    dump = irtool.loads((samples / "gpt" / "20_validate_0080.ir").read_text())
+    assert irtool.comm_groups(dump).result.devices == 8
+
+
+def test_the_door_shows_what_it_has() -> None:
+    names = dir(irtool)
+    assert {"check", "cost", "memory", "pipeline", "comm_groups", "hang", "load"} <= set(names)
+    assert all(getattr(irtool, name) is not None for name in irtool.__all__)
