@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from irtool.cli.plan_asked import json_file
+from irtool.cli.plan_asked import json_file, twins
+from irtool.cli.plan_options import PlanOptions
+from irtool.cli.plan_request import Made, Request, again_of
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -20,68 +21,57 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What the command line says of a job; ``servers`` None: the dump decides."""
-
-    name: str
-    image: str
-    command: str
-    servers: int | None
-
-
-JOB = JobOptions("mindspore-training", "mindspore-image-name:tag", "python train.py", None)
-"""Of a job that nobody says anything of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line says of a form.
-
-    ``region``: nodes of the plan's dump. ``read``: the dump before unknown sizes were bound.
-    """
-
-    keys: str
-    names: str | None
-    region: frozenset[Node] | None
-    job: JobOptions
-    staged: StagedPlan | None = None
-    read: Dump | None = None
-
-
-def plan_itself(found: Plan, format: str, asked: Asked) -> list[str]:
+def plan_itself(made: Made, request: Request, format: str, read: Dump) -> list[str]:
     """The plan as text, in pieces.
+
+    Args:
+        made: the plan, and what it is a part of.
+        request: what was asked for.
+        format: of the text.
+        read: the dump before unknown sizes were bound.
 
     Raises:
         Failure: the form can't say what the plan says.
     """
-    for text in unsaid(found, format, asked.staged):
+    for text in unsaid(made.plan, format, made.staged):
         note(text)
     if format == "ir":
-        return [dumps(_as_read(found, asked.read))]
+        return [dumps(_as_read(made.plan, read))]
     if format == "shard":
-        return [f"{line}\n" for line in _lines(found, asked)]
+        region = twins(request.dump, made.plan.dump, request.region)
+        return [f"{line}\n" for line in _lines(made, region)]
     if format == "msjob":
-        devices = asked.staged.devices if asked.staged is not None else found.context.devices
-        return [_job(found, asked.job, devices)]
-    from irtool.planning.files.strategy_files import NotExpressible, operator_file, parameter_file
+        devices = made.staged.devices if made.staged is not None else made.plan.context.devices
+        return [_job(made.plan, request.options, devices)]
+    return [_strategy_file(made, request)]
 
+
+def _strategy_file(made: Made, request: Request) -> str:
+    """The plan as a strategy file; what it can't say is planned anew.
+
+    Raises:
+        Failure: it can't hold such a plan.
+    """
+    from irtool.planning.files.handing_over import hand_over
+    from irtool.planning.files.strategy_files import NotExpressible
+
+    options = request.options
+    keys = options.keys.value if options.keys is not None else None
+    saved = json_file(options.names)
     try:
-        if asked.keys == "operators" and asked.staged is not None and len(asked.staged.stages) > 1:
+        if keys != "parameters" and made.staged is not None and len(made.staged.stages) > 1:
             from irtool.planning.stages.files import staged_operator_file
 
-            file = staged_operator_file(asked.staged, json_file(asked.names))
-            return [json.dumps(file, sort_keys=True) + "\n"]
-        if asked.keys == "operators":
-            file = operator_file(found, json_file(asked.names))
-            return [json.dumps(file, sort_keys=True) + "\n"]
-        file, left = parameter_file(found)
+            return json.dumps(staged_operator_file(made.staged, saved), sort_keys=True) + "\n"
+        found = hand_over(made.plan, again_of(request), keys, saved)
     except NotExpressible as error:
-        hint = "--keys parameters, or --format shard"
-        raise Failure(str(error), "--format strategy", hint=hint) from None
-    if left:
-        note(f"this file can't say {len(left)} parts of the plan, the first: {left[0]}")
-    return [json.dumps(file, sort_keys=True) + "\n"]
+        hints = ["--names with a file that MindSpore saved", "--format shard"]
+        if keys == "operators":
+            hints.insert(1, "--keys parameters")
+        raise Failure(str(error), "--format strategy", hint=", or ".join(hints)) from None
+    for text in found.notes:
+        note(text)
+    return found.text
 
 
 def unsaid(found: Plan, format: str, staged: StagedPlan | None) -> list[str]:
@@ -101,7 +91,7 @@ def unsaid(found: Plan, format: str, staged: StagedPlan | None) -> list[str]:
     return [f"--format {format} says nothing of {', '.join(missing)}: --format shard does"]
 
 
-def _as_read(found: Plan, read: Dump | None) -> Dump:
+def _as_read(found: Plan, read: Dump) -> Dump:
     """The plan in the dump as it was read, with unknown sizes where it has them.
 
     Raises:
@@ -110,7 +100,7 @@ def _as_read(found: Plan, read: Dump | None) -> Dump:
     from irtool.planning.plans.annotate import with_strategies
     from irtool.sharding.check import check
 
-    if read is None or not any(size < 0 for node in read.nodes() for size in _sizes(node)):
+    if not any(size < 0 for node in read.nodes() for size in _sizes(node)):
         return found.dump
     twins = dict(zip(found.dump.nodes(), read.nodes(), strict=True))
     planned = {twins[item.node]: item.after for item in found.operators if item.after is not None}
@@ -129,7 +119,7 @@ def _sizes(node: Node) -> tuple[int, ...]:
     return () if type is None else tuple(size for _, shape in type.tensors for size in shape)
 
 
-def _lines(found: Plan, asked: Asked) -> list[str]:
+def _lines(made: Made, region: frozenset[Node] | None) -> list[str]:
     from irtool.planning.files.shard_lines import (
         decision_lines,
         function_lines,
@@ -137,27 +127,29 @@ def _lines(found: Plan, asked: Asked) -> list[str]:
         sharded_function,
     )
 
-    lines = list(shard_lines(found))
-    if found.decisions is not None:
-        lines += decision_lines(found.decisions)
-    if asked.staged is not None:
+    lines = list(shard_lines(made.plan))
+    if made.plan.decisions is not None:
+        lines += decision_lines(made.plan.decisions)
+    if made.staged is not None:
         from irtool.report.planning.stages import stage_lines
 
-        lines += stage_lines(asked.staged)
-    if asked.region is not None:
-        lines += function_lines(sharded_function(found, asked.region))
+        lines += stage_lines(made.staged)
+    if region is not None:
+        lines += function_lines(sharded_function(made.plan, region))
     return lines
 
 
-def _job(found: Plan, job: JobOptions, devices: int) -> str:
+def _job(found: Plan, options: PlanOptions, devices: int) -> str:
     from irtool.planning.recovery.servers import serves_parameters
     from irtool.report.msjob import Job, job_text
 
-    if not _NAME.fullmatch(job.name):
+    name = options.name or "mindspore-training"
+    if not _NAME.fullmatch(name):
         hint = "lower-case letters, digits and hyphens, 63 at most"
-        raise Failure(f"{job.name!r} is no name for a job", "--name", hint=hint)
-    servers = job.servers
+        raise Failure(f"{name!r} is no name for a job", "--name", hint=hint)
+    servers = options.servers
     if servers is None:
         servers = int(serves_parameters(found.dump))
-    target = found.context.target
-    return job_text(Job(job.name, job.image, job.command, devices, servers, target))
+    image = options.image or "mindspore-image-name:tag"
+    command = options.command or "python train.py"
+    return job_text(Job(name, image, command, devices, servers, found.context.target))

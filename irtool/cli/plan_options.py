@@ -1,11 +1,17 @@
-"""Which options of ``irtool plan`` go together: one table, so that none is ignored in silence."""
+"""The options of ``irtool plan``: declared once, with what each goes together with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from enum import Enum
+from typing import Annotated, Literal
 
+import typer
+from typer.models import OptionInfo
+
+from irtool.cli import options
+from irtool.cli.declared import notes_of
 from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
@@ -23,6 +29,27 @@ FLAGS: Mapping[Way, str] = {
 """What to write for a way; of the usual one what it is."""
 
 
+class Keys(str, Enum):
+    """Which of MindSpore's strategy files."""
+
+    operators = "operators"
+    parameters = "parameters"
+
+
+class Decide(str, Enum):
+    """Who decides."""
+
+    auto = "auto"
+
+
+class Algorithm(str, Enum):
+    """How to search."""
+
+    exact = "exact"
+    recursive = "recursive"
+    propagation = "propagation"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an option counts; empty: everywhere."""
@@ -31,30 +58,208 @@ class Place:
     formats: tuple[str, ...] = ()
 
 
+DECIDED = "Decided beside strategies"
+HELD = "What a plan is held to"
+AFTER = "After failures"
+FILES = "Files of the plan"
+"""Groups of options."""
 _IMITATED: tuple[Way, ...] = ("recursive", "propagation")
+_STRATEGY = Place(formats=("strategy",))
 _JOB = Place(formats=("msjob",))
+_OUTS = "--pin … -> …"
+_OUTS_PLACE = Place(("plan", "devices"))
 
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the command line asks of a plan, as it is typed."""
+
+    algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact
+    to: Annotated[int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")] = None
+    machine: options.MachineName = None
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.", rich_help_panel=HELD),
+        Place(("plan", "devices", "stages")),
+    ] = None
+    to_stages: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="S",
+            help="Cut the network into so many pipeline stages.",
+            rich_help_panel=DECIDED,
+        ),
+        Place(("stages",)),
+    ] = None
+    micro_batches: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="M",
+            show_default="4 a stage",
+            help="Of a step, in stages.",
+            rich_help_panel=DECIDED,
+        ),
+        Place(("stages",)),
+    ] = None
+    optimizer_parallel: Annotated[
+        Decide | None,
+        typer.Option(
+            help="auto: which weights to cut over their replicas.",
+            show_default="as the context says",
+            rich_help_panel=DECIDED,
+        ),
+        Place(("plan", "stages")),
+    ] = None
+    recompute: Annotated[
+        Decide | None,
+        typer.Option(
+            help="auto: which operators to run again, so as not to keep results.",
+            show_default="none",
+            rich_help_panel=DECIDED,
+        ),
+        Place(("plan", "stages")),
+    ] = None
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUERY=STRATEGY",
+            help="Operators that must have a strategy.",
+            rich_help_panel=HELD,
+        ),
+        Place(("plan", "devices", *_IMITATED)),
+    ] = None
+    keep_configured: Annotated[
+        bool,
+        typer.Option(
+            "--keep-configured", help="What users sharded stays as it is.", rich_help_panel=HELD
+        ),
+        Place(("plan", *_IMITATED)),
+    ] = False
+    region: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY", help="Plan these operators, freeze all others.", rich_help_panel=HELD
+        ),
+        Place(("plan",)),
+    ] = None
+    onto: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OLD",
+            help="A begin dump whose plan stays where nothing changed.",
+            rich_help_panel=HELD,
+        ),
+        Place(("plan",)),
+    ] = None
+    bind: options.Bind = None
+    lost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANKS", help="Ranks whose devices are gone: 3,5,8-15.", rich_help_panel=AFTER
+        ),
+        Place(("devices",)),
+    ] = None
+    horizon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEPS",
+            show_default="10000",
+            help="Steps that pay off what is moved and compiled for other devices.",
+            rich_help_panel=AFTER,
+        ),
+        Place(("devices",)),
+    ] = None
+    keys: Annotated[
+        Keys | None,
+        typer.Option(
+            help="With --format strategy: which of MindSpore's files.",
+            show_default="operators, or parameters where those can't be told apart",
+            rich_help_panel=FILES,
+        ),
+        _STRATEGY,
+    ] = None
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SAVED.json",
+            help="A strategy file of MindSpore's to check keys by.",
+            rich_help_panel=FILES,
+        ),
+        _STRATEGY,
+    ] = None
+    row_coefficient: Annotated[
+        float | None,
+        typer.Option(
+            "--matmul-mem-coef",
+            min=0,
+            metavar="X",
+            help="Of recursive: MindSpore's rp_matmul_mem_coef.",
+        ),
+        Place(("recursive",)),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --format msjob: what the job is called.",
+            show_default="mindspore-training",
+            rich_help_panel=FILES,
+        ),
+        _JOB,
+    ] = None
+    image: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IMAGE",
+            help="With --format msjob: the image of all pods.",
+            show_default="mindspore-image-name:tag",
+            rich_help_panel=FILES,
+        ),
+        _JOB,
+    ] = None
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHELL",
+            help="With --format msjob: what every role runs.",
+            show_default="python train.py",
+            rich_help_panel=FILES,
+        ),
+        _JOB,
+    ] = None
+    servers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            show_default="1 if parameters live on servers, else 0",
+            help="With --format msjob: parameter servers.",
+            rich_help_panel=FILES,
+        ),
+        _JOB,
+    ] = None
+    limit: Annotated[options.Limit, Place(formats=("table",))] = None
+
+    def given(self) -> dict[str, object]:
+        """Values by flag, of all options that do not count everywhere."""
+        found = {flag: getattr(self, name) for name, flag in _FLAG_OF.items()}
+        found[_OUTS] = [text for text in self.pin or () if "->" in text.rpartition("=(")[2]]
+        return found
+
+
+def _flag(name: str) -> str:
+    option = notes_of(PlanOptions, OptionInfo)[name]
+    # Where the option stands in an annotation, Typer's first argument is a flag, not the default.
+    return str(option.default) if isinstance(option.default, str) else f"--{name.replace('_', '-')}"
+
+
+_PLACES = notes_of(PlanOptions, Place)
+_FLAG_OF: Mapping[str, str] = {name: _flag(name) for name in _PLACES}
 PLACES: Mapping[str, Place] = {
-    "--memory": Place(("plan", "devices", "stages")),
-    "--micro-batches": Place(("stages",)),
-    "--to-stages": Place(("stages",)),
-    "--optimizer-parallel": Place(("plan", "stages")),
-    "--recompute": Place(("plan", "stages")),
-    "--pin": Place(("plan", "devices", *_IMITATED)),
-    "--pin … -> …": Place(("plan", "devices")),
-    "--keep-configured": Place(("plan", *_IMITATED)),
-    "--region": Place(("plan",)),
-    "--onto": Place(("plan",)),
-    "--lost": Place(("devices",)),
-    "--horizon": Place(("devices",)),
-    "--matmul-mem-coef": Place(("recursive",)),
-    "--keys": Place(formats=("strategy",)),
-    "--names": Place(formats=("strategy",)),
-    "--name": _JOB,
-    "--image": _JOB,
-    "--command": _JOB,
-    "--servers": _JOB,
-    "--limit": Place(formats=("table",)),
+    **{_FLAG_OF[name]: place for name, place in _PLACES.items()},
+    _OUTS: _OUTS_PLACE,
 }
 """Every option that does not count everywhere."""
 
@@ -64,24 +269,23 @@ def is_given(value: object) -> bool:
     return value is not None and value is not False and value != [] and value != {}
 
 
-def way_of(
-    algorithm: str, given: Mapping[str, object], dump: Dump, context: ParallelContext
-) -> Way:
+def way_of(asked: PlanOptions, dump: Dump, context: ParallelContext) -> Way:
     """How a plan is to be made.
 
     Args:
-        algorithm: of ``--algorithm``.
-        given: values by option, ``--to`` included.
+        asked: what is typed.
         dump: what is planned.
         context: that it was compiled under.
     """
-    if algorithm == "recursive" or algorithm == "propagation":
-        return algorithm
-    if is_given(given["--to-stages"]):
+    if asked.algorithm is Algorithm.recursive:
+        return "recursive"
+    if asked.algorithm is Algorithm.propagation:
+        return "propagation"
+    if asked.to_stages is not None:
         return "stages"
-    if is_given(given["--lost"]):
+    if asked.lost is not None:
         return "devices"
-    to = given["--to"]
+    to, given = asked.to, asked.given()
     others = to is not None and to != context.devices and context.is_parallel
     if others and not _plan_alone(given):
         return "devices" if any(node.in_strategy is not None for node in dump.nodes()) else "plan"
@@ -97,17 +301,18 @@ def _plan_alone(given: Mapping[str, object]) -> list[str]:
     ]
 
 
-def refuse_ignored(way: Way, format: str, given: Mapping[str, object]) -> None:
+def refuse_ignored(way: Way, format: str, asked: PlanOptions) -> None:
     """Refuse options that would not count.
 
     Args:
         way: how the plan is made.
         format: in which it is written.
-        given: values by option.
+        asked: what is typed.
 
     Raises:
         Failure: an option would be ignored.
     """
+    given = asked.given()
     for option, place in PLACES.items():
         if not is_given(given.get(option)):
             continue
@@ -117,7 +322,7 @@ def refuse_ignored(way: Way, format: str, given: Mapping[str, object]) -> None:
             wanted = " or ".join(place.formats)
             message = f"goes with --format {wanted}, not with {format}"
             raise Failure(message, option, hint=f"--format {place.formats[0]}")
-    if is_given(given.get("--names")) and given.get("--keys") == "parameters":
+    if asked.names is not None and asked.keys is Keys.parameters:
         message = "checks the keys of operators; with --keys parameters there are none"
         raise Failure(message, "--names", hint="--keys operators")
 
@@ -141,10 +346,10 @@ def _not_this_way(option: str, place: Place, way: Way, given: Mapping[str, objec
     return Failure("would change nothing here", option, hint=f"goes with {wanted}{more}")
 
 
-def not_weighed(way: Way, given: Mapping[str, object], dump: Dump, context: ParallelContext) -> str:
+def not_weighed(way: Way, asked: PlanOptions, dump: Dump, context: ParallelContext) -> str:
     """What to say where ``--to`` is not taken as devices that come or go; empty if it is."""
-    to = given["--to"]
-    alone = _plan_alone(given)
+    to = asked.to
+    alone = _plan_alone(asked.given())
     if way != "plan" or to is None or to == context.devices or not alone:
         return ""
     if not any(node.in_strategy is not None for node in dump.nodes()):

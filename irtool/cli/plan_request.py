@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irtool.cli.plan_options import Way
+from irtool.cli.plan_options import PlanOptions, Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -14,85 +14,99 @@ from irtool.operators.call import Strategy
 from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
+    from irtool.planning.files.handing_over import Again
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
+    from irtool.planning.search.problem import Carried
     from irtool.planning.stages.stages import StagedPlan
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that a plan may depend on; each way of planning looks at its own part.
+    """What is planned, and what the options say once the dump is known.
 
     Attributes:
+        options: as they were typed.
         way: how to plan.
         dump, context: what, and what it was compiled under.
         machine: what things cost.
-        to: devices to plan for.
         memory: bytes of a device.
         pinned, outs: strategies and output strategies that must be.
-        keep_configured: whether what users sharded must be.
         region: nodes to plan, all others frozen.
         onto: an old dump with its context.
-        optimizer, recompute: whether those are decided, too.
         lost: ranks that are gone.
         horizon: steps that the plan is for.
-        stages, micro_batches: of a pipeline.
-        row_coefficient: ``rp_matmul_mem_coef``.
     """
 
+    options: PlanOptions
     way: Way
     dump: Dump
     context: ParallelContext
     machine: Machine
-    to: int | None
     memory: int | None
     pinned: Mapping[Node, Strategy]
     outs: Mapping[Node, Strategy]
-    keep_configured: bool
     region: frozenset[Node] | None
     onto: tuple[Dump, ParallelContext] | None
-    optimizer: bool
-    recompute: bool
     lost: tuple[int, ...]
     horizon: float
-    stages: int
-    micro_batches: int | None
-    row_coefficient: float | None
 
 
-def made(asked: Request) -> tuple[Plan, ElasticPlan | None, StagedPlan | None]:
-    """The plan, and what it is a part of.
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A plan, and what it is a part of."""
+
+    plan: Plan
+    elastic: ElasticPlan | None = None
+    staged: StagedPlan | None = None
+
+
+def made(asked: Request) -> Made:
+    """The plan that is asked for.
 
     Raises:
         CannotPlan: there is none; the message says what would have to change.
     """
     if asked.way == "devices":
         elastic = _for_other_devices(asked)
-        return next(iter(elastic.plans.values())), elastic, None
+        return Made(next(iter(elastic.plans.values())), elastic)
     if asked.way == "stages":
         staged = _in_stages(asked)
-        return staged.inner, None, staged
+        return Made(staged.inner, staged=staged)
     if asked.way == "plan":
-        return _searched(asked), None, None
-    return _imitated(asked), None, None
+        return Made(_searched(asked))
+    return Made(_imitated(asked))
 
 
-def _searched(asked: Request) -> Plan:
+def again_of(asked: Request) -> Again:
+    """How to plan the same within what a form of the plan can say."""
+    from irtool.planning.files.handing_over import Again
+
+    if asked.way != "plan":
+        return Again(asked.dump)
+    return Again(asked.dump, lambda carried, context: _searched(asked, carried, context))
+
+
+def _searched(
+    asked: Request, carried: Carried | None = None, context: ParallelContext | None = None
+) -> Plan:
     from irtool.planning.plans.plan import plan
 
+    options = asked.options
     return plan(
         asked.dump,
-        asked.context,
+        asked.context if context is None else replace(asked.context, mode=context.mode),
         asked.machine,
-        devices=asked.to,
+        devices=options.to,
         pinned=asked.pinned,
         pinned_outputs=asked.outs,
-        keep_configured=asked.keep_configured,
+        keep_configured=options.keep_configured,
         region=asked.region,
         onto=asked.onto,
         memory_limit=asked.memory,
-        decide_optimizer=asked.optimizer,
-        decide_recompute=asked.recompute,
+        decide_optimizer=options.optimizer_parallel is not None,
+        decide_recompute=options.recompute is not None,
+        carried=carried,
     )
 
 
@@ -104,7 +118,7 @@ def _for_other_devices(asked: Request) -> ElasticPlan:
         asked.context,
         asked.machine,
         lost=asked.lost,
-        to=asked.to,
+        to=asked.options.to,
         horizon=asked.horizon,
         memory_limit=asked.memory,
         pinned={node: (rows, asked.outs.get(node)) for node, rows in asked.pinned.items()},
@@ -114,29 +128,31 @@ def _for_other_devices(asked: Request) -> ElasticPlan:
 def _in_stages(asked: Request) -> StagedPlan:
     from irtool.planning.stages.stages import staged_plan
 
+    options = asked.options
     return staged_plan(
         asked.dump,
         asked.context,
         asked.machine,
-        asked.stages,
-        devices=asked.to,
-        micro_batches=asked.micro_batches,
+        options.to_stages or 1,
+        devices=options.to,
+        micro_batches=options.micro_batches,
         memory_limit=asked.memory,
-        decide_optimizer=asked.optimizer,
-        decide_recompute=asked.recompute,
+        decide_optimizer=options.optimizer_parallel is not None,
+        decide_recompute=options.recompute is not None,
     )
 
 
 def _imitated(asked: Request) -> Plan:
     from irtool.planning.plans.imitation import Settings, imitate
 
+    options = asked.options
     return imitate(
         asked.dump,
         asked.context,
         asked.machine,
         asked.way,
-        devices=asked.to,
+        devices=options.to,
         pinned=asked.pinned,
-        keep_configured=asked.keep_configured,
-        settings=Settings.given(asked.row_coefficient),
+        keep_configured=options.keep_configured,
+        settings=Settings.given(options.row_coefficient),
     )

@@ -33,17 +33,12 @@ _DEFINITION = re.compile(r"/?\s*(?:async\s+)?def\b")
 Place = tuple[float, int]
 """A number, and how many nodes behind the one that bears it."""
 _LEAVES = ("Load", "UpdateState")
+_ASSIGNED = re.compile(r"/?\s*\w+\s*=\s*(?=[^=\s])")
+"""One name gets a value: what is behind it is visited where the name is used."""
+_CHOSEN = re.compile(r"\b(?:if|else|for|and|or|lambda)\b")
 _MOST_AROUND = 200
 _FIRST: Place = (-inf, 0)
 _LAST: Place = (inf, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Unsure:
-    """Two operators whose order cannot be told."""
-
-    first: Node
-    second: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,52 +60,72 @@ class Naming:
 
     network: Network
 
-    def ordered(
+    def ranked(
         self,
         nodes: Sequence[Node],
-        roles: Mapping[Node, Hashable],
         forms: Mapping[Node, Hashable] | None = None,
         known: Sequence[Hashable] = (),
-    ) -> tuple[Node, ...] | Unsure:
-        """Operators of one scope and primitive, in the order of their numbers.
+    ) -> tuple[tuple[Node, ...], ...]:
+        """Operators of one scope and primitive, by number: each with those it may be.
 
         Args:
             nodes: the operators.
-            roles: what is said of each; of those with the same nobody needs to know the order.
             forms: what of each ``known`` shows.
             known: the forms by number, where a saved file shows them.
+
+        Returns:
+            For each number the operators that may bear it: one where that is known, else all of a
+            set whose order cannot be told; such a set stands at each of its numbers.
+
+        Raises:
+            ValueError: ``known`` shows other forms than the operators have.
         """
-        shown: dict[Node, Hashable] = {}
-        if forms is not None and len(known) == len(nodes):
-            shown.update(forms)
-        before: dict[Node, set[Node]] = {node: set() for node in nodes}
+        if forms is None or len(known) != len(nodes):
+            return tuple(group for group in self._groups(nodes) for _ in group)
+        queues: dict[Hashable, list[tuple[Node, ...]]] = {}
+        for form in dict.fromkeys(known):
+            alike = [node for node in nodes if forms[node] == form]
+            queues[form] = [group for group in self._groups(alike) for _ in group]
+        if any(len(queues[form]) != known.count(form) for form in queues):
+            raise ValueError("a saved file shows other operators")
+        return tuple(queues[form].pop(0) for form in known)
+
+    def _groups(self, nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
+        """Sets of operators whose order among each other is not known, in the order of numbers."""
+        earlier = self._earlier(nodes)
+        sets: list[set[Node]] = [{node} for node in nodes]
+
+        def is_before(one: set[Node], other: set[Node]) -> bool:
+            return all(a in earlier[b] and b not in earlier[a] for a in one for b in other)
+
+        def is_apart(one: set[Node], other: set[Node]) -> bool:
+            return is_before(one, other) or is_before(other, one)
+
+        at = 0
+        while at < len(sets):
+            joined = [number for number in range(at + 1, len(sets))
+                      if not is_apart(sets[at], sets[number])]  # fmt: skip
+            for number in reversed(joined):
+                sets[at] |= sets.pop(number)
+            at = 0 if joined else at + 1
+        sets.sort(key=lambda one: max(len(earlier[node] - one) for node in one))
+        return [tuple(sorted(one, key=lambda node: self._lines[node])) for one in sets]
+
+    def _earlier(self, nodes: Sequence[Node]) -> dict[Node, set[Node]]:
+        """By operator those that have a lower number, as far as that is known."""
         repeated = self._is_repeated(nodes)
+        found: dict[Node, set[Node]] = {node: set() for node in nodes}
         for at, first in enumerate(nodes):
             for second in nodes[at + 1 :]:
                 sign = self._order(first, second, repeated)
-                alike = shown.get(first) == shown.get(second)
-                if sign == 0 and roles[first] != roles[second] and alike:
-                    return Unsure(first, second)
                 if sign:
                     early, late = (first, second) if sign < 0 else (second, first)
-                    before[late].add(early)
-        found: list[Node] = []
-        left = sorted(nodes, key=lambda node: (self._places[node][0], self._lines[node]))
-        while left:
-            ready = next(
-                (
-                    node
-                    for node in left
-                    if before[node].issubset(found)
-                    and (not shown or shown[node] == known[len(found)])
-                ),
-                None,
-            )
-            if ready is None:
-                return Unsure(left[0], left[-1])
-            found.append(ready)
-            left.remove(ready)
-        return tuple(found)
+                    found[late].add(early)
+        for middle in nodes:  # what is before an earlier one is before
+            for node in nodes:
+                if middle in found[node]:
+                    found[node] |= found[middle]
+        return found
 
     def _order(self, first: Node, second: Node, repeated: bool) -> int:
         """-1: the first one has the lower number, 1: the second one, 0: nobody knows."""
@@ -256,7 +271,35 @@ class Naming:
                 if use.node in found and self._in_one_graph(node, use.node):
                     high = min(high, found[use.node][1])
             found[node] = (low, max(low, high))
+            user = self._comes_right_before(node)
+            if user is not None and found[user][0] == found[user][1]:
+                number, steps = found[user][0]
+                if low <= (number, steps - 1):
+                    found[node] = ((number, steps - 1), (number, steps - 1))
         return found
+
+    def _comes_right_before(self, node: Node) -> Node | None:
+        """The user that is numbered right behind a node: its only one, which has no other input.
+
+        Only where a node is a part of its user's expression, or the whole of what one name gets:
+        a tuple of names is visited whole where the first of them is used.
+        """
+        users = self.network.users_of(node)
+        if len(users) != 1 or not self._in_one_graph(node, users[0].node):
+            return None
+        user = users[0].node
+        made = [item for item in self.network.inputs[user] if isinstance(item, Node)]
+        if any(item is not node and item.op not in _LEAVES for item in made):
+            return None
+        own, other = self._body(node).own, self._body(user).own
+        if own is None or other is None:
+            return None
+        first = (other.line, other.column or 0) <= (own.line, own.column or 0)
+        if first:
+            return user  # a part of its expression
+        match = _ASSIGNED.match(own.source or "")
+        is_all = match is not None and own.column is not None and match.end() >= own.column
+        return user if is_all and not _CHOSEN.search(own.source or "") else None
 
     def _together(self, source: Node, node: Node) -> bool:
         """Whether a node and one of its inputs were written in one body, in one iteration."""
@@ -270,14 +313,16 @@ class Naming:
     def _in_one_graph(self, source: Node, node: Node) -> bool:
         """The same, and whether they were made in one graph.
 
-        What stands behind a condition or a loop is in another graph than what stands before it, so
-        that every line between the two must be known for one that only computes.
+        What stands behind a condition or a loop is in another graph than what stands before it: so
+        every line between the two must be known for one that only computes, and behind a condition
+        both must have been made on the same way there.
         """
         one, other = self._body(source), self._body(node)
-        if one.branches or other.branches or not self._together(source, node):
+        if not self._together(source, node) or one.own is None or other.own is None:
             return False
-        if one.own is None or other.own is None:
-            return False
+        if one.branches or other.branches:
+            # A graph that is made behind a condition names the statement that it comes after.
+            return source.comments.locations[:-1] == node.comments.locations[:-1]
         known = self._computing.get(one.calls, set())
         return known.issuperset(range(one.own.line, other.own.line + 1))
 

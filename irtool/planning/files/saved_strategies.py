@@ -17,7 +17,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.planning.files.node_names import Naming, Unsure
+from irtool.planning.files.node_names import Naming
 from irtool.planning.files.parameter_layouts import predicted_layouts
 from irtool.planning.files.strategy_files import first_weight
 from irtool.sharding.check import check
@@ -229,13 +229,20 @@ def _order(
         for node, item in items.items()
     }
     known = [tuple(map(len, each.strategy)) for each in entries]
-    order = naming.ordered(tuple(items), {node: node.id for node in items}, ranks, known)
-    if isinstance(order, Unsure):
-        return (
-            f"which of the operators in lines {order.first.line} and {order.second.line} MindSpore "
-            "counts first cannot be told from this dump"
-        )
-    return order
+    try:
+        ranked = naming.ranked(tuple(items), ranks, known)
+    except ValueError:
+        ranked = naming.ranked(tuple(items))
+    found: list[Node] = []
+    for number, nodes in enumerate(ranked):
+        own = [entry for entry, other in zip(entries, ranked, strict=False) if other == nodes]
+        if len({each.strategy for each in own}) > 1:
+            return (
+                f"which of the operators in lines {nodes[0].line} and {nodes[-1].line} MindSpore "
+                "counts first cannot be told from this dump"
+            )
+        found.append(nodes[ranked[:number].count(nodes)])
+    return tuple(found)
 
 
 # -- layouts -------------------------------------------------------------------------------------

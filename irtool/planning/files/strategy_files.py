@@ -1,10 +1,10 @@
 """Plans in MindSpore's own forms: its two JSON files.
 
 ``operator_file`` is what ``set_op_strategy_config("LOAD", …)`` reads under sharding propagation: an
-entry for every operator, keyed ``<scope>/<primitive>-op<N>``.  A begin dump does not print ``N``.
-MindSpore counts operators of one scope and primitive as it comes across them, inputs before their
-users; so where two of them have different strategies and neither depends on the other, their
-numbers cannot be told, and the file is declined.  ``parameter_file`` is what
+entry for every operator, keyed ``<scope>/<primitive>-op<N>``.  A begin dump does not print ``N``:
+:mod:`irtool.planning.files.node_names` replays it.  What it leaves open is no hindrance where the
+operators in question have one strategy; else they are told, so that a plan can be made in which
+they have (:mod:`irtool.planning.files.handing_over`).  ``parameter_file`` is what
 ``strategy_ckpt_config`` reads: keyed by primitive and weight, it says nothing of operators without
 weights; how each parameter then lies stands beside, for MindSpore's conversion of checkpoints.
 Formats: files that MindSpore 2.7 saved.
@@ -19,7 +19,7 @@ from typing import Any
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
-from irtool.planning.files.node_names import Naming, Unsure
+from irtool.planning.files.node_names import Naming
 from irtool.planning.files.parameter_layouts import layout_object, predicted_layouts
 from irtool.planning.plans.plan import Plan
 from irtool.sharding.network.care import primitive
@@ -27,7 +27,19 @@ from irtool.sharding.network.graphs import network_of
 
 
 class NotExpressible(Exception):
-    """A form cannot say what the plan says."""
+    """A form cannot say what the plan says.
+
+    ``tied``: sets of operators (of the plan's dump) that a plan which it can say gives one strategy
+    each; empty: that would not help.
+    """
+
+    def __init__(self, message: str, tied: tuple[tuple[Node, ...], ...] = ()) -> None:
+        super().__init__(message)
+        self.tied = tied
+
+
+class OtherNetwork(NotExpressible):
+    """The file with names is of another network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +71,8 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
             strategy = tuple((1,) * len(row) for row in strategy)
         entry = _Entry(item.node, strategy, item.out_strategy)
         groups.setdefault(f"{item.node.scope}/{primitive(item.node)}", []).append(entry)
-    keyed: dict[str, _Entry] = {}
     dataset = _dataset(plan) if not any(key.endswith("/_VirtualDataset") for key in groups) else {}
-    naming = Naming(network_of(plan.dump))
-    for prefix, entries in groups.items():
-        known = _saved_forms(prefix, len(entries), names)
-        for number, entry in enumerate(_numbered(prefix, entries, naming, known)):
-            keyed[f"{prefix}-op{number}"] = entry
+    keyed = _keyed(groups, Naming(network_of(plan.dump)), names)
     if names is not None:
         _check_names({*keyed, *dataset}, names)
     ins = {key: _item(entry.strategy) for key, entry in keyed.items()}
@@ -130,44 +137,87 @@ def _saved_forms(
 def _check_names(keyed: Set[str], names: Mapping[str, object]) -> None:
     saved = names.get("parallel_strategy_item")
     if not isinstance(saved, Mapping):
-        raise NotExpressible("the file with names holds no parallel_strategy_item")
+        raise OtherNetwork("the file with names holds no parallel_strategy_item")
     known = {str(key) for key in saved}  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]  # JSON
     missing = sorted(known - keyed)
     if missing:
-        raise NotExpressible(
+        raise OtherNetwork(
             f"MindSpore asks for {missing[0]} (and {len(missing) - 1} more), of which this dump "
             "knows nothing: is the file of the same network?"
         )
     extra = sorted(keyed - known)
     if extra:
-        raise NotExpressible(
+        raise OtherNetwork(
             f"the file does not know {extra[0]} (and {len(extra) - 1} more): is it of the same "
             "network?"
         )
 
 
-def _numbered(
-    prefix: str, entries: list[_Entry], naming: Naming, known: list[tuple[int, ...]]
-) -> list[_Entry]:
-    """The operators of one scope and primitive in the order in which MindSpore counts them."""
-    by_node = {entry.node: entry for entry in entries}
-    order = naming.ordered(
-        tuple(by_node),
-        {node: (each.strategy, each.out_strategy) for node, each in by_node.items()},
-        {node: tuple(map(len, each.strategy)) for node, each in by_node.items()},
-        known,
+def _keyed(
+    groups: Mapping[str, list[_Entry]], naming: Naming, names: Mapping[str, object] | None
+) -> dict[str, _Entry]:
+    """What stands for each key.
+
+    Raises:
+        NotExpressible: operators that may bear one number want different entries.
+    """
+    keyed: dict[str, _Entry] = {}
+    apart: dict[tuple[Node, ...], str] = {}
+    for prefix, entries in groups.items():
+        by_node = {entry.node: entry for entry in entries}
+        forms = {node: tuple(map(len, entry.strategy)) for node, entry in by_node.items()}
+        known = _saved_forms(prefix, len(entries), names)
+        try:
+            ranked = naming.ranked(tuple(by_node), forms, known)
+        except ValueError:
+            raise OtherNetwork(
+                f"the file with names has other operators {prefix} than this dump: is it of the "
+                "same network?"
+            ) from None
+        for number, nodes in enumerate(ranked):
+            own = [by_node[node] for node in nodes]
+            keyed[f"{prefix}-op{number}"] = own[0]
+            if len({(entry.strategy, entry.out_strategy) for entry in own}) > 1:
+                apart[nodes] = prefix
+    if apart:
+        raise _unsure(apart, {entry.node: entry for own in groups.values() for entry in own})
+    return keyed
+
+
+def _unsure(
+    apart: Mapping[tuple[Node, ...], str], entries: Mapping[Node, _Entry]
+) -> NotExpressible:
+    """Why numbers that are not known hinder the file, and whether equal strategies would help."""
+    for nodes, prefix in apart.items():
+        if len({tuple(map(len, entries[node].strategy)) for node in nodes}) > 1:
+            lines = ", ".join(str(node.line) for node in nodes)
+            return NotExpressible(
+                f"{prefix} stands for {len(nodes)} operators whose operands differ in rank (lines "
+                f"{lines}), and which of them MindSpore counts first cannot be told from this dump"
+            )
+    (nodes, prefix), count = next(iter(apart.items())), len(apart)
+    more = f" (and {count - 1} more like that)" if count > 1 else ""
+    return NotExpressible(
+        f"{prefix} stands for operators in lines {nodes[0].line} and {nodes[-1].line}{more}, and "
+        "which of them MindSpore counts first cannot be told from this dump",
+        tuple(apart),
     )
-    if isinstance(order, Unsure):
-        raise NotExpressible(
-            f"{prefix} stands for {len(entries)} operators, of which those in lines "
-            f"{order.first.line} and {order.second.line} get different strategies, and which of "
-            "them MindSpore counts first cannot be told from this dump: --pin one to the other's "
-            "strategy, or give them cells of their own"
-        )
-    return [by_node[node] for node in order]
 
 
 # -- keyed by weights ----------------------------------------------------------------------------
+
+
+def parameter_keys(plan: Plan) -> dict[Node, str]:
+    """The key of each operator that has one: its primitive, and its first trained weight."""
+    weights = structure_of(plan.dump, plan.context).parameters
+    # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
+    trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
+    found: dict[Node, str] = {}
+    for item in plan.operators:
+        weight = first_weight(item.node, trained)
+        if item.after is not None and weight is not None:
+            found[item.node] = f"{primitive(item.node)}_{weight}"
+    return found
 
 
 def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -178,20 +228,17 @@ def parameter_file(plan: Plan) -> tuple[dict[str, object], tuple[str, ...]]:
     """
     found: dict[str, Strategy] = {}
     left: list[str] = []
-    weights = structure_of(plan.dump, plan.context).parameters
-    # MindSpore looks for a weight that is trained; of a forward graph nobody knows which are.
-    trained = {item.name for item in weights if item.trained} or {item.name for item in weights}
+    keys = parameter_keys(plan)
     for item in plan.operators:
-        weight = first_weight(item.node, trained)
+        key = keys.get(item.node)
         if item.after is None:
             continue
-        if weight is None:
+        if key is None:
             if item.changes:
                 left.append(f"{item.node.op} in line {item.node.line} has no trained weight")
             continue
         if item.out_after is not None:
             left.append(f"out_strategy of {item.node.op} in line {item.node.line}")
-        key = f"{primitive(item.node)}_{weight}"
         if found.setdefault(key, item.after) != item.after:
             raise NotExpressible(f"two operators share the key {key} and differ")
     layouts = predicted_layouts(plan.report)

@@ -35,8 +35,10 @@ from irtool.planning.plans.ties import (
     with_slower_links,
 )
 from irtool.planning.search.problem import (
+    Carried,
     Problem,
     configured,
+    left_alone,
     outside,
     pins,
     plain_dump,
@@ -141,6 +143,7 @@ def plan(
     memory_limit: int | None = None,
     decide_optimizer: bool = False,
     decide_recompute: bool = False,
+    carried: Carried | None = None,
 ) -> Plan:
     """Find the cheapest legal strategies.
 
@@ -158,10 +161,12 @@ def plan(
         decide_optimizer: whether optimizer parallel is decided weight by weight; else the context
             decides.
         decide_recompute: whether recomputation is decided operator by operator.
+        carried: what the form can say in which the plan is handed over; None: everything.
 
     Raises:
         CannotPlan: there is no such plan; the message says what would have to change.
     """
+    carried = carried or Carried()
     target = planned_context(context, devices or context.devices)
     if decide_optimizer:
         target = replace(target, parallel_optimizer=False)
@@ -170,6 +175,8 @@ def plan(
     fixed = pins(problem, pinned or {}, pinned_outputs or {})
     if keep_configured:
         fixed = {**configured(problem), **fixed}
+    fixed = {**left_alone(problem, carried.left), **fixed}
+    tied = [[problem.twins[node] for node in nodes] for nodes in carried.tied]
     free = fixed
     if region is not None:
         fixed = {**outside(problem, {problem.twins[node] for node in region}), **fixed}
@@ -179,18 +186,20 @@ def plan(
         kept = {problem.twins[node]: given for node, given in taken.kept.items()}
         fixed = {**kept, **fixed}
     with CollectorPause.over(0):
-        model = model_of(problem.structure, machine, problem.current, fixed)
+        outs = carried.outs
+        model = model_of(problem.structure, machine, problem.current, fixed, tied, outs=outs)
         made = _made(
             model, problem, memory_limit, started,
             optimizer=decide_optimizer, recompute=decide_recompute,
         )  # fmt: skip
-        if _keeps(made, problem, fixed):
+        is_free = carried == Carried()
+        if is_free and _keeps(made, problem, fixed):
             made = _as_it_was(made, problem)
-        elif made.decisions is None:
+        elif is_free and made.decisions is None:
             made = _untied(made, model, problem, fixed, started)
     border = None
     if region is not None:
-        everything = model_of(problem.structure, machine, problem.current, free)
+        everything = model_of(problem.structure, machine, problem.current, free, tied, outs=outs)
         other = _made(
             everything, problem, memory_limit, started,
             optimizer=decide_optimizer, recompute=decide_recompute,

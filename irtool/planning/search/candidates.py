@@ -7,7 +7,7 @@ left to a function, the operator's rule is asked one by one, and the legal ones 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -82,6 +82,20 @@ class Candidates:
     def places(self) -> dict[tuple[Strategy | None, Strategy | None], int]:
         """Where a strategy and an ``out_strategy`` stand among them."""
         return {(item.strategy, item.out_strategy): at for at, item in enumerate(self.items)}
+
+    def without_outs(self) -> Candidates:
+        """Those that have no ``out_strategy``."""
+        kept: list[Candidate] = []
+        families: list[Family] = []
+        at = 0
+        for family in self.families:
+            own = self.items[at : at + len(family.values)]
+            at += len(own)
+            if own and own[0].out_strategy is None:
+                families.append(family)
+                kept += own
+        kept += [item for item in self.items[at:] if item.out_strategy is None]
+        return replace(self, items=tuple(kept), families=tuple(families))
 
     def sketches(self) -> Iterator[Judgement]:
         """What follows from each candidate, as far as prices go."""

@@ -22,9 +22,13 @@ class CannotPlan(Exception):
 
 @dataclass(eq=False, slots=True)
 class OperatorCandidates:
-    """Candidates of operators in one context; each kind of call is tried once."""
+    """Candidates of operators in one context; each kind of call is tried once.
+
+    ``outs``: whether an ``out_strategy`` can be given.
+    """
 
     context: Context
+    outs: bool = True
     tried: dict[object, Candidates] = field(default_factory=dict[object, Candidates])
 
     def of(
@@ -77,8 +81,8 @@ class OperatorCandidates:
         return found
 
     def _kept(self, key: object, found: Candidates) -> Candidates:
-        self.tried[key] = found
-        return found
+        self.tried[key] = found if self.outs else found.without_outs()
+        return self.tried[key]
 
 
 def _signature(judged: Judged) -> object:

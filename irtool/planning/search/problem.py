@@ -13,11 +13,28 @@ from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.search.device_counts import nearest_legal
 from irtool.planning.search.operator_candidates import CannotPlan, Given
 from irtool.sharding.check import check
+from irtool.sharding.judge import judge
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.stages import foreign_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a form of handing a plan over can say; nodes are those of the dump.
+
+    Attributes:
+        tied: operators that it gives one strategy, whichever.
+        left: operators that it says nothing of: they keep what the code gives them, or get what
+            MindSpore gives them by itself in semi-auto mode.
+        outs: whether it can say an ``out_strategy``.
+    """
+
+    tied: tuple[tuple[Node, ...], ...] = ()
+    left: frozenset[Node] = frozenset()
+    outs: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +204,28 @@ def configured(problem: Problem) -> dict[Node, Given]:
         for node, judged in problem.structure.calls.items()
         if judged.wanted.strategy is not None and primitive(node) not in FIXED
     }
+
+
+def left_alone(problem: Problem, nodes: Set[Node]) -> dict[Node, Given]:
+    """What operators have that nobody gives a strategy, by node without strategies.
+
+    Args:
+        problem: the network.
+        nodes: operators of its dump.
+    """
+    own = configured(problem) if nodes else {}
+    found: dict[Node, Given] = {}
+    for node in nodes:
+        twin = problem.twins[node]
+        if not problem.takes_strategy(twin) or twin not in problem.structure.calls:
+            continue
+        call = problem.structure.calls[twin].call.call
+        judgement = judge(call, None, problem.structure.operators)
+        if twin in own:
+            found[twin] = own[twin]
+        elif judgement.verdict == "legal" and judgement.kind == "rule" and judgement.strategy:
+            found[twin] = (judgement.strategy, None)
+    return found
 
 
 def outside(problem: Problem, region: set[Node]) -> dict[Node, Given]:

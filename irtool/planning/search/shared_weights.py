@@ -1,8 +1,8 @@
-"""Weights of several operators: all of them must want the weight in one layout."""
+"""What several operators must agree on: the layout of a weight, or one strategy for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
@@ -18,11 +18,11 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shared:
-    """A weight of several operators, all of which want it in one layout.
+    """A weight of several operators, all of which want it in one layout; or their one strategy.
 
-    ``users``: variables with the number of the layout that each candidate wants (-1: one that not
-    all can have); ``values``: for each of them a table of candidates and layouts, 0 or infinite;
-    ``nothing``: a 0 for each layout.
+    ``users``: variables with the number of the layout (or strategy) that each candidate wants (-1:
+    one that not all can have); ``values``: for each of them a table of candidates and layouts, 0 or
+    infinite; ``nothing``: a 0 for each layout.
     """
 
     users: tuple[tuple[int, Ints], ...]
@@ -61,3 +61,21 @@ def numbered(users: Sequence[Layouts]) -> Numbered:
             made[id(each)] = own, np.where(fits, 0.0, inf)
     ends = [made[id(each)] for each in users]
     return tuple(n for n, _ in ends), tuple(v for _, v in ends), np.zeros(count)
+
+
+def alike_of(users: Sequence[tuple[int, Sequence[Hashable]]]) -> Shared:
+    """Operators that must have one strategy.
+
+    Args:
+        users: variables with what tells each of their candidates.
+    """
+    keys = dict.fromkeys(users[0][1])
+    common = {key for key in keys if all(key in set(own) for _, own in users)}
+    number = {key: at for at, key in enumerate(key for key in keys if key in common)}
+    count = max(1, len(number))
+    numbers = [np.array([number.get(key, -1) for key in own], dtype=np.int64) for _, own in users]
+    return Shared(
+        tuple((at, own) for (at, _), own in zip(users, numbers, strict=True)),
+        tuple(np.where(own[:, None] == np.arange(count)[None, :], 0.0, inf) for own in numbers),
+        np.zeros(count),
+    )

@@ -46,7 +46,7 @@ from irtool.planning.search.operator_candidates import (
     OperatorCandidates,
     index_of,
 )
-from irtool.planning.search.shared_weights import Numbered, Shared, numbered
+from irtool.planning.search.shared_weights import Numbered, Shared, alike_of, numbered
 from irtool.planning.search.starts import Start, WeightStarts, starts_of
 
 
@@ -163,6 +163,9 @@ def model_of(
     machine: Machine,
     current: Mapping[Node, Given],
     pinned: Mapping[Node, Given],
+    tied: Sequence[Sequence[Node]] = (),
+    *,
+    outs: bool = True,
 ) -> Model:
     """Build all tables.
 
@@ -171,11 +174,13 @@ def model_of(
         machine: what things cost.
         current: strategies that the dump has now; they are candidates, whatever else is.
         pinned: strategies that must be.
+        tied: operators that must have one strategy, whichever.
+        outs: whether operators may get an ``out_strategy``.
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    return _Builder(structure, machine).build(current, pinned)
+    return _Builder(structure, machine, outs).build(current, pinned, tied)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -191,19 +196,25 @@ class _Column:
 class _Builder:
     structure: Structure
     machine: Machine
+    outs: bool
     columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
     layouts: dict[object, Layouts] = field(default_factory=dict[object, Layouts])
     shared: dict[object, Numbered] = field(default_factory=dict[object, Numbered])
 
-    def build(self, current: Mapping[Node, Given], pinned: Mapping[Node, Given]) -> Model:
+    def build(
+        self,
+        current: Mapping[Node, Given],
+        pinned: Mapping[Node, Given],
+        tied: Sequence[Sequence[Node]],
+    ) -> Model:
         structure = self.structure
         context = structure.context
         chains = Chains(structure.operators, self.machine, context.enable_alltoall)
         nodes = tuple(structure.calls)
         place = {node: at for at, node in enumerate(nodes)}
-        tried = OperatorCandidates(structure.operators)
+        tried = OperatorCandidates(structure.operators, self.outs)
         candidates = tuple(
             tried.of(node, structure.calls[node], current.get(node), pinned.get(node))
             for node in nodes
@@ -257,7 +268,7 @@ class _Builder:
             tuple(unary),
             tuple(memory),
             tuple(links),
-            tuple(self._shared(place, candidates)),
+            (*self._shared(place, candidates), *_tied(place, candidates, tied)),
             constant,
             held,
             tuple(
@@ -420,6 +431,23 @@ class _Builder:
             numbers, values, nothing = self.shared[key]
             at = tuple(variable for variable, _ in ends)
             yield Shared(tuple(zip(at, numbers, strict=True)), values, nothing)
+
+
+def _tied(
+    place: Mapping[Node, int], candidates: Sequence[Candidates], tied: Sequence[Sequence[Node]]
+) -> Iterator[Shared]:
+    """Operators that must have one strategy."""
+    for nodes in tied:
+        users = [place[node] for node in nodes if node in place]
+        if len(users) > 1:
+            yield alike_of([(at, _both(candidates[at])) for at in users])
+
+
+def _both(candidates: Candidates) -> list[Given | None]:
+    return [
+        None if item.strategy is None else (item.strategy, item.out_strategy)
+        for item in candidates.items
+    ]
 
 
 def carried_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:

@@ -10,7 +10,8 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.planning.files.node_names import Naming, Unsure
+from irtool.ir.graph import Node
+from irtool.planning.files.node_names import Naming
 from irtool.planning.files.strategy_files import NotExpressible, operator_file
 from irtool.planning.plans.plan import plan
 from irtool.sharding.check import check
@@ -29,27 +30,24 @@ def loop() -> Dump:
     return irtool.load(str(LOOP))
 
 
-def numbered(dump: Dump, op: str) -> tuple[str, ...] | Unsure:
-    """Names of the weights, or of the nodes, of operators by their number."""
+def ranked(dump: Dump, op: str) -> tuple[tuple[Node, ...], ...]:
+    """Which operators may bear each number."""
     nodes = [node for node in dump.nodes() if node.op == op]
-    order = Naming(network_of(dump)).ordered(nodes, {node: node.line for node in nodes})
-    return order if isinstance(order, Unsure) else tuple(node.name or "" for node in order)
+    return Naming(network_of(dump)).ranked(nodes)
 
 
 def test_iterations_of_a_loop_count_from_the_last(loop: Dump) -> None:
-    found = numbered(loop, "MatMul")
-    assert isinstance(found, tuple)
+    found = [node.name or "" for (node,) in ranked(loop, "MatMul")]
     numbers = [int(name.removeprefix("CNode_")) for name in found]
     assert numbers == sorted(numbers)
-    assert list(found) == list(reversed([n.name for n in loop.nodes() if n.op == "MatMul"]))
+    assert found == list(reversed([n.name for n in loop.nodes() if n.op == "MatMul"]))
 
 
 def test_nodes_with_the_name_of_a_variable_count_with_their_iteration(loop: Dump) -> None:
     """Both ReLU are called ``x``; what stands beside them in their iteration has numbers."""
     nodes = [node for node in loop.nodes() if node.op == "ReLU"]
     assert [node.name for node in nodes] == ["x", "x"]
-    order = Naming(network_of(loop)).ordered(nodes, {node: node.line for node in nodes})
-    assert order == tuple(reversed(nodes))
+    assert ranked(loop, "ReLU") == tuple((node,) for node in reversed(nodes))
 
 
 def test_every_strategy_has_the_key_that_mindspore_saved_it_under(loop: Dump) -> None:
@@ -61,9 +59,7 @@ def test_every_strategy_has_the_key_that_mindspore_saved_it_under(loop: Dump) ->
         groups.setdefault(f"{node.scope}/{node.op}", []).append(node)
     seen = set[str]()
     for prefix, nodes in groups.items():
-        order = naming.ordered(nodes, {node: node.line for node in nodes})
-        assert not isinstance(order, Unsure)
-        for number, node in enumerate(order):
+        for number, (node,) in enumerate(naming.ranked(nodes)):
             key = f"{prefix}-op{number}"
             seen.add(key)
             rows = [list(row) for row in strategies[node] or ()]
@@ -73,14 +69,20 @@ def test_every_strategy_has_the_key_that_mindspore_saved_it_under(loop: Dump) ->
 
 def test_without_source_lines_an_order_is_not_guessed() -> None:
     dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_parallel_begin_0019.ir"))
-    assert isinstance(numbered(dump, "ReLU"), Unsure)
+    relus = tuple(node for node in dump.nodes() if node.op == "ReLU")
+    assert ranked(dump, "ReLU") == (relus,) * len(relus)
 
 
-def test_operators_with_one_strategy_need_no_order() -> None:
+def test_ranks_of_a_saved_file_tell_operators_apart() -> None:
     dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_parallel_begin_0019.ir"))
-    nodes = [node for node in dump.nodes() if node.op == "ReLU"]
-    order = Naming(network_of(dump)).ordered(nodes, dict.fromkeys(nodes, "same"))
-    assert order == tuple(nodes)
+    first, *others = (node for node in dump.nodes() if node.op == "ReLU")
+    naming = Naming(network_of(dump))
+    forms = {first: (4,), **dict.fromkeys(others, (2,))}
+    rest = tuple(others)
+    found = naming.ranked([first, *others], forms, [(2,), (4,), *[(2,)] * (len(others) - 1)])
+    assert found == (rest, (first,), *[rest] * (len(others) - 1))
+    with pytest.raises(ValueError, match="other operators"):
+        naming.ranked([first, *others], forms, [(4,)] * (len(others) + 1))
 
 
 # -- the file ------------------------------------------------------------------------------------

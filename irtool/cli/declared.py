@@ -1,0 +1,64 @@
+"""Options that are declared once, as fields of a frozen dataclass, and passed whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+T = TypeVar("T")
+
+
+def with_options(options: type[Any], name: str = "options") -> Callable[[T], T]:
+    """A function of a command whose parameter ``name`` is given field by field.
+
+    Args:
+        options: a dataclass; its fields are annotated as parameters of commands are, and have
+            defaults.
+        name: the function's parameter that gets one.
+    """
+
+    def decorate(function: Any) -> Any:
+        fields = parameters_of(options)
+
+        @functools.wraps(function)
+        def wrapped(**arguments: Any) -> Any:
+            given = {field: arguments.pop(field) for field in fields}
+            return function(**arguments, **{name: options(**given)})
+
+        declared = inspect.signature(function, eval_str=True).parameters
+        parameters: list[inspect.Parameter] = []
+        for own in declared.values():
+            found = list(fields.values()) if own.name == name else [own]
+            parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
+        hints = {parameter.name: parameter.annotation for parameter in parameters}
+        wrapped.__annotations__ = {**hints, "return": int}
+        # Functions have the attribute; stubs of Callable do not.
+        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return wrapped
+
+    return decorate
+
+
+def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:
+    """The fields of a dataclass as parameters of a command."""
+    hints = typing.get_type_hints(options, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return {
+        field.name: inspect.Parameter(
+            field.name, kind, default=field.default, annotation=hints[field.name]
+        )
+        for field in dataclasses.fields(options)
+    }
+
+
+def notes_of(options: type[Any], kind: type[T]) -> Mapping[str, T]:
+    """By field what stands of some kind in its annotation, beside the option itself."""
+    found: dict[str, T] = {}
+    for name, hint in typing.get_type_hints(options, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            found |= [(name, note) for note in get_args(hint)[1:] if isinstance(note, kind)]
+    return found

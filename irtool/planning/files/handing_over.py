@@ -1,0 +1,284 @@
+"""A plan in a form that MindSpore loads and that keeps it, or the best plan that the form can say.
+
+A form may say less than a plan holds: which of two operators bears which number, or what operators
+without a weight get.  Then the network is planned again within what the form can say, and what that
+costs is told.  Nothing is handed over unread: the written text is parsed again and held to the
+network (:mod:`irtool.planning.files.saved_strategies`), and each operator must get what the plan
+gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from irtool.artefacts.strategy_file import Keys, StrategyFile
+from irtool.artefacts.strategy_json import read_json_strategies
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.ir.units import seconds_text
+from irtool.planning.cost.kept import FIXED
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.files.saved_strategies import check_saved, is_free
+from irtool.planning.files.strategy_files import (
+    NotExpressible,
+    OtherNetwork,
+    operator_file,
+    parameter_file,
+    parameter_keys,
+)
+from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.planning.plans.plan import CannotPlan, Plan
+from irtool.planning.search.problem import Carried, plain_dump
+from irtool.sharding.check import check
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.context import ParallelContext
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Plans the same network within what a form can say.
+
+    Attributes:
+        dump: that is planned.
+        make: the plan of it under the context that the form is loaded in; None: there is but the
+            plan that was made.
+    """
+
+    dump: Dump
+    make: Callable[[Carried, ParallelContext], Plan] | None = None
+
+    def plan(self, carried: Carried, context: ParallelContext, why: str = "") -> Plan:
+        """The plan.
+
+        Raises:
+            NotExpressible: there is none.
+        """
+        if self.make is None:
+            raise NotExpressible(why)
+        try:
+            return self.make(carried, context)
+        except CannotPlan as error:
+            raise NotExpressible(
+                f"{why}; with equal strategies: {error}" if why else str(error)
+            ) from None
+
+    def as_read(self, plan: Plan, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        """Nodes of a plan's dump as those of the dump that is planned."""
+        twins = dict(zip(plan.dump.nodes(), self.dump.nodes(), strict=True))
+        return tuple(twins[node] for node in nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class HandedOver:
+    """A strategy file, and the plan that it holds.
+
+    Attributes:
+        plan: what MindSpore makes of the file.
+        text: the file.
+        keys: by what it is keyed.
+        notes: what the reader should know: why this form, and what it costs.
+    """
+
+    plan: Plan
+    text: str
+    keys: Keys
+    notes: tuple[str, ...] = ()
+
+
+def hand_over(
+    plan: Plan,
+    again: Again,
+    keys: Keys | None = None,
+    names: Mapping[str, object] | None = None,
+) -> HandedOver:
+    """The strategy file that holds a plan, or the best plan that such a file can hold.
+
+    Args:
+        plan: the plan.
+        again: plans the network within what a form can say.
+        keys: the kind of file; None: by operators, or by parameters where that can't be.
+        names: a file that MindSpore saved for this network: keys are held to it.
+
+    Raises:
+        NotExpressible: no file can hold such a plan.
+    """
+    if keys == "parameters":
+        return by_parameters(plan, again)
+    try:
+        return by_operators(plan, again, names)
+    except NotExpressible as error:
+        if keys == "operators" or isinstance(error, OtherNetwork):
+            raise
+        try:
+            made = by_parameters(plan, again)
+        except NotExpressible as other:
+            raise NotExpressible(f"{error}; keyed by parameters: {other}") from None
+        return replace(made, notes=(f"keyed by parameters: {error}", *made.notes))
+
+
+def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = None) -> HandedOver:
+    """The file keyed by operators; those whose numbers are not known get one strategy.
+
+    Raises:
+        NotExpressible: such a file can't hold a plan of this network.
+    """
+    tied: tuple[tuple[Node, ...], ...] = ()
+    made = plan
+    while True:
+        try:
+            text = _text(operator_file(made, names))
+            break
+        except NotExpressible as error:
+            if not error.tied or again.make is None:
+                raise
+            more = tuple(again.as_read(made, nodes) for nodes in error.tied)
+            if set(more) <= set(tied):
+                raise
+            tied = (*tied, *more)
+            made = again.plan(Carried(tied), plan.context, str(error))
+    _read_back(made, text, again.dump, made.context)
+    if not tied:
+        return HandedOver(plan, text, "operators")
+    count = sum(map(len, tied))
+    why = (
+        f"{count} operators whose numbers this dump does not tell got the strategies of others "
+        f"like them{_price(plan.after, made.after)}; --names SAVED.json with a file that MindSpore "
+        "saved may tell them apart"
+    )
+    return HandedOver(made, text, "operators", (why,))
+
+
+def by_parameters(plan: Plan, again: Again) -> HandedOver:
+    """The file keyed by parameters, for semi-auto mode; what it leaves out MindSpore completes.
+
+    Raises:
+        NotExpressible: such a file can't hold a plan of this network.
+    """
+    context = replace(plan.context, mode="semi_auto_parallel")
+    if again.make is None or _is_sayable(plan):
+        text = _text(parameter_file(plan)[0])
+        completed = _completed(plan, text, again.dump, context)
+        if _is_kept(plan, completed):
+            return HandedOver(plan, text, "parameters")
+        if again.make is None:
+            price = _price(plan.after, completed.after)
+            note = f"this file can't say all of the plan: MindSpore completes it{price}"
+            return HandedOver(completed, text, "parameters", (note,))
+    made = again.plan(_by_weights(plan, again), context)
+    text = _text(parameter_file(made)[0])
+    _read_back(made, text, again.dump, context)
+    note = (
+        "to be loaded in semi-auto mode: operators without a weight get what the code or MindSpore "
+        "gives them"
+        f"{_price(plan.after, made.after)}"
+    )
+    return HandedOver(made, text, "parameters", (note,))
+
+
+def _is_sayable(plan: Plan) -> bool:
+    """Whether a file keyed by parameters can say what operators with a weight get."""
+    rows: dict[str, object] = {}
+    keys = parameter_keys(plan)
+    return all(
+        item.out_after is None and rows.setdefault(keys[item.node], item.after) == item.after
+        for item in plan.operators
+        if item.node in keys
+    )
+
+
+def _by_weights(plan: Plan, again: Again) -> Carried:
+    """What a file keyed by parameters can say."""
+    keys = parameter_keys(plan)
+    groups: dict[str, list[Node]] = {}
+    left: list[Node] = []
+    planned = [item.node for item in plan.operators]
+    for node, twin in zip(planned, again.as_read(plan, planned), strict=True):
+        if node in keys and is_free(twin):
+            groups.setdefault(keys[node], []).append(twin)
+        else:
+            left.append(twin)
+    tied = [tuple(nodes) for nodes in groups.values() if len(nodes) > 1]
+    return Carried(tuple(tied), frozenset(left), outs=False)
+
+
+def _price(free: StepCost, made: StepCost) -> str:
+    """What it costs that a form says less."""
+    if made.seconds <= free.seconds * (1 + 1e-9):
+        return ", which costs nothing"
+    more = 100 * (made.seconds / free.seconds - 1)
+    return (
+        f": {seconds_text(made.seconds)} a step where the plan takes "
+        f"{seconds_text(free.seconds)} ({more:.2g} % more)"
+    )
+
+
+# -- read back -----------------------------------------------------------------------------------
+
+
+def _text(file: Mapping[str, object]) -> str:
+    return json.dumps(file, sort_keys=True) + "\n"
+
+
+def _file(text: str) -> StrategyFile:
+    return read_json_strategies("plan.json", text.encode())
+
+
+def _read_back(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> None:
+    """Hold a written file to the network.
+
+    Raises:
+        NotExpressible: under it MindSpore would not do what the plan says.
+    """
+    completed = _completed(plan, text, dump, context)
+    if not _is_kept(plan, completed):
+        pairs = zip(plan.report.operators, completed.report.operators, strict=True)
+        first = next(
+            (one.node for one, other in pairs if one.strategy != other.strategy),
+            plan.report.operators[0].node,
+        )
+        raise NotExpressible(
+            f"read back, the file does not give {first.op} in line {first.line} what was planned"
+        )
+
+
+def _is_kept(plan: Plan, completed: Plan) -> bool:
+    """Whether every operator gets what a plan gives it."""
+    pairs = zip(plan.report.operators, completed.report.operators, strict=True)
+    return all(
+        primitive(one.node) in FIXED
+        or (one.strategy, one.out_strategy) == (other.strategy, other.out_strategy)
+        for one, other in pairs
+    )
+
+
+def _completed(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> Plan:
+    """What MindSpore makes of a network with a file: what the file says, and its own for the rest.
+
+    Raises:
+        NotExpressible: MindSpore would refuse it, or what it makes of it is not known.
+    """
+    bare = plain_dump(dump)
+    found = check_saved(bare, context, _file(text))
+    if unknown := found.of("unknown", "names nothing"):
+        raise NotExpressible(f"read back, {unknown[0].key} of the file names no certain operator")
+    report = found.report
+    if report.accepted is False:
+        first = next(item for item in report.findings if item.severity == "error")
+        raise NotExpressible(f"MindSpore would refuse the file: {first.message}")
+    written = with_strategies(
+        bare,
+        {item.node: item.strategy for item in report.operators
+         if item.strategy is not None and primitive(item.node) not in FIXED},
+        {item.node: item.out_strategy for item in report.operators
+         if item.out_strategy is not None},
+    )  # fmt: skip
+    again = check(written, context)
+    cost = step_cost(structure_of(written, context), again, plan.after.machine)
+    twins = dict(zip(plan.dump.nodes(), written.nodes(), strict=True))
+    operators = tuple(replace(item, node=twins[item.node]) for item in plan.operators)
+    return replace(
+        plan, dump=written, context=context, report=again, operators=operators, after=cost
+    )

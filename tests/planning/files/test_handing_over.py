@@ -1,0 +1,113 @@
+"""Plans in files: as they are, or the best that a file can hold, read back and priced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.files.handing_over import Again, by_operators, by_parameters, hand_over
+from irtool.planning.files.strategy_files import NotExpressible
+from irtool.planning.plans.plan import Plan, plan
+from irtool.planning.search.problem import Carried
+from irtool.sharding.network.context import ParallelContext
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+LOOP = SAMPLES / "mlp_loop" / "step_parallel_begin_0019.ir"
+MACHINE = default_machine()
+CONTEXT = ParallelContext(
+    devices=8, mode="auto_parallel", search="sharding_propagation", full_batch=True
+)
+FLAGS = "Bool(0), Bool(0)"
+SCOPE = "      # Scope: (Default/net-Net)"
+
+
+def two_relus() -> Dump:
+    """Two ReLU of one scope without source lines: a small one, and one that is worth cutting."""
+    small, wide = "<Tensor[Float32], (16, 16)>", "<Tensor[Float32], (16, 2097152)>"
+    weight = "<Ref[Tensor[Float32]], (16, 2097152)>"
+    return irtool.loads(f"""
+%para1_x: {small} : [16, 16]
+%para2_w: <Ref[Tensor[Float32]], (16, 2097152), ref_key=w, is_parameter>  :  has_default
+
+subgraph attr:
+subgraph instance: main : 0x1
+subgraph @main() {{
+  %0(a) = _VirtualDataset(%para1_x) primitive_attrs: {{}}
+      : ({small}) -> ({small})
+{SCOPE}
+  %1(x) = PrimFunc_ReLU(%0) {{instance name: relu}} primitive_attrs: {{}}
+      : ({small}) -> ({small})
+{SCOPE}
+  %2(y) = PrimFunc_MatMul(%1, %para2_w, {FLAGS}) {{instance name: product}} primitive_attrs: {{}}
+      : ({small}, {weight}, <Bool, NoShape>, <Bool, NoShape>) -> ({wide})
+{SCOPE}
+  %3(x) = PrimFunc_ReLU(%2) {{instance name: relu}} primitive_attrs: {{}}
+      : ({wide}) -> ({wide})
+{SCOPE}
+  Return(%3)
+      : ({wide})
+}}
+""")
+
+
+def again(dump: Dump) -> Again:
+    def make(carried: Carried, context: ParallelContext) -> Plan:
+        return plan(dump, context, MACHINE, carried=carried)
+
+    return Again(dump, make)
+
+
+def test_operators_whose_numbers_are_not_known_get_one_strategy() -> None:
+    dump = two_relus()
+    free = plan(dump, CONTEXT, MACHINE)
+    relus = [item.after for item in free.operators if item.node.op == "ReLU"]
+    assert len(set(relus)) == 2
+    made = hand_over(free, again(dump))
+    assert made.keys == "operators"
+    rows = json.loads(made.text)["parallel_strategy_item"]
+    one, other = (rows[f"Default/net-Net/ReLU-op{n}"]["parallel_strategy"] for n in (0, 1))
+    assert one == other
+    assert made.plan.after.seconds > free.after.seconds
+    assert made.plan.gap == pytest.approx(0, abs=1e-9)
+    assert "numbers this dump does not tell" in made.notes[0]
+
+
+def test_without_planning_again_such_a_file_is_declined() -> None:
+    dump = two_relus()
+    free = plan(dump, CONTEXT, MACHINE)
+    with pytest.raises(NotExpressible, match="counts first") as caught:
+        by_operators(free, Again(dump))
+    assert len(caught.value.tied) == 1
+
+
+def test_what_is_known_is_handed_over_as_it_is() -> None:
+    dump = irtool.load(str(LOOP))
+    free = plan(dump, CONTEXT, MACHINE)
+    made = hand_over(free, again(dump))
+    assert (made.plan, made.keys, made.notes) == (free, "operators", ())
+
+
+def test_a_file_by_parameters_is_planned_within_what_it_says_and_priced_so() -> None:
+    """What has no weight gets MindSpore's own strategy: the price says it, and no gap is hidden."""
+    dump = irtool.load(str(LOOP))
+    free = plan(dump, CONTEXT, MACHINE)
+    made = by_parameters(free, again(dump))
+    assert made.plan.context.mode == "semi_auto_parallel"
+    assert made.plan.after.seconds >= free.after.seconds
+    adds = {item.after for item in made.plan.operators if item.node.op == "ReLU"}
+    assert adds == {((8, 1),)}
+    assert "% more" in made.notes[0] or "costs nothing" in made.notes[0]
+
+
+def test_a_plan_that_can_not_be_made_again_is_priced_as_mindspore_completes_it() -> None:
+    dump = irtool.load(str(LOOP))
+    free = plan(dump, CONTEXT, MACHINE)
+    made = by_parameters(free, Again(dump))
+    best = by_parameters(free, again(dump))
+    assert made.plan.after.seconds >= best.plan.after.seconds * (1 - 1e-9)
+    assert "MindSpore completes it" in made.notes[0]
