@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from irtool.cli.main import app
+from tests.report.page.conftest import wait
 
 Opened = Callable[[str], Any]
 
@@ -49,6 +50,44 @@ def test_every_table_has_the_width_that_it_needs(
     assert browser.execute_script("return innerWidth") == 1400
     assert browser.execute_script(OVERFLOWING) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") == 1400
+
+
+CROSSED = """
+const corners = (item, inset) => {
+  const box = item.getBoundingClientRect();
+  return [box.left + inset, box.top + inset, box.right - inset, box.bottom - inset];
+};
+const inside = ([x, y], [left, top, right, bottom]) =>
+  left < x && x < right && top < y && y < bottom;
+const all = (selector, inset) =>
+  [...document.querySelectorAll(selector)].map((item) => corners(item, inset));
+const closed = all(".box:not(.open) .body", 3);
+const titles = all(".box.open .title", 0);
+const crossed = { boxes: 0, titles: 0, lines: 0 };
+for (const line of document.querySelectorAll("path.line:not(.far)")) {
+  crossed.lines += 1;
+  const matrix = line.getScreenCTM();
+  const length = line.getTotalLength();
+  const points = [];
+  for (let at = 0; at <= length; at += 3) {
+    const point = line.getPointAtLength(at).matrixTransform(matrix);
+    points.push([point.x, point.y]);
+  }
+  for (const box of closed) crossed.boxes += points.some((point) => inside(point, box));
+  for (const box of titles) crossed.titles += points.some((point) => inside(point, box));
+}
+return crossed;
+"""
+
+
+@pytest.mark.parametrize("path", ["gpt/20_validate_0080.ir", "moe", "optimizer_parallel", "layout"])
+def test_no_line_runs_through_a_box_or_a_title(path: str, opened: Opened, samples: Path) -> None:
+    page = CliRunner().invoke(app, ["viz", str(samples / path), "--format", "html"]).stdout
+    browser = opened(page)
+    wait(browser, "return document.querySelectorAll('path.line').length")
+    crossed = browser.execute_script(CROSSED)
+    assert crossed["lines"] > 10
+    assert (crossed["boxes"], crossed["titles"]) == (0, 0)
 
 
 def test_text_before_the_first_table_stands_beside_the_picture(

@@ -10,13 +10,14 @@
 const GAP_X = 22;
 const GAP_Y = 34;
 const MOST_IN_RANK = 12;
+const WIDE_RANK = 900; // a rank narrower than this stays one
 // How strongly lines pull their ends together: where they join boxes of neighbouring ranks, at the
 // ends of a longer line, and within it.
 const [DIRECT, LOOSE, TRUNK] = [3, 0.4, 4];
 const SHELF = 1.5; // width by height that parts without lines between them are packed into
 
 function layoutLevel(boxes, edges, most = 0) {
-  const parts = components(boxes.length, edges);
+  const parts = components(boxes, edges);
   const done = parts.map((part) => layoutPart(part, boxes, edges));
   const area = done.reduce((sum, part) => sum + (part.width + GAP_X) * (part.height + GAP_Y), 0);
   const wide = Math.max(...done.map((part) => part.width));
@@ -37,8 +38,10 @@ function layoutLevel(boxes, edges, most = 0) {
   return { width, height: y + row, places, routes };
 }
 
-// Boxes that lines join, each part in order.
-function components(count, edges) {
+// Boxes that lines join, each part in order.  All that lines from outside lead to are one part: set
+// below others they would be reached through them, as ports lie on the group's edge.
+function components(boxes, edges) {
+  const count = boxes.length;
   const root = Array.from({ length: count }, (_, index) => index);
   const find = (index) => {
     while (root[index] !== index) index = root[index] = root[root[index]];
@@ -47,6 +50,13 @@ function components(count, edges) {
   for (const { from, to } of edges) {
     const [a, b] = [find(from), find(to)];
     root[Math.max(a, b)] = Math.min(a, b);
+  }
+  let first = -1;
+  for (let index = 0; index < count; index++) {
+    if (!boxes[index].port) continue;
+    const own = find(index);
+    first = first < 0 ? own : find(first);
+    root[Math.max(own, first)] = Math.min(own, first);
   }
   const parts = new Map();
   for (let index = 0; index < count; index++) {
@@ -118,17 +128,24 @@ function pack(cells) {
   for (const cell of cells) cell.rank = number.get(cell.rank);
 }
 
-// A rank of very many boxes becomes several: what is a mile wide cannot be read.
+// A rank of very many or very wide boxes becomes several: what is a mile wide cannot be read.
 function widenRanks(cells) {
   const members = [];
   cells.forEach((cell) => (members[cell.rank] ??= []).push(cell));
   let more = 0;
   for (const rank of members) {
-    const rows = rank.some((cell) => cell.port) ? 1 : Math.ceil(rank.length / MOST_IN_RANK);
+    const rows = rank.some((cell) => cell.port) ? 1 : rowsFor(rank);
     const each = Math.ceil(rank.length / rows);
     rank.forEach((cell, index) => { cell.rank += more + Math.floor(index / each); });
-    more += rows - 1;
+    more += Math.ceil(rank.length / each) - 1;
   }
+}
+
+function rowsFor(rank) {
+  const wide = rank.reduce((sum, cell) => sum + cell.w + GAP_X, 0);
+  const area = rank.reduce((sum, cell) => sum + (cell.w + GAP_X) * (cell.h + GAP_Y), 0);
+  const most = Math.max(WIDE_RANK, Math.sqrt(area * SHELF) * 1.5);
+  return Math.min(rank.length, Math.max(Math.ceil(rank.length / MOST_IN_RANK), Math.ceil(wide / most)));
 }
 
 // A line over several ranks gets a narrow cell in each, so that it finds its way between boxes.

@@ -376,10 +376,12 @@ class Model {
       else add(edge.a, edge.b, fromX, toX, weight, false);
       keys.push(["edge", edge.key]);
     }
-    for (const port of level.ports.values()) {
+    // In the order of the boxes that they lead to, so that those keep theirs.
+    const ports = [...level.ports.values()].map((port) => ({ port, x: pinX(port.child, port.pin) }));
+    ports.sort((a, b) => a.port.child - b.port.child || a.x - b.x);
+    for (const { port, x } of ports) {
       const number = boxes.length;
       boxes.push({ w: 4, h: 0, port: port.side });
-      const x = pinX(port.child, port.pin);
       if (port.side === "top") add(number, port.child, 0, x, 1, false);
       else add(port.child, number, x, 0, 1, false);
       port.number = number;
@@ -399,13 +401,17 @@ class Model {
     level.sizes = boxes;
     level.routes = { edge: new Map(), port: new Map() };
     keys.forEach(([kind, key], index) => level.routes[kind].set(key, found.routes[index]));
-    const ports = new Map();
+    const ends = new Map();
+    // Lines that come in from above stay right of the title.
     const title = level.group ? measure(~level.group).title + 30 : 0;
-    const w = Math.max(found.width + 2 * PAD, title);
-    const shift = (w - found.width) / 2;
+    const tops = ports.filter(({ port }) => port.side === "top").map(({ port }) => found.places[port.number].x);
+    const least = tops.length ? title - Math.min(...tops) : 0;
+    const inner = Math.max(found.width + 2 * PAD, title);
+    const shift = Math.max((inner - found.width) / 2, least);
+    const w = Math.max(inner, shift + found.width + PAD);
     level.shift = shift;
-    for (const port of level.ports.values()) ports.set(port.key, { x: found.places[port.number].x + shift });
-    sizes.set(~level.group, { w, h: found.height + HEAD + PAD * 1.5, ports, shift });
+    for (const port of level.ports.values()) ends.set(port.key, { x: found.places[port.number].x + shift });
+    sizes.set(~level.group, { w, h: found.height + HEAD + PAD * 1.5, ports: ends, shift });
   }
 
   // Everything in the coordinates of the whole.
