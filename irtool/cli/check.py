@@ -32,8 +32,7 @@ from irtool.report.checking.report import CheckView, check_report, instead_texts
 from irtool.report.checking.why import node_cause, why_report
 from irtool.report.model import Report
 from irtool.sharding.against import Comparison, compare
-from irtool.sharding.check import check
-from irtool.sharding.network.analysis import UNKNOWN
+from irtool.sharding.check import check, of_what_was_read
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.suggest import proposals
 from irtool.sharding.why import Cause, explain_in
@@ -234,7 +233,7 @@ def _checked(asked: CheckQuestion, file: InputFile, dump: Dump) -> _Checked:
     report = check(dump, parallel) if saved is None else saved[0].report
     context = weighed(context, report)
     report_problems(dump.problems)
-    result = _with_contradictions(_with_problems(report, dump), context)
+    result = _with_contradictions(of_what_was_read(report, dump), context)
     return _Checked(dump, result, context, saved)
 
 
@@ -260,17 +259,6 @@ def _with_contradictions(result: CheckResult, context: RunContext) -> CheckResul
         Finding("context", "warning", each.message, each.path) for each in context.contradictions
     ]
     return replace(result, findings=(*result.findings, *found))
-
-
-def _with_problems(result: CheckResult, dump: Dump) -> CheckResult:
-    """What could not be read is a part of which nothing is known."""
-    unread = [problem for problem in dump.problems if problem.severity == "error"]
-    if not unread:
-        return result
-    message = f"statements could not be read, the first in line {unread[0].line}"
-    finding = Finding(UNKNOWN, "warning", message, dump.path)
-    accepted = None if result.accepted else result.accepted
-    return replace(result, accepted=accepted, findings=(*result.findings, finding))
 
 
 def _view(shown: CheckShown, checked: _Checked) -> CheckView:

@@ -16,7 +16,7 @@ from irtool.cli.begin import begin_of, context_of
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.inputs import read_statements
-from irtool.cli.machines import named_machine
+from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.profile_inputs import graph_that_ran, has_begin, profile_at
@@ -26,7 +26,7 @@ from irtool.cluster.context.weigh import weighed
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
-from irtool.sharding.check import check
+from irtool.sharding.check import check, of_what_was_read
 
 if TYPE_CHECKING:
     from irtool.artefacts.profile import Profile
@@ -58,6 +58,7 @@ def _cost(
         ),
     ] = Format.table,
     machine: options.MachineName = None,
+    overlap: options.Overlap = None,
     bind: options.Bind = None,
     limit: options.Limit = None,
     profile: Annotated[
@@ -153,8 +154,8 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     named = named_machine(asked.machine)
     known = context_of(file, read, asked.context, asked.configuration, named)
     parallel = parallel_of(known, file.path)
-    chosen = named or default_machine(parallel.target)
-    report = check(dump, parallel)
+    chosen = with_overlap(named or default_machine(parallel.target), overlap)
+    report = of_what_was_read(check(dump, parallel), dump)
     known = weighed(known, report)
     if not report.operators:
         reason = report.findings[0].message if report.findings else "nothing here has a strategy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from irtool.cli.configuration import read_table
 from irtool.cli.report import Failure
@@ -23,6 +24,23 @@ def named_machine(name: str | None) -> Machine | None:
         Failure: there is no such machine, or the file makes no sense.
     """
     return None if name is None else machine_named(name, "")
+
+
+def with_overlap(machine: Machine, text: str | None) -> Machine:
+    """The machine with the overlap of ``--overlap``; as it is where the option is not given.
+
+    Raises:
+        Failure: it is no part.
+    """
+    if text is None:
+        return machine
+    try:
+        part = 0.0 if text == "none" else float(text)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part <= 1:
+        raise Failure(f"{text} is no part", "--overlap", hint="none, or a number from 0 to 1")
+    return replace(machine, overlap=part)
 
 
 def machine_named(name: str | None, target: str) -> Machine:

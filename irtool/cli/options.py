@@ -101,6 +101,14 @@ MachineName = Annotated[
         autocompletion=complete.machines,
     ),
 ]
+Overlap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|0..1",
+        help="What part of the communication that computing can hide it does hide.",
+        show_default="the machine's, none in those built in",
+    ),
+]
 Bind = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=SIZE", help="Size of an unknown dimension: s4=64."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from irtool.cli.configuration import Configuration, load_custom_rules, read_conf
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.cost import read_begin
 from irtool.cli.declared import with_options
-from irtool.cli.machines import named_machine
+from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import size_of, sized, sizes_of
 from irtool.cli.output import Output
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
@@ -139,12 +139,17 @@ def _request(
     from irtool.planning.recovery.elastic import HORIZON
 
     pinned, outs = pins_of(dump, options.pin or [])
+    way = way_of(options, dump, context)
+    chosen = with_overlap(machine or default_machine(context.target), options.overlap)
+    if chosen.overlap and way in ("devices", "stages"):
+        chosen = replace(chosen, overlap=0.0)
+        note("for other devices and in stages nothing counts as hidden: the machine's overlap is 0")
     return Request(
         options=options,
-        way=way_of(options, dump, context),
+        way=way,
         dump=dump,
         context=context,
-        machine=machine or default_machine(context.target),
+        machine=chosen,
         memory=None if options.memory is None else size_of(options.memory, "--memory"),
         pinned=pinned,
         outs=outs,

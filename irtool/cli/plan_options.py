@@ -77,6 +77,7 @@ class PlanOptions:
     algorithm: Annotated[Algorithm, typer.Option(help="How to search.")] = Algorithm.exact
     to: Annotated[int | None, typer.Option(min=1, metavar="N", help="Devices to plan for.")] = None
     machine: options.MachineName = None
+    overlap: Annotated[options.Overlap, Place(("plan", *_IMITATED))] = None
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.", rich_help_panel=HELD),

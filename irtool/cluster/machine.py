@@ -91,6 +91,7 @@ class Machine:
         hierarchical: whether collectives across units work inside the units first.
         soc: what MindSpore calls its devices, which decides what groups there may be; empty where
             nothing says.
+        overlap: what part of the communication that computing can hide it does hide, from 0 to 1.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Machine:
     memory_bandwidth: float = 0.0
     hierarchical: bool = False
     soc: str = ""
+    overlap: float = 0.0
 
     @property
     def node_devices(self) -> int | None:
@@ -205,7 +207,7 @@ def default_machine(target: str = "Ascend") -> Machine:
 
 _KEYS = {
     "name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels",
-    "hierarchical", "soc",
+    "hierarchical", "soc", "overlap",
 }  # fmt: skip
 _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
@@ -239,7 +241,15 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         _number(table, "memory_bandwidth", "", 0.0),
         _flag(table, "hierarchical"),
         str(table.get("soc", "")),
+        _part(table, "overlap"),
     )
+
+
+def _part(table: Mapping[str, Any], key: str) -> float:
+    value = table.get(key, 0.0)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise MachineError(f"{key}: must be a number from 0 to 1, but is {value!r}")
+    return float(value)
 
 
 def _flag(table: Mapping[str, Any], key: str) -> bool:

@@ -16,7 +16,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.units import bytes_text, operations_text, plural, ratio, seconds_text, share_text
 from irtool.operators.call import Strategy
-from irtool.planning.cost.costs import ASSUMPTIONS, CAUSES, Cause, seconds_of
+from irtool.planning.cost.costs import CAUSES, Cause, assumptions_of, seconds_of
 from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_report import MemoryCost, StepCost, without_strategy
@@ -343,7 +343,10 @@ def _of_network(report: CheckResult) -> list[str]:
 
 def usual_assumptions(cost: StepCost) -> list[str]:
     """What all figures of the model take for granted, and the machine's."""
-    return [*ASSUMPTIONS, *(f"{cost.machine.name}: {text}" for text in cost.machine.sources)]
+    return [
+        *assumptions_of(cost.machine),
+        *(f"{cost.machine.name}: {text}" for text in cost.machine.sources),
+    ]
 
 
 def answer_text(view: CostView) -> str:
@@ -352,7 +355,7 @@ def answer_text(view: CostView) -> str:
     what = "a step" if cost.differentiates else "a forward pass (the dump takes no gradient)"
     shares = sorted(cost.shares.items(), key=lambda each: -each[1])
     named = ", ".join(
-        f"{share_text(ratio(seconds, cost.seconds))} {cause}"
+        f"{share_text(ratio(seconds, cost.spent))} {cause}"
         for cause, seconds in shares[:3]
         if seconds
     )
@@ -382,6 +385,11 @@ def _facts(view: CostView) -> list[tuple[str, str]]:
     communicated = seconds_of(cost.communications)
     if communicated:
         facts.append(("communication", _hidden_text(cost, communicated)))
+    if cost.hides:
+        what = f"{100 * cost.machine.overlap:.3g} % of what computing can hide"
+        facts.append(
+            ("hidden", f"{seconds_text(cost.hides)}, {what}; shares are of all that is spent")
+        )
     if cost.recompute_seconds:
         more = seconds_text(cost.recompute_seconds)
         facts.append(("recomputation", f"{more} more, of what the network marks for it"))
@@ -421,7 +429,7 @@ def shares_table(cost: StepCost) -> Table:
         text_column("lever", 1),
     ]  # fmt: skip
     rows = [
-        [cause, seconds, ratio(seconds, cost.seconds), LEVERS[cause]]
+        [cause, seconds, ratio(seconds, cost.spent), LEVERS[cause]]
         for cause, seconds in cost.shares.items()
         if seconds
     ]
@@ -435,7 +443,7 @@ def stages_table(view: CostView) -> Table:
         number_column("compute", "share"), number_column("memory", "bytes"),
     ]  # fmt: skip
     rows = [
-        [stage, cost.seconds, ratio(cost.shares["compute"], cost.seconds), cost.memory.total]
+        [stage, cost.seconds, ratio(cost.shares["compute"], cost.spent), cost.memory.total]
         for stage, cost in view.stages
     ]
     return Table("Stages, the slowest first", columns, rows)
@@ -448,7 +456,7 @@ def axes_table(cost: StepCost) -> Table:
         number_column("share", "share"), number_column("a device receives", "bytes"),
     ]  # fmt: skip
     rows = [
-        [axis.axis, axis.count, axis.seconds, ratio(axis.seconds, cost.seconds), axis.received]
+        [axis.axis, axis.count, axis.seconds, ratio(axis.seconds, cost.spent), axis.received]
         for axis in axis_costs(cost)
     ]
     return Table("Communication by axis", columns, rows)

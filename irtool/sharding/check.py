@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
@@ -267,3 +269,14 @@ def _parameter(weight: Weight) -> ParameterReport:
         role=weight.role,
         weight=weight.weight,
     )
+
+
+def of_what_was_read(result: CheckResult, dump: Dump) -> CheckResult:
+    """A result of a dump, where statements that could not be read are parts that nobody knows."""
+    unread = [problem for problem in dump.problems if problem.severity == "error"]
+    if not unread:
+        return result
+    message = f"statements could not be read, the first in line {unread[0].line}"
+    finding = Finding("unknown", "warning", message, dump.path)
+    accepted = None if result.accepted else result.accepted
+    return replace(result, accepted=accepted, findings=(*result.findings, finding))

@@ -432,3 +432,39 @@ def test_the_page_of_stages_shows_them(capsys: pytest.CaptureFixture[str], sampl
     assert "a step in 2 stages" in out
     assert "Stages (one device of each)" in out
     assert "All stages together" in out
+
+
+# -- what computing hides --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overlap", ["none", "0.5", "1"])
+def test_cost_and_plan_agree_about_what_is_hidden(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, overlap: str
+) -> None:
+    planned = tmp_path / "plan.ir"
+    _, out, _ = run(capsys, samples / LOOP, "-f", "json", "--overlap", overlap)
+    run(capsys, samples / LOOP, "-f", "ir", "--overlap", overlap, "-o", planned)
+    asked = ["--devices", "8", "--full-batch", "-f", "json", "--overlap", overlap]
+    main(["cost", str(planned), *asked])
+    cost = json.loads(capsys.readouterr().out)["cost"]
+    told = json.loads(out)["cost"]
+    assert cost["before"] == pytest.approx(told["after"])
+    assert cost["hidden"]["before"] == pytest.approx(told["hidden"]["after"])
+    assert told["after"] < told["before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--overlap", "2"), "from 0 to 1"),
+        (("--overlap", "much"), "is no part"),
+        (("--overlap", "1", "--to-stages", "2"), "does not go with --to-stages"),
+        (("--overlap", "1", "--recompute", "auto"), "leave out the overlap"),
+    ],
+)
+def test_an_overlap_that_means_nothing_is_refused(
+    capsys: pytest.CaptureFixture[str], samples: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    status, _, err = run(capsys, samples / LOOP, *arguments)
+    assert status == 2
+    assert says in err

@@ -60,8 +60,9 @@ SUMS = ("AllReduce", "ReduceScatter")
 BACKWARD_WORK = 2
 """Arithmetic of an operator's gradient over that of the operator: two products for one."""
 
+_NOTHING_HIDDEN = "nothing is hidden behind anything else: times add up"
 ASSUMPTIONS = (
-    "nothing is hidden behind anything else: times add up",
+    _NOTHING_HIDDEN,
     f"the gradient of an operator does {BACKWARD_WORK} times its arithmetic",
     "results are kept that a gradient reads; what is redistributed for an operator that a plan "
     "recomputes is not, and to redistribute it again is not priced",
@@ -77,6 +78,15 @@ ASSUMPTIONS = (
     "what users of one kind want of one result alike is made once",
 )
 """What the model takes for granted; printed with every answer."""
+
+
+def assumptions_of(machine: Machine) -> list[str]:
+    """What a step on a machine takes for granted."""
+    hidden = (
+        f"{100 * machine.overlap:.3g} % of what computing can hide is hidden: sums of gradients "
+        "behind the backward pass, gathers of weights behind what comes before them"
+    )
+    return [hidden if text is _NOTHING_HIDDEN and machine.overlap else text for text in ASSUMPTIONS]
 
 
 @dataclass(frozen=True, slots=True)

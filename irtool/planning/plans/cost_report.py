@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from irtool.cluster.account import Account, fused_bytes
@@ -109,7 +109,8 @@ class StepCost(Shown):
     ``unknown``: parts that could not be priced, as texts; then the sums are too small.
     ``transfers``: what it sends to other stages and receives from them, no part of ``seconds``:
     what of it is waited for, the pipeline's schedule says. ``memory``: what a device holds, which a
-    plan's limit is held against.
+    plan's limit is held against. ``hides``: seconds of communication that count as hidden, by the
+    machine's ``overlap``.
     """
 
     machine: Machine
@@ -118,10 +119,16 @@ class StepCost(Shown):
     unknown: tuple[str, ...]
     differentiates: bool
     transfers: tuple[Communication, ...] = ()
+    hides: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """A step, in seconds; nothing hidden."""
+        """A step, in seconds, less what counts as hidden (without an ``overlap`` nothing does)."""
+        return self.spent - self.hides
+
+    @property
+    def spent(self) -> float:
+        """Seconds of everything, one after the other."""
         return sum(item.total for item in self.items)
 
     @property
@@ -238,7 +245,7 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         other=other,
         fused=fused_bytes(each.launch for item in items for each in item.communications),
     )
-    return StepCost(
+    made = StepCost(
         machine,
         with_common_starts(items, machine),
         memory,
@@ -246,6 +253,8 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         structure.differentiates,
         tuple(_transfers(structure, report, machine)),
     )
+    hides = machine.overlap * made.hidden_at_best if machine.overlap else 0.0
+    return replace(made, hides=hides)
 
 
 def _inputs(report: CheckResult) -> int:

@@ -27,6 +27,7 @@ from irtool.planning.plans.compatible import compatible
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.plans.decisions import DecidedWays, Decisions
 from irtool.planning.plans.onto import Onto, taken_over
+from irtool.planning.plans.overlapping import Tried, overlapped
 from irtool.planning.plans.ties import (
     Priced,
     communication_of,
@@ -46,7 +47,7 @@ from irtool.planning.search.problem import (
     problem_of,
 )
 from irtool.planning.search.search import Found, Search
-from irtool.planning.search.tables import CannotPlan, Given, Model, model_of
+from irtool.planning.search.tables import CannotPlan, Given, Hiding, Model, model_of
 from irtool.sharding.check import check
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
@@ -185,29 +186,86 @@ def plan(
         taken = compatible(problem, machine, taken, fixed)
         kept = {problem.twins[node]: given for node, given in taken.kept.items()}
         fixed = {**kept, **fixed}
+    searching = _Searching(
+        problem, machine, carried, tuple(map(tuple, tied)), memory_limit, started,
+        optimizer=decide_optimizer, recompute=decide_recompute,
+    )  # fmt: skip
     with CollectorPause.over(0):
-        outs = carried.outs
-        model = model_of(problem.structure, machine, problem.current, fixed, tied, outs=outs)
-        made = _made(
-            model, problem, memory_limit, started,
-            optimizer=decide_optimizer, recompute=decide_recompute,
-        )  # fmt: skip
-        is_free = carried == Carried()
-        if is_free and _keeps(made, problem, fixed):
-            made = _as_it_was(made, problem)
-        elif is_free and made.decisions is None:
-            made = _untied(made, model, problem, fixed, started)
+        model = searching.model(fixed)
+        if machine.overlap:
+            made = searching.overlapped(model, fixed)
+        else:
+            made = searching.plan(model)
+            is_free = carried == Carried()
+            if is_free and _keeps(made, problem, fixed):
+                made = _as_it_was(made, problem)
+            elif is_free and made.decisions is None:
+                made = _untied(made, model, problem, fixed, started)
     border = None
     if region is not None:
-        everything = model_of(problem.structure, machine, problem.current, free, tied, outs=outs)
-        other = _made(
-            everything, problem, memory_limit, started,
-            optimizer=decide_optimizer, recompute=decide_recompute,
-        )  # fmt: skip
-        border = _border(dump, region, made, other)
+        border = _border(dump, region, made, searching.plan(searching.model(free)))
     if model.left_out:
         made = replace(made, lower_bound=None)
     return replace(made, onto=taken, border=border)
+
+
+@dataclass(frozen=True, eq=False)
+class _Searching:
+    """A problem, and everything that its plans are held to but strategies."""
+
+    problem: Problem
+    machine: Machine
+    carried: Carried
+    tied: tuple[tuple[Node, ...], ...]
+    limit: int | None
+    started: float
+    optimizer: bool
+    recompute: bool
+
+    def model(self, fixed: Mapping[Node, Given], hiding: Hiding | None = None) -> Model:
+        """The tables under strategies that must be."""
+        structure, current = self.problem.structure, self.problem.current
+        return model_of(
+            structure, self.machine, current, fixed, self.tied,
+            outs=self.carried.outs, hiding=hiding,
+        )  # fmt: skip
+
+    def plan(self, model: Model) -> Plan:
+        """The plan of a model."""
+        return _made(
+            model, self.problem, self.limit, self.started,
+            optimizer=self.optimizer, recompute=self.recompute,
+        )  # fmt: skip
+
+    def overlapped(self, model: Model, fixed: Mapping[Node, Given]) -> Plan:
+        """The plan where computing hides communication.
+
+        Raises:
+            CannotPlan: something is to be decided whose part in it is not known.
+        """
+        if self.optimizer or self.recompute:
+            raise CannotPlan(
+                "what runs again and which weights are cut is decided for steps that hide nothing: "
+                "leave out the overlap, or the decision"
+            )
+
+        def at(hiding: Hiding) -> Tried[Plan]:
+            made = self.plan(self.model(fixed, hiding))
+            return Tried(made, made.after, made.lower_bound or 0.0)
+
+        best, bound = overlapped(at, self.machine.overlap, self._own(model))
+        return replace(best.plan, lower_bound=bound)
+
+    def _own(self, model: Model) -> Tried[Plan] | None:
+        """The plan that the dump has, if it is within what is given."""
+        own = model.own
+        if own is None or any(not each.agrees(own) for each in model.shared):
+            return None
+        elapsed = time.process_time() - self.started
+        made = told(model, Found(own, 0.0, 0), self.problem.current, self.limit, elapsed)
+        if self.limit is not None and made.after.memory.total > self.limit:
+            return None
+        return Tried(made, made.after, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ def replan(
             devices is legal; the message says what would have to change.
     """
     started = time.process_time()
+    machine = replace(machine, overlap=0.0)  # its search adds up what nothing hides
     left = _survivors(context, lost)
     available: list[int | None] = [*left, *[None] * added]
     counts, legal, why = _counts(context, to, len(available))

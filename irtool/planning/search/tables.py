@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
 
@@ -20,6 +20,8 @@ from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.operators.judgement import Judgement
 from irtool.planning.cost.costs import (
+    BACKWARD_WORK,
+    Communication,
     compute_seconds,
     item_bytes,
     operator_communications,
@@ -48,6 +50,42 @@ from irtool.planning.search.operator_candidates import (
 )
 from irtool.planning.search.shared_weights import Numbered, Shared, alike_of, numbered
 from irtool.planning.search.starts import Start, WeightStarts, starts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Hiding:
+    """What parts of some seconds do not count, since computing hides communication.
+
+    Attributes:
+        sums: of the sums of gradients.
+        gathers: of the gathers of weights.
+        backward: of the backward pass' computing, which can hide no more than it lasts.
+    """
+
+    sums: float = 0.0
+    gathers: float = 0.0
+    backward: float = 0.0
+
+    def of(self, cost: WeightCost) -> WeightCost:
+        """What a weight costs then."""
+        if not self.sums and not self.gathers:
+            return cost
+        return replace(cost, mirrors=self._left(cost.mirrors), shared=self._left(cost.shared))
+
+    def starts(self, starts: tuple[Start, ...]) -> tuple[Start, ...]:
+        """What a weight pays of common starts then."""
+        left = {True: 1 - self.gathers, False: 1 - self.sums}
+        parts = [left[start.bucket[0] == "AllGather"] for start in starts]
+        return tuple(
+            replace(start, seconds=part * start.seconds, part=part * start.part)
+            for start, part in zip(starts, parts, strict=True)
+        )
+
+    def _left(self, found: tuple[Communication, ...]) -> tuple[Communication, ...]:
+        left = {True: 1 - self.gathers, False: 1 - self.sums}
+        return tuple(
+            replace(each, seconds=left[each.op == "AllGather"] * each.seconds) for each in found
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +204,7 @@ def model_of(
     tied: Sequence[Sequence[Node]] = (),
     *,
     outs: bool = True,
+    hiding: Hiding | None = None,
 ) -> Model:
     """Build all tables.
 
@@ -176,11 +215,13 @@ def model_of(
         pinned: strategies that must be.
         tied: operators that must have one strategy, whichever.
         outs: whether operators may get an ``out_strategy``.
+        hiding: what does not count since it is hidden.
 
     Raises:
         CannotPlan: an operator has no legal strategy, or a pinned one is illegal.
     """
-    return _Builder(structure, machine, outs).build(current, pinned, tied)
+    builder = _Builder(structure, machine, outs, hiding or Hiding())
+    return builder.build(current, pinned, tied)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -197,6 +238,7 @@ class _Builder:
     structure: Structure
     machine: Machine
     outs: bool
+    hiding: Hiding
     columns: dict[object, _Column] = field(default_factory=dict[object, "_Column"])
     tables: dict[object, LinkTable] = field(default_factory=dict[object, LinkTable])
     least: dict[object, Floats] = field(default_factory=dict[object, Floats])
@@ -228,9 +270,9 @@ class _Builder:
                 owned.setdefault(owner.node, []).append(parameter)
                 continue
             cost = weight_cost(structure, parameter, None, self.machine)
-            constant += cost.seconds
+            constant += self.hiding.of(cost).seconds
             held += cost.stored_bytes
-            own = starts_of(cost, self.machine)
+            own = self.hiding.starts(starts_of(cost, self.machine))
             constant_starts += own
             constant_part += sum(start.part for start in own) / cost.micro_batches
         unary: list[Floats] = []
@@ -316,6 +358,8 @@ class _Builder:
         def numbers(judgement: Judgement) -> tuple[float, float]:
             communications = operator_communications(call, judgement, self.machine, gradient=back)
             seconds = compute_seconds(call, judgement, self.machine, gradient=gradient)
+            if gradient and self.hiding.backward:
+                seconds *= 1 - self.hiding.backward * BACKWARD_WORK / (1 + BACKWARD_WORK)
             seconds += seconds_of(communications)
             held = kept_bytes if self.structure.counts_all else carried_bytes
             return seconds, held(self.structure, node, judgement)
@@ -357,8 +401,10 @@ class _Builder:
 
     def _weight_column(self, costs: Sequence[WeightCost], which: npt.NDArray[np.int64]) -> _Column:
         """A weight's column from what it costs under each kind of candidate."""
-        table = np.array([(cost.seconds, float(cost.stored_bytes)) for cost in costs])[which]
-        kinds = tuple(starts_of(cost, self.machine) for cost in costs)
+        table = np.array(
+            [(self.hiding.of(cost).seconds, float(cost.stored_bytes)) for cost in costs]
+        )[which]
+        kinds = tuple(self.hiding.starts(starts_of(cost, self.machine)) for cost in costs)
         starts = (WeightStarts(which, kinds),) if any(kinds) else ()
         return _Column(table[:, 0], table[:, 1], starts)
 

@@ -151,6 +151,7 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
         ("machine", f"{plan.after.machine.name}; only ratios of times mean something"),
         ("check", accepted[plan.report.accepted]),
         *_bound(view),
+        *_overlap(plan),
         ("memory", f"{bytes_text(memory.total)} a device{of}{limit}"),
         ("operators", f"{changed:,} of {len(plan.operators):,} get another strategy"),
         ("search", f"{plan.seconds:.2f} s CPU, {plural(plan.rounds, 'round')}"),
@@ -178,6 +179,25 @@ def _bound(view: PlanView) -> list[tuple[str, str]]:
     return [("lower bound", text)]
 
 
+def _overlap(plan: Plan) -> list[tuple[str, str]]:
+    """What is left of the gain where nothing is hidden, or all that can be."""
+    before, after = plan.before, plan.after
+    if before is None or before.spent == after.spent:
+        return []
+    gains = [
+        (old.spent - part * old.hidden_at_best) - (new.spent - part * new.hidden_at_best)
+        for part, old, new in ((0.0, before, after), (1.0, before, after))
+    ]
+    if before.hidden_at_best == after.hidden_at_best == 0:
+        return []
+    ends = [f"{seconds_text(each.spent - each.hidden_at_best)}" for each in (after, before)]
+    text = f"{ends[0]} instead of {ends[1]} if computing hides all that it can"
+    if gains[0] * gains[1] < 0:
+        turn = gains[0] / (gains[0] - gains[1])
+        text += f"; the gain turns at --overlap {turn:.2f}"
+    return [("overlap", text)]
+
+
 def _devices(view: PlanView) -> list[tuple[str, str]]:
     if view.elastic is not None:
         return elastic_facts(view.elastic)
@@ -194,6 +214,8 @@ def costs_table(view: PlanView) -> Table:
         for cause in CAUSES
         if after.shares[cause] or (before and before.shares[cause])
     ]
+    if after.hides or (before and before.hides):
+        rows.append(["hidden", -before.hides if before else UNKNOWN, -after.hides])
     rows.append(["all", before.seconds if before else UNKNOWN, after.seconds])
     sizes = {
         "received by a device": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irtool.planning.cost.costs import ASSUMPTIONS
+from irtool.planning.cost.costs import assumptions_of
 from irtool.planning.plans.plan import Plan
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.stages.stages import StagedPlan
@@ -31,7 +31,7 @@ class PlanView:
 
 def assumed(view: PlanView) -> list[str]:
     """What the model takes for granted."""
-    texts = list(ASSUMPTIONS)
+    texts = assumptions_of(view.plan.after.machine)
     if view.staged is not None:
         own = "stages run one forward, one backward (1F1B); what they hand on is not hidden"
         texts = [own if text.startswith("one micro-batch") else text for text in texts]
