@@ -18,6 +18,7 @@ from math import inf
 
 import numpy as np
 
+from irtool.ir.units import bytes_text
 from irtool.planning.limits.layers import Closing, exact
 from irtool.planning.limits.mix import Mix
 from irtool.planning.limits.pack import packed, smallest
@@ -53,19 +54,23 @@ class TooLittleMemory(CannotPlan):
 
     def __init__(self, limit: int, found: float, least: float, help: tuple[str, ...]) -> None:
         self.limit, self.found, self.least, self.help = limit, found, least, help
-        needed = f"a device holds {found:,.0f} bytes at least"
+        needed = f"a device holds {_size(found)} at least"
         if found > least * (1 + 1e-9):
             needed = (
-                f"the least that was found for a device is {found:,.0f} bytes, and {least:,.0f} "
-                "bytes is less than any plan takes"
+                f"the least that was found for a device is {_size(found)}, and {_size(least)} is "
+                "less than any plan takes"
             )
         super().__init__(
-            f"no strategies fit into {limit:,} bytes a device: {needed}. "
+            f"no strategies fit into {bytes_text(limit)} a device: {needed}. "
             f"What would lower that: {', '.join(help)}"
         )
 
     def __reduce__(self) -> tuple[type[TooLittleMemory], tuple[object, ...]]:
         return type(self), (self.limit, self.found, self.least, self.help)
+
+
+def _size(size: float) -> str:
+    return f"{bytes_text(round(size))} ({size:,.0f} bytes)"
 
 
 @dataclass(eq=False)

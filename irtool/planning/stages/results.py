@@ -76,6 +76,7 @@ class StagedPlan(Shown):
         transfers: between stages.
         unstaged: seconds of a step as the dump is, without stages; None: it has no plan for these
             devices.
+        unstaged_plan: seconds of a step as it is planned without stages; None: nothing fits.
         memory_limit: bytes of a device, if there is a limit.
         replanned: numbers of stages that were planned anew to fit into the memory.
     """
@@ -88,6 +89,7 @@ class StagedPlan(Shown):
     seconds: float
     transfers: tuple[Transfer, ...] = ()
     unstaged: float | None = None
+    unstaged_plan: float | None = None
     memory_limit: int | None = None
     replanned: tuple[int, ...] = ()
 

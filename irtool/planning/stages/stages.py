@@ -18,7 +18,7 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
-from irtool.planning.plans.plan import Plan, PlannedOperator
+from irtool.planning.plans.plan import Plan, PlannedOperator, plan
 from irtool.planning.search.problem import plain_dump, planned_context, problem_of
 from irtool.planning.search.tables import CannotPlan
 from irtool.planning.stages.maker import PipelineMaker
@@ -89,6 +89,7 @@ def staged_plan(
     return replace(
         made,
         unstaged=_unstaged(dump, context, machine, total),
+        unstaged_plan=_planned(dump, context, machine, total, memory_limit),
         memory_limit=memory_limit,
         inner=replace(
             made.inner,
@@ -164,6 +165,16 @@ def _beside_what_was(
         else item
         for item in inner.operators
     )
+
+
+def _planned(
+    dump: Dump, context: ParallelContext, machine: Machine, devices: int, limit: int | None
+) -> float | None:
+    """Seconds of a step as it is planned without stages; None where nothing fits."""
+    try:
+        return plan(dump, context, machine, devices=devices, memory_limit=limit).after.seconds
+    except CannotPlan:
+        return None
 
 
 def _unstaged(dump: Dump, context: ParallelContext, machine: Machine, devices: int) -> float | None:

@@ -145,6 +145,9 @@ class PlannedPipeline(AnswerObject, frozen=True, kw_only=True):
     unstaged_seconds: Annotated[
         float | None, doc("the dump's own step; null: it has no plan for these devices")
     ]
+    unstaged_planned_seconds: Annotated[
+        float | None, doc("a step as it is planned without stages; null: nothing fits")
+    ]
     bubble: Annotated[float, doc("share of the work that is idle, if all stages take as long")]
     imbalance: Annotated[float, doc("by which share the slowest stage exceeds the mean")]
     replanned: Annotated[list[int], doc("stages planned anew to fit into `--memory`")]
@@ -335,6 +338,7 @@ def _pipeline(staged: StagedPlan) -> PlannedPipeline:
         micro_batches=staged.micro_batches,
         seconds=staged.seconds,
         unstaged_seconds=staged.unstaged,
+        unstaged_planned_seconds=staged.unstaged_plan,
         bubble=staged.bubble,
         imbalance=staged.imbalance,
         replanned=list(staged.replanned),

@@ -21,8 +21,10 @@ def stage_facts(found: StagedPlan) -> list[tuple[str, str]]:
         ("devices", f"{found.devices}: {plural(stages, 'stage')} of {found.devices // stages}"),
         ("pipeline", step),
     ]
-    if found.unstaged is not None:
-        facts.append(("without stages", f"{seconds_text(found.unstaged)} a step, as the dump is"))
+    without = {"as the dump is": found.unstaged, "as planned": found.unstaged_plan}
+    texts = [f"{seconds_text(own)} a step {how}" for how, own in without.items() if own is not None]
+    if texts:
+        facts.append(("without stages", ", ".join(texts)))
     facts += [
         ("bubble", f"{share_text(found.bubble)} of the work, if all stages take as long"),
         ("balance", f"the slowest stage takes {share_text(found.imbalance)} more than the mean"),
