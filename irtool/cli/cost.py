@@ -91,7 +91,7 @@ def _cost(
     load_custom_rules(configuration)
     asked = CostQuestion(
         path, context, configuration, machine, sizes_of(bind or ()), limit, profile, graph,
-        allow_unknown,
+        allow_unknown, overlap,
     )  # fmt: skip
     if not has_begin(path, context.rank, graph):
         return _tell_graph(asked, format, output_file)
@@ -122,6 +122,7 @@ class CostQuestion:
         profile: what was measured: a file or a folder; None: that of the run folder.
         graph: the number of a run's compilation.
         allow_unknown: whether parts without a price are nothing to see.
+        overlap: as ``--overlap`` is written; None: the machine's.
     """
 
     source: str | Dump
@@ -133,6 +134,7 @@ class CostQuestion:
     profile: str | None = None
     graph: int | None = None
     allow_unknown: bool = False
+    overlap: str | None = None
 
 
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
@@ -154,7 +156,7 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
     named = named_machine(asked.machine)
     known = context_of(file, read, asked.context, asked.configuration, named)
     parallel = parallel_of(known, file.path)
-    chosen = with_overlap(named or default_machine(parallel.target), overlap)
+    chosen = with_overlap(named or default_machine(parallel.target), asked.overlap)
     report = of_what_was_read(check(dump, parallel), dump)
     known = weighed(known, report)
     if not report.operators:

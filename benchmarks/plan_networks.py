@@ -1,0 +1,148 @@
+"""Plans of random networks: handed over, taken by MindSpore as planned, compiled to what was said.
+
+    MINDSPORE/bin/python benchmarks/networks/plan.py OUT … --step save
+    python benchmarks/plan_networks.py write OUT/*       # a strategy file of each plan
+    MINDSPORE/bin/python benchmarks/networks/plan.py OUT … --step load     # and --step weights
+    python benchmarks/plan_networks.py compare OUT/*
+
+``write`` plans from the begin dump of ``save`` alone: the strategies that MindSpore saved beside it
+are not looked at. ``compare`` counts the cases that MindSpore accepted, strategies as planned, and
+classes of collectives whose bytes differ from what was predicted by more than a thousandth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from plan_bytes import classes, compiled, dump_in, predicted
+
+import irtool
+from irtool.cluster.machine import default_machine
+from irtool.ir.dump import Dump
+from irtool.planning.files.handing_over import Again, HandedOver, hand_over
+from irtool.planning.files.strategy_files import NotExpressible
+from irtool.planning.plans.plan import CannotPlan, Plan, plan
+from irtool.planning.search.problem import Carried
+from irtool.sharding.network.context import ParallelContext
+
+MACHINE = default_machine()
+NOT_PLANNED = ("Reshape", "Cast", "_VirtualDataset", "GetNext", "VirtualDataset")
+"""Operators whose strategy is nobody's choice."""
+STEPS = {"operators": ("operators.json", "load"), "parameters": ("parameters.json", "weights")}
+CLOSE = 1e-3
+
+
+def context_of(case: Path) -> ParallelContext:
+    """The context that the networks of a case were compiled under."""
+    said = json.loads((case / "save" / "case.json").read_text(encoding="utf-8"))
+    return ParallelContext.from_mapping(said["context"])
+
+
+def written(case: Path) -> HandedOver | str:
+    """Plan a case and write the file; a text: why there is none."""
+    begin = dump_in(case / "save", "step_parallel_begin")
+    if begin is None:
+        return "no begin dump"
+    dump, context = irtool.load(str(begin)), context_of(case)
+
+    def again(carried: Carried, loaded: ParallelContext) -> Plan:
+        return plan(dump, loaded, MACHINE, carried=carried)
+
+    try:
+        free = plan(dump, context, MACHINE)
+        made = hand_over(free, Again(dump, again))
+    except (CannotPlan, NotExpressible) as error:
+        return str(error)
+    for name, _ in STEPS.values():
+        (case / name).unlink(missing_ok=True)
+    (case / STEPS[made.keys][0]).write_text(made.text, encoding="utf-8")
+    (case / "plan.ir").write_text(irtool.dumps(made.plan.dump), encoding="utf-8")
+    more = 100 * (made.plan.after.seconds / free.after.seconds - 1)
+    print(f"{case.name}: by {made.keys}, {more:.2f} % above the free plan", flush=True)
+    return made
+
+
+def strategies(dump: Dump) -> Counter[tuple[object, ...]]:
+    """Strategies by what tells an operator in two compilations: scope, primitive, place, types."""
+    return Counter(
+        (
+            *(node.scope, node.op, node.name, node.in_strategy, node.out_strategy),
+            *(each.tensors for each in node.input_types if each is not None),
+        )
+        for node in dump.nodes()
+        if node.in_strategy is not None and node.op not in NOT_PLANNED
+    )
+
+
+def compared(case: Path) -> Counter[str]:
+    """What MindSpore made of a case's file."""
+    found: Counter[str] = Counter()
+    for keys, (name, step) in STEPS.items():
+        answer = case / step / "case.json"
+        if not (case / name).is_file() or not answer.is_file():
+            continue
+        found["loaded"] += 1
+        said = json.loads(answer.read_text(encoding="utf-8"))
+        begin = dump_in(case / step, "step_parallel_begin")
+        validate = dump_in(case / step, "_validate")
+        if not said.get("accepted") or begin is None or validate is None:
+            why = said.get("error") or said.get("unusable") or "no dump"
+            print(f"{case.name}: refused by {keys}: {why[:300]} {said.get('log', [])[:2]}")
+            continue
+        found["accepted"] += 1
+        wanted, got = (
+            strategies(irtool.load(str(case / "plan.ir"))),
+            strategies(irtool.load(str(begin))),
+        )
+        if keys == "operators" and (apart := wanted - got):
+            first = next(iter(apart))
+            print(f"{case.name}: {sum(apart.values())} strategies differ, the first {first}")
+        else:
+            found["as planned"] += 1
+        guess = predicted(irtool.load(str(case / "plan.ir")), context_of(case), MACHINE)
+        truth = compiled(irtool.load(str(validate)), MACHINE)
+        apart = [
+            f"{op} {guess.of(op)} {truth.of(op)}"
+            for op in classes(guess, truth)
+            if abs(guess.of(op) - truth.of(op)) > CLOSE * max(truth.of(op), 1)
+        ]
+        found["bytes as predicted"] += not apart
+        if apart:
+            print(f"{case.name}: predicted and compiled bytes: {', '.join(apart)}")
+    return found
+
+
+def main() -> int:
+    """Write or compare."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["write", "compare"])
+    parser.add_argument("cases", type=Path, nargs="+")
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    for case in given.cases:
+        if given.what == "compare":
+            counts += compared(case)
+            continue
+        made = written(case)
+        counts["networks"] += 1
+        if isinstance(made, str):
+            print(f"{case.name}: NOT: {made}", flush=True)
+        else:
+            counts["handed over"] += 1
+            counts[f"by {made.keys}"] += 1
+            counts["as the free plan is"] += not made.notes
+    print(", ".join(f"{key} {count}" for key, count in counts.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
