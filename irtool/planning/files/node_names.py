@@ -25,7 +25,8 @@ from irtool.ir.comments import Location
 from irtool.ir.graph import Node
 from irtool.sharding.network.graphs import Network
 
-_NUMBERED = re.compile(r"CNode_(\d+)")
+_NUMBERED = re.compile(r"CNode_(\d+)(?:\$\w+)*")
+"""A node without a name; behind the sign that of a variable that its call is given to."""
 _LOOP = re.compile(r"/?\s*(?:async\s+)?(?:for|while)\b")
 _BRANCH = re.compile(r"/?\s*(?:if|elif|else|with)\b")
 _DEFINITION = re.compile(r"/?\s*(?:async\s+)?def\b")

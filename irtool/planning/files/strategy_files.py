@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import structure_of
@@ -60,10 +61,16 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         NotExpressible: which operator has which key cannot be told.
     """
     groups: dict[str, list[_Entry]] = {}
+    copied = _copied_graphs(plan.dump)
     for item in plan.report.operators:
         if item.node.scope is None:
             raise NotExpressible(
                 f"{item.node.id} {item.op} (line {item.node.line}) has no scope in this dump"
+            )
+        if item.node.graph is not None and item.node.graph.name in copied:
+            raise NotExpressible(
+                f"{item.node.scope} is compiled once for all of its uses (lazy_inline), and which "
+                "numbers MindSpore gives its operators this dump does not tell"
             )
         strategy = item.strategy or ()
         if primitive(item.node) == "Reshape":
@@ -87,6 +94,19 @@ def operator_file(plan: Plan, names: Mapping[str, object] | None = None) -> dict
         "parallel_strategy_item": ins,
         "parallel_out_strategy_item": outs,
     }
+
+
+def _copied_graphs(dump: Dump) -> Set[str]:
+    """Names of graphs that are compiled once, however often they are used, and of those in them.
+
+    MindSpore counts operators of the copies that it made before, too: the numbers of those that are
+    left begin anywhere (seen in files that 2.7 saved).
+    """
+    found = {graph.name for graph in dump.graphs if "cell_reuse" in graph.attributes}
+    parents = {graph.name: graph.parent for graph in dump.graphs}
+    while more := {name for name, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
 
 
 def _item(strategy: Strategy, stage: int = 0) -> dict[str, object]:

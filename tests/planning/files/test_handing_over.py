@@ -111,3 +111,23 @@ def test_a_plan_that_can_not_be_made_again_is_priced_as_mindspore_completes_it()
     best = by_parameters(free, again(dump))
     assert made.plan.after.seconds >= best.plan.after.seconds * (1 - 1e-9)
     assert "MindSpore completes it" in made.notes[0]
+
+
+def test_what_is_compiled_once_for_many_uses_has_no_known_numbers() -> None:
+    """Copies that MindSpore made before count, too: a file would name what is not there."""
+    text = irtool.dumps(two_relus())
+    dump = irtool.loads(text.replace("subgraph attr:\n", "subgraph attr:\ncell_reuse: 1\n"))
+    free = plan(dump, CONTEXT, MACHINE)
+    with pytest.raises(NotExpressible, match="lazy_inline"):
+        by_operators(free, again(dump))
+    assert hand_over(free, again(dump)).keys == "parameters"
+
+
+def test_a_file_by_parameters_holds_what_it_can_say_and_no_out_strategy() -> None:
+    dump = two_relus()
+    made = by_parameters(plan(dump, CONTEXT, MACHINE), again(dump))
+    items = json.loads(made.text)["parallel_strategy_item"]
+    assert set(items) == {"MatMul_w"}
+    assert all(item.out_after is None for item in made.plan.operators)
+    relus = [item.after for item in made.plan.operators if item.node.op == "ReLU"]
+    assert relus == [((8, 1),)] * 2

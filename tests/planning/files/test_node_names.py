@@ -67,6 +67,16 @@ def test_every_strategy_has_the_key_that_mindspore_saved_it_under(loop: Dump) ->
     assert seen == set(saved)
 
 
+def test_a_number_counts_behind_the_names_of_variables_too(loop: Dump) -> None:
+    text = irtool.dumps(loop)
+    for node in loop.nodes():
+        if node.op == "MatMul":
+            text = text.replace(f"({node.name})", f"({node.name}$x$y)")
+    found = ranked(irtool.loads(text), "MatMul")
+    names = [(node.name or "").partition("$")[0] for (node,) in found]
+    assert names == [node.name for (node,) in ranked(loop, "MatMul")]
+
+
 def test_without_source_lines_an_order_is_not_guessed() -> None:
     dump = irtool.load(str(SAMPLES / "mlp_recursive_search" / "step_parallel_begin_0019.ir"))
     relus = tuple(node for node in dump.nodes() if node.op == "ReLU")
