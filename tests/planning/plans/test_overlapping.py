@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import irtool
-from irtool.cluster.machine import MachineError, default_machine, machine_from
+from irtool.cluster.machine import Machine, MachineError, default_machine, machine_from
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.annotate import with_strategies
 from irtool.planning.plans.cost_report import StepCost, step_cost
@@ -27,7 +27,7 @@ CONTEXT = ParallelContext(
 DUMP = irtool.load(str(BEGIN))
 
 
-def machine(overlap: float):
+def machine(overlap: float) -> Machine:
     return replace(default_machine(), overlap=overlap)
 
 
@@ -66,10 +66,11 @@ def test_no_strategies_that_anybody_draws_are_below_the_bound() -> None:
     model = model_of(problem.structure, machine(1.0), {}, {})
     draw, seen = random.Random(7), 0
     for _ in range(12):
+        drawn = [draw.choice(candidates.items) for candidates in model.candidates]
         chosen = {
             node: item.strategy
-            for node, candidates in zip(model.nodes, model.candidates, strict=True)
-            if (item := draw.choice(candidates.items)).strategy is not None
+            for node, item in zip(model.nodes, drawn, strict=True)
+            if item.strategy is not None
         }
         dump = with_strategies(problem.structure.dump, chosen)
         report = check(dump, problem.target)
