@@ -25,6 +25,7 @@ from irtool.sharding.network.report import CheckResult, RedistributionReport
 COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "NeighborExchangeV2")
 CHAIN = (*COLLECTIVES, "Split", "Concat", "StridedSlice", "Reshape", "TupleGetItem", "MakeTuple")
 TIES = ("TupleGetItem", "MakeTuple")
+HANDS_ON = ("TupleGetItem", "Cast", "Load", "Depend")
 UNRECORDED = "context not recorded"
 UNTOLD = "gradients of inputs only"
 
@@ -194,17 +195,45 @@ def is_inserted(node: Node) -> bool:
     return instance(node).startswith("redistribution") and node.op in CHAIN
 
 
-def only_calls(dump: Dump) -> dict[str, Node]:
-    """The call of each graph that is called once, by the graph's name."""
+def calls_of(dump: Dump) -> dict[str, list[Node]]:
+    """The calls of each graph, by the graph's name."""
     found: dict[str, list[Node]] = {}
     for node in all_nodes(dump):
         if isinstance(node.target, GraphTarget):
             found.setdefault(node.target.graph, []).append(node)
-    return {name: calls[0] for name, calls in found.items() if len(calls) == 1}
+    return found
+
+
+def calls_between(
+    source: object, producer: Node, dump: Dump, calls: Mapping[str, list[Node]]
+) -> dict[str, Node] | None:
+    """The calls, by the graph's name, through which a producer's result comes to an operand.
+
+    None where it doesn't come there through calls and what hands on alone.
+    """
+    if source is producer:
+        return {}
+    if isinstance(source, Node):
+        if isinstance(source.target, GraphTarget):
+            graph = dump.graph(source.target.graph)
+            result = graph.result if graph is not None else None
+            inner = result.inputs[0] if result is not None and result.inputs else None
+        else:
+            inner = source.inputs[0] if source.op in HANDS_ON and source.inputs else None
+        return None if inner is None else calls_between(inner, producer, dump, calls)
+    if isinstance(source, GraphParameter):
+        graph = dump.graph(source.graph)
+        for call in calls.get(source.graph, ()) if graph is not None else ():
+            index = graph.parameters.index(source) if graph is not None else 0
+            if index < len(call.inputs):
+                found = calls_between(call.inputs[index], producer, dump, calls)
+                if found is not None:
+                    return {source.graph: call, **found}
+    return None
 
 
 def outside(source: object, dump: Dump, calls: dict[str, Node]) -> object:
-    """What stands behind a parameter of a graph that is called once; else the source itself."""
+    """What stands behind a parameter of a graph whose call is known; else the source itself."""
     while isinstance(source, GraphParameter) and source.graph in calls:
         graph, call = dump.graph(source.graph), calls[source.graph]
         index = graph.parameters.index(source) if graph is not None else len(call.inputs)
@@ -290,20 +319,23 @@ def compare_redistributions(
     score: Scores, case: str, report: CheckResult, begin: Dump, end: Dump
 ) -> None:
     pairs = matched(begin, end)
-    calls = only_calls(end)
+    before, after = calls_of(begin), calls_of(end)
+    once = {name: calls[0] for name, calls in after.items() if len(calls) == 1}
     chains = {item.consumer: item for item in report.redistributions if item.replaces}
     for item in report.redistributions:
         if item.replaces or item.consumer.is_return:
             continue
         holder = item.tie or item.consumer
         position = item.item if item.tie is not None else item.input
-        after = pairs.get(holder)
-        if after is None or position >= len(after.inputs):
+        later = pairs.get(holder)
+        if later is None or position >= len(later.inputs):
             continue
-        chain = chain_before(after.inputs[position], end, calls)
+        between = calls_between(holder.inputs[position], item.producer, begin, before) or {}
+        through = {name: pairs[call] for name, call in between.items() if call in pairs}
+        chain = chain_before(later.inputs[position], end, {**once, **through})
         actual = [shown(node, report) for node in chain if node.op not in TIES]
-        before = chain_of_reshapes(item.producer, chains)
-        wanted = None if before is None else [*before, *expected(item)]
+        reshapes = chain_of_reshapes(item.producer, chains)
+        wanted = None if reshapes is None else [*reshapes, *expected(item)]
         what = (
             f"{item.producer.id} {item.producer.op} -> {item.consumer.id} {item.consumer.op} "
             f"({item.input}, {item.item}) predicted {wanted} is {actual} {item.why}"

@@ -116,10 +116,12 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     axes = tuple(
         _axes_of(name, layout, case.shape(index), compressed) for index, name in enumerate(names)
     )
-    if case.layouts is not None and ring:
-        raise Unsure("layouts of an attention along a split sequence")
     if case.layouts is not None:
-        return _by_layout(case, layout, names, axes)
+        if ring:
+            _check_ring_layouts(case, layout)
+        sharding = _by_layout(case, layout, names, axes)
+        split = case.strategy[0][QUERY[layout].index("s")]
+        return _passed_round(sharding) if ring and split != 1 else sharding
     splits = _splits(case, layout, ring)
     expected = tuple(splits.of(pattern) for pattern in axes)
     if expected != case.strategy:
@@ -127,8 +129,10 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         place = "flash_attention_score_info.cc:CheckStrategyExpected"
         case.refuse("strategy-expected", message, place)
     sharding = _plain(case, layout, splits, axes)
-    if not ring or splits.s1 == 1:
-        return sharding
+    return sharding if not ring or splits.s1 == 1 else _passed_round(sharding)
+
+
+def _passed_round(sharding: Sharding) -> Sharding:
     unsure = "what passes round between the pieces of a split sequence is not worked out"
     return replace(
         sharding, replaced="attention in steps, keys and values passed on", unsure=unsure
@@ -144,6 +148,16 @@ def _check_ring(case: Case, layout: str) -> None:
     mode = case.number("sparse_mode")
     if mode != 0:
         case.refuse("attention", f"ring attention takes sparse_mode 0, not {mode}", place)
+
+
+def _check_ring_layouts(case: Case, layout: str) -> None:
+    """The sequence of key and value lies as the query's does: of others nothing is known."""
+    _, maps = layout_maps(case)
+    query = maps[0][QUERY[layout].index("s")]
+    key = maps[1][KEY[layout].index("t")]
+    splits = case.strategy[0][QUERY[layout].index("s")], case.strategy[1][KEY[layout].index("t")]
+    if splits != (1, 1) and query != key:
+        raise Unsure("layouts of an attention along a sequence that the key does not share")
 
 
 def _without_numbers(case: Case) -> Case:

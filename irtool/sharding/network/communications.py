@@ -168,16 +168,34 @@ class _Counter:
         tensors = {judged.call.slots.tensor(place, 0) for place in places}
         return item.input in tensors and node in found.nodes, False
 
-    def is_first(self, item: Hashable) -> bool:
+    def is_first(self, node: Node, item: Hashable) -> bool:
         """Whether a communication of a gradient was not met before; then it is from now on.
 
-        In a pipeline equal ones stay: what orders the micro-batches of a stage parts them.
+        In a pipeline those of different micro-batches stay: what orders the micro-batches of a
+        stage parts them.
+
+        Args:
+            node: the operator that it is behind or before.
+            item: what tells equal ones.
         """
-        if self.analysis.context.stages > 1:
-            return True
-        known = item in self.summed
-        self.summed.add(item)
+        pipelined = self.analysis.context.stages > 1
+        key = (item, node.graph, self._micro_of(node)) if pipelined else item
+        known = key in self.summed
+        self.summed.add(key)
         return not known
+
+    def _micro_of(self, node: Node) -> int | None:
+        """The micro-batch that a node computes for: its own word, or that of what it is made of."""
+        todo, seen = [node], {node}
+        while todo:
+            found = todo.pop()
+            if found.micro is not None:
+                return found.micro
+            for source in self.analysis.network.inputs[found]:
+                if isinstance(source, Node) and source not in seen:
+                    seen.add(source)
+                    todo.append(source)
+        return None
 
     def runs(self, node: Node) -> int:
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
@@ -325,7 +343,7 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
             gradient, constant = counter.gradient_of(judged, item)
             if gradient and item.output is not None:
                 value = counter.values.of(node), item.output
-                gradient = counter.is_first((item.op, item.ranks, item.reduce, value))
+                gradient = counter.is_first(node, (item.op, item.ranks, item.reduce, value))
             pair = counter.both(
                 item.op, item.ranks, size, node, f"{FORWARD_OF}{judged.call.call.op}",
                 count=judged.judgement.parts, gradient=gradient, constant=constant,
@@ -373,7 +391,7 @@ def _of_redistributions(
                 merged_after.add(chain)
             if backward and step.is_collective and (index > first or alike[chain] == 1):
                 gradient = counter.values.at(use_of(edge))
-                backward = counter.is_first((steps[index:], gradient))
+                backward = counter.is_first(edge.consumer, (steps[index:], gradient))
             again = runs_again and chain not in merged_again
             if again:
                 merged_again.add(chain)

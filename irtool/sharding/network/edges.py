@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,6 +15,12 @@ from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.network.received import (
+    NOT_TOLD,
+    fits_slice,
+    is_received,
+    received_layout,
+)
 from irtool.sharding.network.unknown_sizes import reshape_chain
 from irtool.sharding.redistribution import (
     RedistributionError,
@@ -235,7 +241,19 @@ def redistribute(analysis: Analysis) -> list[Redistribution]:
             continue
         if port in analysis.judged:
             found.extend(_on_edge(analysis, edge) for edge in finder.edges(port))
+        elif is_received(analysis, port):
+            found.extend(_of_other_stage(analysis, finder.edges(port)))
     return found
+
+
+def _of_other_stage(analysis: Analysis, edges: Iterable[Edge]) -> Iterator[Redistribution]:
+    """What is inserted behind a Receive; nothing where what comes is as large as what is wanted."""
+    for edge in edges:
+        source, target = received_layout(analysis, edge.producer), _target(analysis, edge)
+        if source is not None and target is not None:
+            yield _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
+        elif not fits_slice(target, edge.producer):
+            yield Redistribution(edge, source, target, None, NOT_TOLD)
 
 
 def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:

@@ -12,6 +12,7 @@ from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Redistribution
 from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.network.weights import operators_behind
 
 NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})
 """Operators behind which nothing has a gradient."""
@@ -96,25 +97,16 @@ def differentiated(
 
 def _of_other_stages(analysis: Analysis, known: set[int]) -> list[Port]:
     """Weights that only other pipeline stages use: the dump does not tell which are trained."""
-    entry, network = analysis.network.entry, analysis.network
+    entry = analysis.network.entry
     if entry is None or not analysis.foreign:
         return []
     found: list[Port] = []
     for parameter in entry.parameters:
         if id(parameter) in known or parameter.declaration is None:
             continue
-        todo: list[Port] = [parameter] if parameter.declaration.has_default else []
         users: set[Node] = set()
-        while todo:
-            for use in network.users_of(todo.pop()):
-                graph = network.called(use.node)
-                inner = network.parameter(graph, use.position) if graph is not None else None
-                if inner is not None:
-                    todo.append(inner)
-                elif primitive(use.node) == "Load" and use.position == 0:
-                    todo.append(use.node)
-                elif use.node in analysis.judged:
-                    users.add(use.node)
+        if parameter.declaration.has_default:
+            users = operators_behind(analysis, parameter)
         if users and users <= analysis.foreign:
             found.append(parameter)
     return found

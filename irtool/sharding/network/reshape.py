@@ -15,7 +15,9 @@ from irtool.sharding.network.calls import NodeCall, call_of
 from irtool.sharding.network.care import has_strategy, primitive
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Use, where
+from irtool.sharding.network.received import NOT_TOLD, is_received, received_layout
 from irtool.sharding.network.strategies import Wanted
+from irtool.sharding.network.written import as_they_came
 
 NOTHING = "parallel_preprocessor.cc:InitReshapeOpInfo"
 
@@ -131,8 +133,8 @@ class _Search:
         name = primitive(source)
         if not name:
             return None
-        if name == "Receive":
-            return self._output(source, 0)
+        if is_received(self.analysis, source):
+            return self._received(source)
         if source in self.analysis.judged and name != "Reshape":
             return self._output(source, 0)
         if name == "TupleGetItem":
@@ -145,6 +147,12 @@ class _Search:
             if found is not None:
                 return found
         return None
+
+    def _received(self, node: Node) -> TensorLayout:
+        found = received_layout(self.analysis, node)
+        if found is None:
+            raise _UnknownNeighbour(f"{node.id} Receive: {NOT_TOLD}")
+        return found
 
     def _before_item(self, node: Node) -> TensorLayout | None:
         producer = self.network.first(node)
@@ -233,7 +241,8 @@ class _Search:
         item: int = -1,
     ) -> TensorLayout | None:
         """The layout that the first user wants, depth first; None if there is none."""
-        for use in self.network.users_of(port):
+        uses = self.network.users_of(port)
+        for use in as_they_came(port, uses) if isinstance(port, Node) else uses:
             node, name = use.node, primitive(use.node)
             if node in self._seen:
                 continue

@@ -75,6 +75,32 @@ def _users(analysis: Analysis, parameter: GraphParameter) -> list[Use]:
     return list(dict.fromkeys(found))
 
 
+def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]:
+    """Every operator that uses a parameter: behind Load, and in the graphs that are called with it.
+
+    Several pipeline stages may use one weight, each behind a Load of its own.
+    """
+    network = analysis.network
+    todo: list[Port] = [parameter]
+    seen: set[int] = set()
+    found: set[Node] = set()
+    while todo:
+        port = todo.pop()
+        if id(port) in seen:
+            continue
+        seen.add(id(port))
+        for use in network.users_of(port):
+            graph = network.called(use.node) or _differentiated(analysis, use.node)
+            inner = network.parameter(graph, use.position) if graph is not None else None
+            if inner is not None:
+                todo.append(inner)
+            elif primitive(use.node) in ("Load", "Cast") and use.position == 0:
+                todo.append(use.node)
+            elif use.node in analysis.judged:
+                found.add(use.node)
+    return found
+
+
 def _first_behind(analysis: Analysis, node: Node, position: int) -> Use | None:
     """The nearest operator behind a node that hands on its operand."""
     network = analysis.network
@@ -153,10 +179,8 @@ def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) ->
     if not analysis.foreign:
         return False
     original = original_of(weight, found) or weight
-    users = _users(analysis, original.parameter)
-    if not users and original.user is not None:
-        return original.user in analysis.foreign
-    return bool(users) and all(use.node in analysis.foreign for use in users)
+    users = operators_behind(analysis, original.parameter)
+    return bool(users) and users <= analysis.foreign
 
 
 def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:

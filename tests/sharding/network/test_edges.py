@@ -253,3 +253,47 @@ def test_what_a_loop_hands_to_its_next_round_is_not_redistributed() -> None:
         ("_VirtualDataset", "ReLU", ["StridedSlice"]),
         ("_VirtualDataset", "Tanh", ["StridedSlice"]),
     ]
+
+
+def received(strategy: str, part: str, wanted: str) -> CheckResult:
+    """What is said of a ReLU behind a Receive, on the second of two stages with eight devices."""
+    body = (
+        "  %0(got) = Receive(%para1_x) {instance name: Receive} primitive_attrs: {shape: "
+        f"[{part}], src_rank: I64(0), sr_tag: I64(0)}} cnode_primal_attrs: {{micro: I64(0)}} "
+        f"{{in_strategy: ({strategy})}}\n      : ({SIZE}) -> ({SIZE})\n"
+    ) + relu(1, "%0", wanted)
+    text = dump_of(graph("main", body, "%1"))
+    return checked(text, device_num=16, pipeline_stages=2, global_rank=9)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "part", "wanted", "operators"),
+    [
+        ("(8, 1), (8, 1)", "8, 64", "(4, 1)", ["AllGather"]),
+        ("(8, 1), (8, 1)", "8, 64", "(8, 1)", []),
+        ("(4, 1), (1, 1)", "16, 64", "(8, 1)", ["StridedSlice"]),
+        ("(2, 4), (4, 1)", "32, 64", "(2, 1)", []),
+        ("(2, 4), (1, 4)", "32, 64", "(4, 1)", ["StridedSlice"]),
+    ],
+)
+def test_what_another_stage_sends_lies_as_its_operator_left_it(
+    strategy: str, part: str, wanted: str, operators: list[str]
+) -> None:
+    found = received(strategy, part, wanted).redistributions
+    steps = [
+        step.op for item in found if item.producer.op == "Receive" for step in item.operators or ()
+    ]
+    assert steps == operators
+
+
+def test_what_several_operators_may_have_sent_is_not_known() -> None:
+    # A sum leaves (2, 2) on neighbours, a product with what it adds up between both.
+    report = received("(2, 2), (2, 2)", "32, 32", "(2, 1)")
+    (edge,) = [item for item in report.redistributions if item.producer.op == "Receive"]
+    assert edge.operators is None
+    assert "does not tell which operator" in edge.why
+    assert report.communications_unknown == ("what is redistributed on an edge is not known",)
+
+
+def test_slices_that_come_as_they_are_wanted_stay() -> None:
+    assert not received("(2, 2), (2, 2)", "32, 32", "(2, 2)").communications_unknown

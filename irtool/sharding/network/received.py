@@ -1,0 +1,121 @@
+"""What another pipeline stage hands over: how it lies.
+
+The dump of a later stage holds ``Receive`` in the place of the operator whose result was sent. It
+bears that operator's strategy behind the statement, the slice that comes as its attribute, and the
+whole tensor as its type. Which operator it was is not told: where the strategy fits several that
+leave their results otherwise, nothing is known.
+
+Source: compilations of pipelines with MindSpore 2.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from irtool.ir.graph import Node
+from irtool.operators.call import Strategy
+from irtool.operators.layout import (
+    DYNAMIC,
+    DeviceMatrix,
+    Shape,
+    TensorLayout,
+    TensorMap,
+    identity_map,
+    repeated_calculation,
+)
+from irtool.sharding.network.analysis import Analysis
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.strategies import StrategyFormatError, strategy_of
+
+RECEIVE = "Receive"
+
+SLICE = "shape"
+"""The attribute of a Receive that holds the shape of what comes."""
+
+NOT_TOLD = "the dump does not tell which operator of the stage before sent it, nor how it lies"
+
+
+def is_received(analysis: Analysis, node: Node) -> bool:
+    """Whether a node brings in what another stage computed, which this dump does not hold."""
+    if primitive(node) != RECEIVE or node in analysis.foreign:
+        return False
+    source = analysis.network.first(node)
+    # With all stages in one dump the Send stands before it, and the sender before that.
+    return not (isinstance(source, Node) and primitive(source) == "Send")
+
+
+def received_slice(node: Node) -> Shape | None:
+    """The shape of what a device is sent; None where it is not told."""
+    value = node.attribute(SLICE)
+    shape = _whole(node)
+    if not isinstance(value, (tuple, list)) or shape is None:
+        return None
+    found = tuple(cast("tuple[int, ...]", value))
+    return found if len(found) == len(shape) else None
+
+
+def received_layout(analysis: Analysis, node: Node) -> TensorLayout | None:
+    """How what a device is sent lies on the devices of its stage; None where that is not known."""
+    shape, part = _whole(node), received_slice(node)
+    if shape is None or part is None or DYNAMIC in (*shape, *part):
+        return None
+    if any(size % held for size, held in zip(shape, part, strict=True)):
+        return None
+    splits = tuple(size // held for size, held in zip(shape, part, strict=True))
+    if node.strategy is None or "in_strategy" not in node.strategy:
+        return None
+    try:
+        strategy = strategy_of("in_strategy", node.strategy["in_strategy"])
+    except StrategyFormatError:
+        return None
+    found: list[TensorLayout] = []
+    for matrix, entries in _left_by(strategy or (), splits):
+        repeated = repeated_calculation(matrix, analysis.context.stage_size)
+        if repeated is not None:
+            layout = TensorLayout(repeated.device_matrix, repeated.shifted(entries), shape)
+            found.append(layout)
+    if not found or any(not found[0].same_as(other) for other in found[1:]):
+        return None
+    return found[0]
+
+
+def _whole(node: Node) -> Shape | None:
+    return node.output_type.dimensions if node.output_type is not None else None
+
+
+def _left_by(strategy: Strategy, splits: Shape) -> Iterator[tuple[DeviceMatrix, TensorMap]]:
+    """Device matrix and map of a result, for each kind of operator that the strategy fits."""
+    rank = len(splits)
+    rows = [row for row in strategy if row]
+    if rows and all(_broadcasts(row, splits) for row in rows) and splits in rows:
+        yield splits, identity_map(rank)
+    if len(rows) > 1 and rank > 1 and len(rows[0]) == len(rows[1]) == rank:
+        batch, (left, right) = splits[:-2], splits[-2:]
+        if rows[0][:-2] == rows[1][:-2] == batch:
+            for inner in _contracted(rows[0][-2:], rows[1][-2:], left, right):
+                entries = (*range(rank, 2, -1), 2, 0)
+                yield (*batch, left, inner, right), entries
+
+
+def _broadcasts(row: tuple[int, ...], splits: Shape) -> bool:
+    """Whether an operand with this row is as large as the result, or repeated along it."""
+    if len(row) > len(splits):
+        return False
+    pairs = zip(reversed(row), reversed(splits), strict=False)
+    return all(entry in (1, split) for entry, split in pairs)
+
+
+def _contracted(
+    first: tuple[int, ...], second: tuple[int, ...], left: int, right: int
+) -> Iterator[int]:
+    """Into how many parts the dimension is cut that a product sums up, transposed or not."""
+    for outer, inner in (first, first[::-1]):
+        for summed, other in (second, second[::-1]):
+            if outer == left and other == right and inner == summed:
+                yield inner
+
+
+def fits_slice(layout: TensorLayout | None, node: Node) -> bool:
+    """Whether a layout has the slices that a Receive brings."""
+    return layout is not None and layout.slice_shape == received_slice(node)

@@ -1,0 +1,52 @@
+"""Users of a value in the order in which they came to it, by what the user wrote."""
+
+from __future__ import annotations
+
+import irtool
+from irtool.ir.graph import Node
+from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.written import as_they_came
+
+SIZE = "<Tensor[Float32], (8, 8)>"
+TURN = "return self.add(self.scale(x, self.one), self.turn(x))"
+PLAIN = "return self.add(x, self.turn(x))"
+
+
+def users(line: str, place: str) -> list[str]:
+    """The users of a Reshape: the sum of a line of the user's, and what stands before the sum."""
+    end = 8 + len(line)
+    text = (
+        "# IR entry: @main\n# Total subgraphs: 1\n\n# Attrs:\n\n# Total params: 1\n# Params:\n"
+        f"%para1_x: {SIZE} : [8, 8]\n\n"
+        "subgraph attr:\nsubgraph instance: main : 0x1\nsubgraph @main() {\n"
+        "  %0(x) = PrimFunc_Reshape(%para1_x, (I64(8), I64(8)))\n"
+        f"      : ({SIZE}, <null>) -> ({SIZE})\n"
+        f"      # In file net.py:{place}/        x = self.reshape(x)/\n"
+        f"  %1(y) = PrimFunc_Neg(%0)\n      : ({SIZE}) -> ({SIZE})\n"
+        f"  %2(z) = PrimFunc_Add(%0, %1)\n      : ({SIZE}, {SIZE}) -> ({SIZE})\n"
+        f"      # In file net.py:9, 8~{end}/        {line}/\n"
+        f"  Return(%2)\n      : ({SIZE})\n}}\n"
+    ).replace(f"8~{end}", f"15~{end}")
+    network = network_of(irtool.loads(text, "net.ir"))
+    reshape = next(node for node in network.inputs if node.op == "Reshape")
+    assert isinstance(reshape, Node)
+    return [use.node.op for use in as_they_came(reshape, network.users_of(reshape))]
+
+
+def test_who_was_given_it_instead_of_another_value_comes_last() -> None:
+    assert users(TURN, "5, 12~30") == ["Neg", "Add"]
+
+
+def test_who_names_it_keeps_its_place() -> None:
+    assert users(PLAIN, "5, 12~30") == ["Add", "Neg"]
+
+
+def test_what_the_call_itself_made_is_no_other_value() -> None:
+    begin = 8 + TURN.index("self.scale")
+    end = 8 + TURN.index(", self.turn")
+    assert users(TURN, f"9, {begin}~{end}") == ["Add", "Neg"]
+
+
+def test_a_line_that_is_no_call_says_nothing() -> None:
+    assert users("return x + self.turn(x)", "5, 12~30") == ["Add", "Neg"]
+    assert users("return self.add(*parts(x)", "5, 12~30") == ["Add", "Neg"]
