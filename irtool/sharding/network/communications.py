@@ -30,7 +30,7 @@ from irtool.sharding.network.needed import Needed, needed
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
-from irtool.sharding.network.weights import behind
+from irtool.sharding.network.weights import behind, operators_behind
 from irtool.sharding.redistribution import RedistributionStep
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
@@ -359,18 +359,15 @@ def _of_redistributions(
     """What stands between operators whose layouts differ.
 
     A chain is made for each consumer. Equal operators behind one value are merged: before the
-    gradients are made as far as the first that communicates, afterwards all of them. Source:
-    validate dumps of MindSpore 2.7, in which the gradients of merged chains are left.
+    gradients are made as far as the first that communicates, where all begin alike, and afterwards
+    all of them. Source: validate dumps of MindSpore 2.7, in which the gradients of merged chains
+    are left.
     """
     merged_before: set[object] = set()
     merged_after: set[object] = set()
     merged_again: set[object] = set()
     own = [item for item in redistributions if counter.is_own(item.edge.consumer)]
-    alike = Counter(
-        (id(operand_of(item.edge)), _as_far_as_the_first(item.operators))
-        for item in own
-        if item.operators
-    )
+    merged = _merged_before_gradients(own)
     for item in own:
         edge = item.edge
         value = id(operand_of(edge))
@@ -379,17 +376,18 @@ def _of_redistributions(
         steps = item.operators or ()
         runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
         constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
-        first = len(_as_far_as_the_first(steps)) - 1
+        begin = _as_far_as_the_first(steps)
+        first, merges = len(begin) - 1, (value, begin) in merged
         for index, step in enumerate(steps):
             chain = value, steps[: index + 1]
             forward, backward = chain not in merged_after, has_gradient
             if index <= first:
-                backward = has_gradient and chain not in merged_before
+                backward = has_gradient and not (merges and chain in merged_before)
                 merged_before.add(chain)
             forward = forward and counter.needed.brings(Use(edge.consumer, edge.position))
             if forward:
                 merged_after.add(chain)
-            if backward and step.is_collective and (index > first or alike[chain] == 1):
+            if backward and step.is_collective and (index > first or not merges):
                 gradient = counter.values.at(use_of(edge))
                 backward = counter.is_first(edge.consumer, (steps[index:], gradient))
             again = runs_again and chain not in merged_again
@@ -402,6 +400,28 @@ def _of_redistributions(
                 "redistribution", gradient=backward, constant=constant, again=again,
             )  # fmt: skip
             yield from (found for found in pair if forward or found.phase == "backward")
+
+
+def _merged_before_gradients(
+    redistributions: Iterable[Redistribution],
+) -> set[tuple[int, tuple[RedistributionStep, ...]]]:
+    """Values, and beginnings of chains behind them, that are merged before gradients are made.
+
+    They are where all chains behind the value that communicate begin alike. Where some begin
+    otherwise each keeps its own, and with it its gradient (MindSpore 2.7).
+    """
+    begins: dict[int, Counter[tuple[RedistributionStep, ...]]] = {}
+    for item in redistributions:
+        begin = _as_far_as_the_first(item.operators or ())
+        if begin and begin[-1].is_collective:
+            begins.setdefault(id(operand_of(item.edge)), Counter())[begin] += 1
+    return {
+        (value, begin)
+        for value, counts in begins.items()
+        if len(counts) == 1
+        for begin, count in counts.items()
+        if count > 1
+    }
 
 
 def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[RedistributionStep, ...]:
@@ -429,10 +449,26 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
                 "ReduceScatter", weight.scatter_ranks, base, "backward", 1, name
             )
         if weight.mirror_ranks and trained and not constant:
-            size = stored if weight.scatter_ranks else base
+            inner, count = _mirrors_of(counter, weight)
+            size = stored if weight.scatter_ranks and not inner else base
             yield StepCommunication(
-                "AllReduce", weight.mirror_ranks, size, "backward", 1, "mirror (gradients)"
+                "AllReduce", weight.mirror_ranks, size, "backward", count, "mirror (gradients)"
             )
+
+
+def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
+    """Whether a weight's gradient is summed within called graphs, and how often it is.
+
+    The sum stands in each graph that uses the weight, and runs as often as that. Where gradients
+    are accumulated it stands before all calls.
+    """
+    analysis = counter.analysis
+    if analysis.accumulates:
+        return False, 1
+    users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
+    graphs = {user.graph.name for user in users if user.graph is not None}
+    inner = any(analysis.network.calls.get(name) for name in graphs)
+    return inner, sum(counter.instances.get(name, 1) for name in graphs) or 1
 
 
 def operand_of(edge: Edge) -> Source:
