@@ -6,7 +6,8 @@ Runs in MindSpore's environment and imports nothing of irtool. FOLDER holds ``vi
 which makes the CPU wheel compile for devices that are not there. Network ``I`` of a seed is drawn
 from ``(seed, I)`` alone, so that any one of them can be made again (``--only I``), and a run that
 was stopped goes on where it was. Each folder ``OUT/SEED_I_KIND`` gets ``case.json`` (verdict,
-MindSpore's own error lines, the parallel context, what was drawn) and the dumps before and after
+MindSpore's own error lines, the parallel context, the weights that are kept out of optimizer
+parallel, what was drawn) and the dumps before and after
 the parallel pass: the form that ``benchmarks/check_corpus.py`` reads.
 
 One process imports MindSpore; every network is compiled in a fork of it. Leave the files beside
@@ -112,6 +113,10 @@ def compile_one(build: Any, draw: random.Random, folder: Path) -> None:
     accepted, error = True, ""
     try:
         cell, inputs = drawn.network()
+        left_out = [one.name for one in cell.get_parameters() if not one.parallel_optimizer]
+        if left_out:
+            # No dump tells it: a user has to.
+            said["context"]["parallel_optimizer_excluded"] = left_out
         cell.set_train(drawn.training)
         phase = "train" if drawn.training else "predict"
         _cell_graph_executor.compile(cell, *inputs, phase=phase)

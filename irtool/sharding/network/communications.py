@@ -457,7 +457,7 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
 
 
 def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
-    """Whether a weight's gradient is summed within called graphs, and how often it is.
+    """Whether a weight's gradient is summed within graphs that are given it, and how often it is.
 
     The sum stands in each graph that uses the weight, and runs as often as that. Where gradients
     are accumulated it stands before all calls.
@@ -467,7 +467,8 @@ def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
         return False, 1
     users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
     graphs = {user.graph.name for user in users if user.graph is not None}
-    inner = any(analysis.network.calls.get(name) for name in graphs)
+    network = analysis.network
+    inner = any(network.called(use.node) for use in network.users_of(weight.parameter))
     return inner, sum(counter.instances.get(name, 1) for name in graphs) or 1
 
 

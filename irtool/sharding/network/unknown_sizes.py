@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import gcd, prod
+from math import gcd, lcm, prod
 
 from irtool.operators.layout import DYNAMIC, Shape, TensorLayout, axes_of, coordinates, ranks_along
 from irtool.sharding.redistribution import (
@@ -41,11 +41,7 @@ def reshape_chain(
         return gather_and_slice(source, target, devices, rank)
     if unknown != [1, 1]:
         return None
-    rest = [prod(n for n in layout.tensor_shape if n != DYNAMIC) for layout in (source, target)]
-    common = gcd(*rest)
-    base = STAND_IN * len(devices)
-    first = _filled(source.tensor_shape, base * rest[1] // common)
-    last = _filled(target.tensor_shape, base * rest[0] // common)
+    first, last = _with_stand_ins(source, target)
     try:
         steps = infer(
             replace(source, tensor_shape=first),
@@ -59,6 +55,20 @@ def reshape_chain(
     except RedistributionError:
         return None
     return tuple(_reshaped_last([*_forgotten(steps)]))
+
+
+def _with_stand_ins(source: TensorLayout, target: TensorLayout) -> tuple[Shape, Shape]:
+    """Both shapes with multiples of the prime in the place of what is not known.
+
+    The smaller size is one that the target divides, and the larger one that the source divides.
+    """
+    rest = [prod(n for n in layout.tensor_shape if n != DYNAMIC) for layout in (source, target)]
+    common = gcd(*rest)
+    factors = (rest[1] // common, rest[0] // common)
+    cut, wanted = (layout.splits[layout.tensor_shape.index(DYNAMIC)] for layout in (source, target))
+    needed = lcm(cut // gcd(cut, factors[0]), wanted)
+    first, last = (STAND_IN * needed * factor for factor in factors)
+    return _filled(source.tensor_shape, first), _filled(target.tensor_shape, last)
 
 
 def _reshaped_last(steps: list[RedistributionStep]) -> list[RedistributionStep]:
