@@ -276,6 +276,38 @@ DATA: tuple[tuple[str, str], ...] = (
 """Questions with options on what branches most, asked for data only."""
 
 
+NETWORKS = "tests/networks"
+"""Random networks that MindSpore compiled, each with the dumps before and after its passes."""
+
+OF_NETWORKS: tuple[tuple[str, str], ...] = (
+    ("check", "BEGIN"),
+    ("check", "BEGIN --against LAST"),
+    ("check", "BEGIN --against LAST --why op=='AllReduce'"),
+    ("cost", "BEGIN"),
+    ("cost", "BEGIN --machine gpu_a100"),
+    ("cost", "BEGIN --enable-parallel-optimizer --parallel-optimizer-threshold 0"),
+    ("memory", "RUN --hccl-buffer 1MiB --layers"),
+    ("memory", "RUN --order dfs --rounding somas --views"),
+    ("pipeline", "RUN"),
+    ("comm groups", "RUN --list"),
+    ("comm reuse", "RUN --limit 2"),
+    ("comm fuse", "RUN --size 1"),
+    ("recover", "RUN --lost 1"),
+    ("recover", "RUN --lost 0,1 --scaled"),
+    ("recover", "RUN --to 4 --machine gpu_a100"),
+    ("plan", "BEGIN"),
+    ("plan", "BEGIN --to 4 --matmul-mem-coef 0.2 --algorithm recursive"),
+    ("plan", "BEGIN --memory 512KiB --optimizer-parallel auto --recompute auto"),
+    ("plan", "BEGIN --optimizer-parallel auto --machine gpu_h100"),
+    ("plan", "BEGIN --algorithm recursive"),
+    ("plan", "BEGIN --algorithm propagation"),
+)
+"""What is asked of each of them, for data only."""
+
+BOUND = ("--bind", "s1=8")
+"""What else searches and prices are told of networks in which a size is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """A dump or a folder, by name, with what it is: begin, final, other, run or failure."""
@@ -400,6 +432,7 @@ def kept_questions(root: Path) -> list[Question]:
                 for options in variants
             )
     asked.extend(_with_options(choices))
+    asked.extend(_of_networks(root))
     return list(dict.fromkeys(asked))
 
 
@@ -446,6 +479,21 @@ def _with_options(choices: Mapping[str, Sequence[str]]) -> Iterator[Question]:
             if (command, name) != ("gate", "tensors"):
                 for kind in choices[command]:
                     yield Question(f"pairs/{name}", command, (left, right), kind)
+
+
+def _of_networks(root: Path) -> Iterator[Question]:
+    for folder in sorted(path for path in (root / NETWORKS).iterdir() if path.is_dir()):
+        place = _under(folder, root)
+        names = {
+            "RUN": place,
+            "BEGIN": f"{place}/step_parallel_begin_0018.ir.xz",
+            "LAST": f"{place}/20_validate_0080.ir.xz",
+        }
+        for command, line in OF_NETWORKS:
+            words = tuple(names.get(word, word) for word in line.split())
+            if folder.name.endswith("_unknown") and command in ("plan", "cost"):
+                words += BOUND
+            yield Question(f"networks/{folder.name}", command, words, "json")
 
 
 def by_material(questions: Iterable[Question]) -> Mapping[str, list[Question]]:
