@@ -48,11 +48,17 @@ def _linear_backward(call: Call) -> Results:
     return _by_shape(call, candidates)
 
 
-@computes("matmul.backward", "bmm.backward", "__matmul__.backward", "mm.backward")
+@computes("matmul.backward", "__matmul__.backward")
 def _matmul_backward(call: Call) -> Results | None:
+    """``mm`` for two matrices; with a batch, a view of what ``bmm`` gives, as above."""
+    if max(call.saved("input.0").ndim, call.saved("input.1").ndim) > 2:
+        return {"output.0": call.tensor("input.0")}
+    return _products(call)
+
+
+@computes("bmm.backward", "mm.backward")
+def _products(call: Call) -> Results | None:
     gradient, a, b = call.tensor("input.0"), call.saved("input.0"), call.saved("input.1")
-    if a.ndim > 3 or (a.ndim == 3 and b.ndim < 3):
-        return {"output.0": gradient}  # of a view, as above
     if a.ndim != b.ndim or a.ndim < 2:
         return None
     return {
