@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent]
 sys.path.append(str(ROOT))
 
-from benchmarks import net_answers, net_changes, net_questions  # noqa: E402 - found by the line above
+from benchmarks import net_answers, net_changes, net_judgements, net_questions  # noqa: E402 - found by the line above
 from benchmarks.net_answers import Answer  # noqa: E402
 from benchmarks.net_questions import Question  # noqa: E402
 
@@ -278,6 +278,8 @@ def main() -> int:
     print(f"{len(asked)} questions, {len(changes)} classes of change")
     if arguments.record:
         record(files, whole)
+        if whole:
+            print(*(f"other judgements of {name}" for name in net_judgements.record()), sep="\n")
         return 0
     return 1 if changes else 0
 
