@@ -41,14 +41,15 @@ def gradient_scale(
         if pair.left.phase == "backward"
         for places in tensors.outputs
     ]
-    powers = Counter(
-        power for m in results if m.left > 0 and (power := _power(m.right / m.left)) is not None
-    )
+    near = [_power(measure.right / measure.left) for measure in results if measure.left > 0]
+    powers = Counter(power for power in near if power is not None)
     unscaled = powers.pop(0, 0)  # gradients below a scale that was taken out, forward values
     if not powers:
         return 1.0
     power, times = powers.most_common(1)[0]
     others = powers.total() - times
+    if power != next(factor for factor in near if factor != 0):
+        return 1.0  # the loss was not scaled by it: a residue of rounding may be any multiple
     if abs(power) < _LEAST or times < _SHARE * (times + others) or times < _SHARE * unscaled:
         return 1.0
     scale = 2.0**power
