@@ -15,6 +15,7 @@ from irtool.cli.answering import Answered, FindingsForm, JudgedForm, tell, write
 from irtool.cli.begin import begin_of, context_of, dumps_for_why, is_later, later_dump
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import NO_DEVICES, ContextArguments, context_command, parallel_of
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.inputs import read_statements
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note, report_problems
@@ -90,6 +91,7 @@ def _check(
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -119,7 +121,7 @@ def _check(
             raise Failure(f"no {format.value} of --why", "--format", hint="json is for scripts")
         question = CheckQuestion(
             path, context, configuration, graph, allow_unknown, against,
-            shown=CheckShown(limit=limit),
+            shown=CheckShown(limit=limit), fail_on=fail_on,
         )  # fmt: skip
         return tell(why_answered(question, why), output, format)
     lists = {
@@ -129,7 +131,7 @@ def _check(
     }
     shown = CheckShown(chosen, frozenset(name for name, is_on in lists.items() if is_on), limit)
     question = CheckQuestion(
-        path, context, configuration, graph, allow_unknown, against, files, shown
+        path, context, configuration, graph, allow_unknown, against, files, shown, fail_on
     )
     answered = check_answered(question)
     listed = format.of_findings
@@ -172,6 +174,7 @@ class CheckQuestion:
         against: a later dump, or the run folder that holds it.
         files: strategies that MindSpore would load.
         shown: what people see of it.
+        fail_on: from which severity on the status is 1.
     """
 
     source: str | Dump
@@ -182,6 +185,7 @@ class CheckQuestion:
     against: str | None = None
     files: StrategyFiles | None = None
     shown: CheckShown = field(default_factory=CheckShown)
+    fail_on: FailLevel = FailLevel.info
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +316,18 @@ def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None
 def _status(
     asked: CheckQuestion, view: CheckView, checked: _Checked, later: tuple[Comparison, str] | None
 ) -> int:
-    if checked.dump.problems or view.result.accepted is False:
-        return 1
-    if later is not None and not _agrees(later[0], asked.allow_unknown):
-        return 1
-    if view.result.accepted is None and not asked.allow_unknown:
-        return 1
-    grave = any(finding.severity != "info" for finding in view.result.findings)
-    return 1 if grave and not asked.allow_unknown else 0
+    refused = view.result.accepted is False
+    disagrees = later is not None and not _agrees(later[0], asked.allow_unknown)
+    unknown = view.result.accepted is None and not asked.allow_unknown
+    told = [each for each in view.result.findings if each.severity != "info"]
+    graded = (*checked.dump.problems, *(told if not asked.allow_unknown else ()))
+    return fails(
+        asked.fail_on,
+        "error" if refused else None,
+        "warning" if disagrees else None,
+        "info" if unknown else None,
+        those=(each.severity for each in graded),
+    )
 
 
 def _saved_answer(checked: _Checked) -> SavedFile | None:
@@ -382,7 +390,7 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
         ),
         lambda is_page: why_report(title, causes, before, asked.shown.limit, dump, is_page, edits),
         RunContext(None),
-        status=1 if unknown and not asked.allow_unknown else 0,
+        status=fails(asked.fail_on, "info" if unknown and not asked.allow_unknown else None),
     )
 
 

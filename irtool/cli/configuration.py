@@ -28,7 +28,7 @@ else:
 
 CONFIG_FILE = "irtool.toml"
 PROJECT_FILE = "pyproject.toml"
-SECTIONS = ("context", "rules", "lint")
+SECTIONS = ("context", "rules", "lint", "gate")
 """Keys at the top of a file of settings."""
 REDUCTIONS = ("sum", "max", "min", "prod")
 _OWN_HEADER = re.compile(r"^\s*\[\s*tool\s*\.\s*irtool\s*[.\]]", re.MULTILINE)
@@ -40,13 +40,14 @@ class Configuration:
     """What an ``irtool.toml`` says; ``path`` is empty where there is none.
 
     ``rules`` are the paths of rules files, as seen from the current folder; ``lint`` is the table
-    of settings of the linter.
+    of settings of the linter, ``gate`` that of the gate.
     """
 
     path: str = ""
     context: Mapping[str, object] = field(default_factory=dict[str, object])
     rules: tuple[str, ...] = ()
     lint: Mapping[str, object] = field(default_factory=dict[str, object])
+    gate: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 def read_configuration(path: str | None, folder: str = "") -> Configuration:
@@ -82,6 +83,7 @@ def read_configuration(path: str | None, folder: str = "") -> Configuration:
         cast("dict[str, object]", context),
         tuple(os.path.join(folder, name) for name in cast("list[str]", names)),
         _section(table, "lint", found),
+        _section(table, "gate", found),
     )
 
 

@@ -18,6 +18,7 @@ from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, given_by
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
@@ -54,6 +55,7 @@ def _doctor(
     jobs: options.Jobs = None,
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
+    fail_on: FailOn = FailLevel.warning,
     assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -108,7 +110,7 @@ def _doctor(
     if open_page and output_file is not None:
         note(f"wrote {output_file}")
         webbrowser.open(f"file://{os.path.abspath(output_file)}")
-    return 0 if found.is_healthy else 1
+    return fails(fail_on, those=(each.severity for each in found.findings))
 
 
 command = context_command("doctor", _doctor)

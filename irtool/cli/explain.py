@@ -13,6 +13,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.answering import DocumentForm, write_answer
+from irtool.cli.failing import FailLevel, FailOn
 from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
@@ -37,6 +38,7 @@ def command(
         ),
     ],
     format: options.DocumentFormat = DocumentForm.table,
+    fail_on: FailOn = FailLevel.info,
     output_file: options.OutputFile = None,
 ) -> int:
     """What a code means; or what a log or an analyze_fail.ir of a failed run says.
@@ -45,7 +47,7 @@ def command(
     do it.
     """
     if any(map(_is_path, what)):
-        return _explain_paths(what, format, Output(output_file))
+        return _explain_paths(what, format, Output(output_file), fail_on)
     output = Output(output_file)
     lines = _known_lines(what)
     if lines:
@@ -75,10 +77,12 @@ def _is_path(text: str) -> bool:
     return _LIKE_A_CODE.fullmatch(text) is None
 
 
-def _explain_paths(paths: Sequence[str], format: DocumentForm, output: Output) -> int:
+def _explain_paths(
+    paths: Sequence[str], format: DocumentForm, output: Output, fail_on: FailLevel
+) -> int:
     if find_spec(_PATHS) is None:
         raise Failure("this irtool does not read logs of failed runs", paths[0])
-    status: int = import_module(_PATHS).explain_paths(paths, format, output)
+    status: int = import_module(_PATHS).explain_paths(paths, format, output, fail_on)
     return status
 
 

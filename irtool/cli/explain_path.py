@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from irtool.cli.answering import DocumentForm, write_answer
 from irtool.cli.begin import BEGIN
+from irtool.cli.failing import FailLevel, fails
 from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report
@@ -48,13 +49,19 @@ class _File:
     place: Place
 
 
-def explain_paths(paths: Sequence[str], format: DocumentForm, output: Output) -> int:
+def explain_paths(
+    paths: Sequence[str],
+    format: DocumentForm,
+    output: Output,
+    fail_on: FailLevel = FailLevel.info,
+) -> int:
     """Explain logs, ``analyze_fail.ir`` and run folders; the exit status.
 
     Args:
         paths: logs, dumps, folders, or ``-``; ``.gz`` and ``.xz`` as they are.
         format: any but Markdown.
         output: where to write.
+        fail_on: from which severity on it counts.
 
     Returns:
         1 where something was found, 0 where nothing was.
@@ -87,7 +94,12 @@ def explain_paths(paths: Sequence[str], format: DocumentForm, output: Output) ->
     )
     if failures:
         return 2
-    return 1 if found.findings or any(each.damage for each, _ in explained) else 0
+    damaged = any(each.damage for each, _ in explained)
+    return fails(
+        fail_on,
+        "warning" if damaged else None,
+        those=(each.severity for each in found.findings),
+    )
 
 
 def _expanded(paths: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,8 @@ import typer
 from irtool.cli import options
 from irtool.cli.answering import FindingsForm, write_findings
 from irtool.cli.configuration import read_configuration
-from irtool.cli.gate_inputs import of_ranks, pairs_for, read_pair
+from irtool.cli.gate_budget import judge, limits_of, write_trend
+from irtool.cli.gate_inputs import alone_for, of_ranks, pairs_for, read_pair
 from irtool.cli.lint_report import status_of
 from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
@@ -21,6 +22,7 @@ from irtool.lint.fingerprint import fingerprinted
 from irtool.lint.gate import GateFacts, GateRule, run_gate
 from irtool.lint.rule import Rule
 from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
+from irtool.lint.rules.gate.gat011_budget import OverBudget
 from irtool.report.findings.answer import gate_answer
 from irtool.report.findings.places import relative
 
@@ -28,8 +30,15 @@ FAMILY = "GAT"
 
 
 def command(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The golden dump, or a run folder.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The dump or run that is judged.")],
+    old: Annotated[
+        str,
+        typer.Argument(metavar="OLD", help="The golden dump, or a run folder. Budgets need none.",
+                       show_default=False),
+    ],
+    new: Annotated[
+        str | None,
+        typer.Argument(metavar="NEW", help="The dump or run that is judged.", show_default=False),
+    ] = None,
     format: options.FindingsFormat = FindingsForm.text,
     select: Annotated[
         list[str] | None, typer.Option(metavar="CODE[,CODE]", help="Only these regressions.")
@@ -46,15 +55,34 @@ def command(
         typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
                      show_default="info"),
     ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MEASURE=LIMIT",
+                     help="peak_memory=30GiB, or +5% against OLD; also [gate.budget]."),
+    ] = None,
+    trend: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep what this build costs as a line of JSON there."),
+    ] = None,
+    trend_page: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page of the trend.")
+    ] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What the trend calls this build.",
+                     show_default="the commit that CI names, else a number"),
+    ] = None,
+    machine: options.MachineName = None,
     rank: options.Rank = None,
     graph: options.GraphNumber = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,
 ) -> int:  # fmt: skip
-    """What became worse than in a golden dump?
+    """What became worse than in a golden dump, and what is above its budget?
 
-    New or larger collectives, changed strategies, lost recompute, more memory. Exit status: 0
-    nothing; 1 regressions; 2 could not do it. irtool rules GAT lists what is looked for.
+    Changed strategies, types, layers, rates, lost recompute; below each what comes of it:
+    collectives, bytes, memory. With budgets alone NEW is enough. Exit status: 0 nothing; 1
+    regressions; 2 could not do it. irtool rules GAT lists what is looked for.
     """
     configuration = read_configuration(config)
     settings = dict(configuration.lint)
@@ -65,22 +93,35 @@ def command(
         extend_select=(),
         ignore=ignore or (),
         baseline=None,
-        machine=None,
+        machine=machine,
         fail_on=fail_on,
         source_map=(),
     )
     rules = [rule for rule in asked.rules if isinstance(rule, GateRule)]
     if not rules:
         raise Failure("no rule of the gate is selected", hint="irtool rules lists GAT001, …")
-    pairs = pairs_for(old, new, rank, graph)
+    limits = limits_of(configuration, budget or ())
+    if new is None and not limits and trend is None:
+        hint = "irtool gate OLD NEW, or irtool gate NEW --budget peak_memory=30GiB"
+        raise Failure("there is nothing to hold it against", old, hint=hint)
+    if trend_page is not None and trend is None:
+        raise Failure("needs --trend", "--trend-page", hint="--trend irtool-trend.jsonl")
+    pairs = alone_for(old, rank, graph) if new is None else pairs_for(old, new, rank, graph)
     found: list[Finding] = []
     damaged = False
-    for pair in pairs:
+    for pair in pairs if new is not None else ():
         left, right = read_pair(pair)
         damaged = damaged or bool(left.problems or right.problems)
         found += of_ranks(run_gate(GateFacts(left, right), rules, _failed), pair.ranks)
+    over = next((rule for rule in rules if isinstance(rule, OverBudget)), None)
+    if over is not None and (limits or trend is not None):
+        wanted = limits if trend is None else ()
+        judged = judge(pairs, limits, over, configuration, asked.machine, build or "", wanted)
+        found += judged.findings
+        if trend is not None:
+            write_trend(trend, trend_page, judged.build, limits)
     made = fingerprinted(found, lambda each: relative(each.file))
-    report = _report(made, rules, asked, 2 * len(pairs))
+    report = _report(made, rules, asked, (2 if new is not None else 1) * len(pairs))
     write_findings(
         Output(output_file),
         format,

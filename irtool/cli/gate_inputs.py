@@ -24,9 +24,12 @@ _TELLING = ("begin", "end", "validate")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A golden dump and the one that is judged; ``ranks`` are all that they speak for."""
+    """A golden dump (None where only budgets count) and the one that is judged.
 
-    old: InputFile
+    ``ranks`` are all that they speak for.
+    """
+
+    old: InputFile | None
     new: InputFile
     ranks: tuple[int, ...] = ()
 
@@ -54,6 +57,23 @@ def pairs_for(old: str, new: str, rank: int | None, graph: int | None) -> list[P
         if run is not None:
             note(f"compares {file.path}{_of_ranks(run, rank)}")
     return [Pair(files[0], files[1], () if rank is None else (rank,))]
+
+
+def alone_for(new: str, rank: int | None, graph: int | None) -> list[Pair]:
+    """The dumps of one build that is held against a budget: one a rank, or one a class of ranks.
+
+    Raises:
+        Failure: there is none.
+    """
+    run = load_run(new) if os.path.isdir(new) else None
+    if run is None:
+        file = _file(new, rank, graph)
+        return [Pair(None, file, () if rank is None else (rank,))]
+    ranks = _ranks(run)
+    if rank is not None or len(ranks) < 2:
+        file = _of_run(run, rank, graph)
+        return [Pair(None, file, () if rank is None else (rank,))]
+    return _folded([Pair(None, _of_run(run, each, graph), (each,)) for each in ranks])
 
 
 def _ranks(run: Run) -> list[int]:
@@ -88,7 +108,9 @@ def _folded(pairs: Sequence[Pair]) -> list[Pair]:
     classes: dict[object, list[Pair]] = {}
     for pair in pairs:
         key = tuple(
-            fingerprints.of(text_of(file.path), pair.ranks[0]) for file in (pair.old, pair.new)
+            fingerprints.of(text_of(file.path), pair.ranks[0])
+            for file in (pair.old, pair.new)
+            if file is not None
         )
         classes.setdefault(key, []).append(pair)
     return [
@@ -112,7 +134,9 @@ def read_pair(pair: Pair) -> tuple[Dump, Dump]:
     Raises:
         Failure: one holds nothing, or they are of different kinds.
     """
-    old, new = _dump(pair.old), _dump(pair.new)
+    if pair.old is None:
+        raise Failure("there is no golden dump", pair.new.path)
+    old, new = read_pair_side(pair.old), read_pair_side(pair.new)
     kinds = _kind(pair.old, old), _kind(pair.new, new)
     if kinds[0] != kinds[1] and all(kind in _TELLING for kind in kinds):
         names = pass_name(pair.old) or kinds[0], pass_name(pair.new) or kinds[1]
@@ -129,7 +153,8 @@ def _kind(file: InputFile, dump: Dump) -> DumpKind:
     return kind if kind != "other" else kind_of_dump(dump)
 
 
-def _dump(file: InputFile) -> Dump:
+def read_pair_side(file: InputFile) -> Dump:
+    """One dump; what of it cannot be read is told on stderr."""
     dump = read_statements(file)
     report_problems(dump.problems)
     return dump

@@ -13,6 +13,7 @@ from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
@@ -31,6 +32,7 @@ from irtool.cluster.memory import MemoryOptions, memory
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
 from irtool.cluster.recorded_order import recorded_launches
 from irtool.ir.dump import Dump
+from irtool.ir.finding import Severity
 from irtool.report.memory import (
     LaunchOrder,
     LaunchSourceName,
@@ -115,6 +117,7 @@ def _memory(
     rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -138,7 +141,7 @@ def _memory(
     )
     asked = MemoryQuestion(
         paths, context, configuration, graph, machine, sizes_of(bind or []), most, counting,
-        order is None, allow_unknown, MemoryShown(layers, servers, rows),
+        order is None, allow_unknown, MemoryShown(layers, servers, rows), fail_on,
     )  # fmt: skip
     return tell(memory_answered(asked), Output(output_file), format, assumptions)
 
@@ -171,6 +174,7 @@ class MemoryQuestion:
         by_record: whether an order that the run recorded goes before that of ``counting``.
         allow_unknown: whether parts that are unknown are nothing to see.
         shown: what people see of it.
+        fail_on: from which severity on the status is 1.
     """
 
     sources: Sequence[str | Dump]
@@ -184,6 +188,7 @@ class MemoryQuestion:
     by_record: bool = True
     allow_unknown: bool = False
     shown: MemoryShown = field(default_factory=MemoryShown)
+    fail_on: FailLevel = FailLevel.info
 
 
 def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
@@ -207,7 +212,11 @@ def memory_answered(asked: MemoryQuestion) -> Answered[MemoryView]:
         lambda: memory_answer(view, plan, layout.context),
         lambda is_page: memory_report(view, is_page),
         layout.context,
-        status=1 if wrong else _status(view, asked.allow_unknown),
+        status=fails(
+            asked.fail_on,
+            "warning" if wrong else None,
+            those=_severities(view, asked.allow_unknown),
+        ),
     )
 
 
@@ -245,12 +254,15 @@ def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory
     return RankMemory(one.rank, one.ranks, stage, found, None, shown)
 
 
-def _status(view: MemoryView, allow_unknown: bool) -> int:
+def _severities(view: MemoryView, allow_unknown: bool) -> list[Severity]:
+    """How grave what was found is: an error where it does not fit, an info where nobody knows."""
+    found: list[Severity] = []
     if view.limit is not None:
         fits = [one.memory.fits(view.limit) for one in view.ranks]
         if False in fits:
-            return 1
+            found.append("error")
         if None in fits and not allow_unknown:
-            return 1
-    incomplete = any(not one.memory.is_complete for one in view.ranks)
-    return 1 if incomplete and not allow_unknown else 0
+            found.append("info")
+    if any(not one.memory.is_complete for one in view.ranks) and not allow_unknown:
+        found.append("info")
+    return found

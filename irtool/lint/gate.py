@@ -1,5 +1,9 @@
 """The gate: structural regressions of a dump against a golden one.
 
+Some rules look for what somebody changed (a strategy, an element type, recomputation, a layer, a
+rate), others for what comes of it (collectives, bytes, memory, statements).  What comes of a change
+that was found is told below it.
+
 Rules of the gate see both dumps, what was matched between them, and what each communicates and
 keeps in memory.  They stand beside the lint rules (family ``GAT``) and are configured alike, but
 only ``irtool gate`` runs them.
@@ -7,15 +11,16 @@ only ``irtool gate`` runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from irtool.cluster.memory import Memory, memory
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.collectives import Collective
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Finding
+from irtool.ir.finding import SEVERITIES, Finding, RelatedPlace
 from irtool.ir.graph import Node
 from irtool.lint.engine import placed
 from irtool.lint.facts import CompilationFacts, DumpFacts, Surroundings
@@ -57,9 +62,15 @@ def _facts(dump: Dump) -> DumpFacts:
 
 
 class GateRule(Rule):
-    """Looks at two dumps; a finding's node is one of the new dump."""
+    """Looks at two dumps; a finding's node is one of the new dump.
+
+    Attributes:
+        follows_from: codes of the rules whose findings may be the cause of this one's, the most
+            likely first; empty for what is a cause itself.
+    """
 
     is_default = False
+    follows_from: ClassVar[tuple[str, ...]] = ()
 
     def check(self, facts: GateFacts) -> Iterable[Finding]:
         """What became worse."""
@@ -102,7 +113,7 @@ def run_gate(
     rules: Sequence[GateRule],
     failed: Callable[[Rule, Exception], Finding],
 ) -> list[Finding]:
-    """What the rules of the gate find, gravest first in the order of the rules.
+    """What the rules of the gate find: causes in the order of the flow, then what has none.
 
     Args:
         facts: both dumps.
@@ -110,11 +121,53 @@ def run_gate(
         failed: makes a finding of a rule that raised.
     """
     found: list[Finding] = []
+    failures: list[Finding] = []
     for rule in rules:
         try:
             said = list(rule.check(facts))
         except Exception as error:
-            found.append(failed(rule, error))
+            failures.append(failed(rule, error))
             continue
         found += [placed(finding, facts.new) for finding in said]
-    return found
+    return [*nested(found, {rule.code: rule.follows_from for rule in rules}), *failures]
+
+
+def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+    """Causes with their consequences as related places; consequences without a cause stay.
+
+    Args:
+        findings: of all rules.
+        follows: by code, the codes that are its causes, the most likely first.
+    """
+    causes = [each for each in findings if not follows.get(each.code)]
+    below: dict[int, list[Finding]] = {}
+    alone: list[Finding] = []
+    for finding in findings:
+        codes = follows.get(finding.code)
+        if not codes:
+            continue
+        likely = (place for code in codes for place, each in enumerate(causes) if each.code == code)
+        place = next(likely, None)
+        if place is None:
+            alone.append(finding)
+        else:
+            below.setdefault(place, []).append(finding)
+    made = [_with(cause, below.get(place, ())) for place, cause in enumerate(causes)]
+    return [*made, *alone]
+
+
+def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
+    places = tuple(
+        RelatedPlace(
+            f"consequence, {each.code}: {each.message}",
+            each.file,
+            each.line,
+            each.column,
+            each.node,
+        )
+        for each in consequences
+    )
+    severity = min(
+        (cause.severity, *(each.severity for each in consequences)), key=SEVERITIES.index
+    )
+    return replace(cause, severity=severity, related=(*places, *cause.related))

@@ -61,6 +61,11 @@ def slots(nodes: Iterable[Node]) -> tuple[Slot, ...]:
     )
 
 
+def layer_number(layer: str) -> tuple[int, ...]:
+    """Numbers in a layer's name, by which layers stand in order."""
+    return tuple(int(text) for text in _DIGITS.findall(layer))
+
+
 def kind_of(layer: str) -> str:
     """``layers.#`` for ``layers.12``."""
     return _DIGITS.sub("#", layer)

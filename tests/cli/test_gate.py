@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,16 @@ def codes(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     report = json.loads(out)
     assert report["schema"] == "irtool.gate/1"
     assert status == (1 if report["findings"] else 0)
-    return [finding["code"] for finding in report["findings"]]
+    return [code for finding in report["findings"] for code in (finding["code"], *below(finding))]
+
+
+def below(finding: dict[str, Any]) -> list[str]:
+    """Codes of the consequences that are told below a cause."""
+    return [
+        place["message"].partition(", ")[2].partition(":")[0]
+        for place in finding["related"]
+        if place["message"].startswith("consequence, ")
+    ]
 
 
 @pytest.fixture
@@ -140,6 +150,132 @@ def test_sarif_and_configuration(
     assert [(each["ruleId"], each["level"]) for each in results] == [("GAT004", "error")]
 
 
+# -- causes ----------------------------------------------------------------------------------------
+
+
+def test_a_cause_is_told_with_its_consequences_below(
+    capsys: pytest.CaptureFixture[str], golden: Path, tmp_path: Path
+) -> None:
+    new = changed(golden, tmp_path, "duplicated: Bool(1)", "duplicated: Bool(0)")
+    _, out, _ = gate(capsys, golden, new, "--format", "json")
+    first = json.loads(out)["findings"][0]
+    assert first["code"] == "GAT004"
+    assert first["message"].startswith("layers.0, layers.1 are no longer recomputed")
+    assert first["edit"]["setting"] == "recompute"
+
+
+def test_a_consequence_without_its_cause_stands_alone(
+    capsys: pytest.CaptureFixture[str], golden: Path, tmp_path: Path
+) -> None:
+    new = changed(golden, tmp_path, "(8, 64)", "(80000, 64)")
+    _, out, _ = gate(capsys, golden, new, "--format", "json", "--select", "GAT005")
+    assert [each["code"] for each in json.loads(out)["findings"]] == ["GAT005"]
+
+
+def test_another_version_of_mindspore_is_no_change(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    old = samples / "mlp_semi_auto/20_validate_0080.ir"
+    new = samples / "mlp_semi_auto_2.10/21_validate_0082.ir"
+    assert codes(capsys, old, new) == []
+
+
+def test_other_types_are_one_warning(
+    capsys: pytest.CaptureFixture[str], golden: Path, tmp_path: Path
+) -> None:
+    new = changed(golden, tmp_path, "Tensor[Float32]", "Tensor[Float16]")
+    _, out, _ = gate(capsys, golden, new, "--format", "json", "--select", "GAT006")
+    (found,) = json.loads(out)["findings"]
+    assert found["severity"] == "warning"
+    assert "Float32 → Float16" in found["message"]
+
+
+# -- budgets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ("peak_memory=2693120", []),
+        ("peak_memory=2693119", ["peak_memory of rank 0 is 2.6 MiB, the budget is 2.6 MiB"]),
+        ("statements=94", []),
+        ("statements=93", ["statements of rank 0 is 94, the budget is 93"]),
+        ("redistribution_share=13%", ["redistribution_share of rank 0 is 13.6 %, the budget is"]),
+        ("redistribution_share=14%", []),
+        ("communication_bytes=961092", []),
+        ("communication_bytes=900KiB", ["communication_bytes of rank 0 is 938.6 KiB"]),
+        ("step_seconds=1s", []),
+        ("step_seconds=1us", ["step_seconds of rank 0 is 185 µs, the budget is 1 µs"]),
+    ],
+)
+def test_a_build_above_its_budget(
+    capsys: pytest.CaptureFixture[str], samples: Path, budget: str, told: list[str]
+) -> None:
+    status, out, _ = gate(capsys, samples / "mlp_semi_auto", "--budget", budget, "-f", "json")
+    found = [each["message"] for each in json.loads(out)["findings"]]
+    assert status == bool(told)
+    assert [message.startswith(text) for message, text in zip(found, told, strict=True)] == (
+        [True] * len(told)
+    )
+
+
+def test_a_budget_against_the_golden_dump(
+    capsys: pytest.CaptureFixture[str], golden: Path, tmp_path: Path
+) -> None:
+    new = changed(golden, tmp_path, "(8, 64)", "(80000, 64)")
+    only = ("--select", "GAT011", "--budget")
+    assert codes(capsys, golden, new, *only, "peak_memory=+5%") == ["GAT011"]
+    assert codes(capsys, golden, golden, *only, "peak_memory=+0%") == []
+    status, _, err = gate(capsys, new, "--budget", "peak_memory=+5%")
+    assert status == 0
+    assert "not judged: peak_memory: it is against a golden dump" in err
+
+
+def test_budgets_of_the_settings_are_for_ranks_and_stages(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "irtool.toml"
+    settings.write_text(
+        "[gate.budget]\nstatements = 100000\n[gate.budget.stage.1]\npeak_memory = '1 KiB'\n"
+    )
+    run = samples / "pipeline_2_stages"
+    _, out, _ = gate(capsys, run, "--config", settings, "-f", "json")
+    assert [(each["code"], each["ranks"]) for each in json.loads(out)["findings"]] == [
+        ("GAT011", [2])
+    ]
+
+
+def test_a_trend_has_a_line_a_build(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    trend, page = tmp_path / "trend.jsonl", tmp_path / "trend.html"
+    for name in ("a", "b", "b"):  # a job that was run again takes its own place
+        gate(capsys, samples / "mlp_semi_auto", "--trend", trend, "--build", name,
+             "--trend-page", page, "--budget", "statements=90")  # fmt: skip
+    lines = [json.loads(line) for line in trend.read_text().splitlines()]
+    assert [each["build"] for each in lines] == ["a", "b"]
+    assert lines[0]["ranks"][0]["values"]["peak_memory"] == 2693120
+    assert lines[0]["exceeded"] == ["statements"]
+    assert "above its budget: statements" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("peak=1", "there is no measure peak"),
+        ("peak_memory", "is not MEASURE=LIMIT"),
+        ("peak_memory=-1", "is no amount"),
+        ("peak_memory=1 parsec", "there is no unit parsec"),
+    ],
+)
+def test_budgets_that_make_no_sense(
+    capsys: pytest.CaptureFixture[str], golden: Path, budget: str, words: str
+) -> None:
+    status, _, err = gate(capsys, golden, "--budget", budget)
+    assert status == 2
+    assert words in err
+
+
 def test_run_folders(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     status, _, err = gate(capsys, samples / "gpt", samples / "gpt")
     assert status == 0
@@ -175,7 +311,9 @@ def test_all_ranks_of_two_runs_are_compared(
     worse = new / "rank_2/20_validate_0080.ir"
     worse.write_text(worse.read_text("utf-8").replace("PrimFunc_ReLU(", "PrimFunc_AllReduce("))
     report = json.loads(gate(capsys, old, new, "--format", "json")[1])
-    assert [(each["code"], each["ranks"]) for each in report["findings"]] == [("GAT001", [2])]
+    (found,) = report["findings"]
+    assert (found["code"], found["ranks"]) == ("GAT010", [2])  # ReLU became AllReduce
+    assert "GAT001" in below(found)
     assert report["counts"]["files"] == 6  # ranks 0 and 1 are equal
     assert codes(capsys, old, new, "--rank", "0") == []
     shutil.rmtree(new / "rank_0")

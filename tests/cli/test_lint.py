@@ -369,3 +369,86 @@ def test_json_has_the_context_of_each_compilation(
     assert ranks == [0, 4]
     assert [len(each["files"]) for each in told["contexts"]] == [2, 2]
     assert told["context"] == told["contexts"][0]["context"]
+
+
+# -- what CI rests on ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "text"])
+def test_the_same_bytes_whatever_the_number_of_processes(
+    samples: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    folders = [str(samples / name) for name in ("mlp_rejected", "recompute_lost", "gpt")]
+    outputs = {
+        run(capsys, *folders, "--no-cache", "--jobs", str(jobs), "--format", form)[1]
+        for jobs in (1, 2)
+    }
+    assert len(outputs) == 1
+
+
+def test_a_network_that_mindspore_compiled_has_no_errors(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A begin dump that irtool refuses, with the later dump that shows that MindSpore did not."""
+    folder = tmp_path / "rank_0"
+    folder.mkdir()
+    shutil.copy(samples / REJECTED, folder / "step_parallel_begin_0018.ir")
+    shutil.copy(samples / "mlp_rejected/case.json", folder)
+    assert [each["severity"] for each in found(capsys, str(folder))] == ["error"]
+    shutil.copy(samples / "mlp_semi_auto/step_parallel_end_0019.ir", folder)
+    (doubt,) = [each for each in found(capsys, str(folder)) if each["code"] == "STR001"]
+    assert doubt["severity"] == "info"
+    assert str(doubt["message"]).startswith("irtool would refuse MatMul, but MindSpore compiled it")
+    assert "please report it" in str(doubt["hint"])
+
+
+def test_a_layer_in_front_renames_no_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prints(layers: list[int]) -> str:
+        statements = [
+            f'  %{n}(a{n}) = Print("x", %para1_x, U)\n'
+            f"      # Scope: (Default/net/layers-CellList/{layer}-Layer)\n"
+            for n, layer in enumerate(layers)
+        ]
+        return (
+            f"# Total number of cnodes: {len(layers) + 1}\n%para1_x: <Tensor[Float32], (8)>\n\n"
+            "subgraph @1_construct.2() {\n" + "".join(statements) + "  Return(%0)\n}\n"
+        )
+
+    path = tmp_path / "net.ir"
+    names: list[object] = []
+    for layers in ([2], [3], [2, 3]):
+        path.write_text(prints(layers))
+        told = found(capsys, str(path), "--select", "OPS")
+        names.append([each["fingerprint"] for each in told])
+    assert names[0] == names[1] == names[2]  # equal findings of two layers are one
+
+
+@pytest.mark.parametrize(
+    ("cut", "severity"),
+    [
+        ("  %4(b) = PrimFunc_Re-LU(%3) !!\n", "info"),  # whole, and nothing else is damaged
+        ("  %4(b) = PrimFunc_ReLU(%3\n", "error"),  # cut in the middle
+    ],
+)
+def test_what_irtool_cannot_read_is_its_own_fault_unless_the_dump_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cut: str, severity: str
+) -> None:
+    path = tmp_path / "net.ir"
+    path.write_text(
+        "%para1_x: <Tensor[Float32], (8)>\n\nsubgraph @1_construct.2() {\n"
+        f"  %3(a) = PrimFunc_ReLU(%para1_x)\n{cut}  Return(%3)\n}}\n"
+    )
+    _, out, _ = run(capsys, str(path), "--format", "json", "--select", "SYN001")
+    assert [each["severity"] for each in json.loads(out)["findings"]] == [severity]
+
+
+def test_findings_that_are_gone_are_named(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    baseline = str(tmp_path / "known.json")
+    run(capsys, str(samples / "mlp_rejected"), "--baseline", baseline, "--update-baseline")
+    _, out, _ = run(capsys, str(samples / "mlp_semi_auto"), "--baseline", baseline)
+    assert "1 known finding of the baseline did not come again" in out
+    assert "gone: STR001 " in out

@@ -94,6 +94,7 @@ dumps/20_validate_0080.ir:75:8: warning[COM001]: AllReduce over one rank
 2 findings in 3 dumps: 1 error, 1 warning
 not shown: 1 known in the baseline
 1 known finding of the baseline did not come again: --update-baseline takes it out
+gone: COM001 old
 not judged: COM007 without the dumps of other ranks
 """
     )

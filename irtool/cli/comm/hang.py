@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.cluster_inputs import Asked, Read, read_cluster, whole
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.output import Output
 from irtool.cli.recorded_inputs import (
     nodes_of_launches,
@@ -33,6 +34,7 @@ def command(
     context: options.Context = None,
     config: options.Config = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     assumptions: options.Assumptions = False,
     output_file: options.OutputFile = None,
 ) -> int:
@@ -41,12 +43,15 @@ def command(
     Exit status: 0 no hang; 1 it hangs, ranks do not agree, or dumps of ranks are missing.
     """
     asked = Asked(paths, None, graph, devices, context, config)
-    answered = hang_answered(asked, allow_unknown, limit)
+    answered = hang_answered(asked, allow_unknown, limit, fail_on)
     return tell(answered, Output(output_file), format, assumptions)
 
 
 def hang_answered(
-    asked: Asked, allow_unknown: bool = False, limit: int | None = None
+    asked: Asked,
+    allow_unknown: bool = False,
+    limit: int | None = None,
+    fail_on: FailLevel = FailLevel.info,
 ) -> Answered[HangView]:
     """Whether a run hangs, and who left the common script.
 
@@ -54,6 +59,7 @@ def hang_answered(
         asked: what to read.
         allow_unknown: whether ranks without dumps are nothing to see.
         limit: rows that text shows.
+        fail_on: from which severity on the status is 1.
 
     Raises:
         Failure: nothing can be read, or the dumps don't hold all communications.
@@ -65,14 +71,19 @@ def hang_answered(
     # Where records were played, graphs may be equal, or not be there at all.
     difference = _difference(read, report, asked.graph) if order is None else None
     view = HangView(read.path, report, limit, difference, order)
-    wrong = report.hangs or report.mismatches or read.problems or (order and order.notes)
+    wrong = read.problems or (order and order.notes)
     unknown = bool(list(unknown_parts(report))) and not allow_unknown
     return Answered(
         view,
         lambda: hang_answer(view, read.context),
         lambda is_page: hang_report(view, is_page),
         read.context,
-        status=1 if wrong or unknown else 0,
+        status=fails(
+            fail_on,
+            "error" if report.hangs or report.mismatches else None,
+            "warning" if wrong else None,
+            "info" if unknown else None,
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from irtool.report.text import escape
 
 MOST_RESULTS = 25_000
 """GitHub takes no more in one run; the gravest are kept."""
+INFORMATION_URI = "https://pypi.org/project/irtool/"
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
@@ -35,6 +36,7 @@ def sarif_pieces(findings: Findings, command: str = "lint") -> Iterator[str]:
             "driver": {
                 "name": tool,
                 "version": VERSION,
+                "informationUri": INFORMATION_URI,
                 "semanticVersion": VERSION,
                 "rules": [_rule(rule) for rule in findings.rules],
             }

@@ -20,6 +20,7 @@ from irtool.report.text import escape
 
 MOST_GROUPS = 50
 _MOST_PLACES = 6
+_MOST_GONE = 10
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;34", "label": "36", "caret": "1;31"}
 _NEED_TEXTS = {
     "begin": "without a dump step_parallel_begin",
@@ -169,7 +170,11 @@ def summary_text(findings: Findings) -> str:
         lines.append(f"not shown: {suppressed}")
     if findings.stale:
         gone = plural(len(findings.stale), "known finding")
-        lines.append(f"{gone} of the baseline did not come again: --update-baseline takes it out")
+        it = "it" if len(findings.stale) == 1 else "them"
+        lines.append(f"{gone} of the baseline did not come again: --update-baseline takes {it} out")
+        lines += [f"gone: {each}" for each in findings.stale[:_MOST_GONE]]
+        if len(findings.stale) > _MOST_GONE:
+            lines.append(f"gone: … {count_text(len(findings.stale) - _MOST_GONE)} more")
     lines += [f"not judged: {line}" for line in silenced_lines(findings.silenced)]
     return "\n".join(map(escape, lines)) + "\n"
 

@@ -23,6 +23,7 @@ class MoreCollectives(GateRule):
         """
     hint = "irtool diff OLD NEW shows what leads to them; update the golden dump if it is meant"
     bad = "12 AllGather (redistribution, forward) became 15"
+    follows_from = ("GAT008", "GAT003", "GAT010", "GAT004", "GAT009", "GAT006")
     good = "12 AllGather (redistribution, forward) stayed 12"
     most_more = Threshold(0, "collectives", "so many more of a kind are let through")
 

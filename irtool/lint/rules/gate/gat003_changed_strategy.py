@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.lint.gate import GateFacts, GateRule
+from irtool.lint.gate_layers import in_changed_layer, layer_change, shown, where
 from irtool.lint.rule import Threshold
 
 
@@ -27,18 +28,22 @@ class ChangedStrategy(GateRule):
     most_changed = Threshold(0, "operators", "so many changed operators are let through")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
+        change = layer_change(facts)
         found = [
             each
             for each in facts.diff.patterns
-            if each.first.kind == "re-sharded" and each.first.phase != "recompute"
+            if each.first.kind == "re-sharded"
+            and each.first.phase != "recompute"
+            and not in_changed_layer(each.first, change)
         ]
+        # What is differentiated follows what it is the gradient of.
+        found = [each for each in found if each.first.phase == "forward"] or found
         if sum(len(each.edits) for each in found) <= self.most_changed:
             return
         for pattern in found:
-            times = f" in {pattern.layers} layers" if pattern.layers > 1 else ""
             first = pattern.first
             yield self.finding(
-                f"{first.node.op}: {pattern.detail}{times}",
-                (first.right or first.left)[0],
+                f"{first.node.op}: {pattern.detail}{where(pattern)}",
+                shown(first.right or first.left),
                 key=f"{pattern.scope} {pattern.detail}",
             )

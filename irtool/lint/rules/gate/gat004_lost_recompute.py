@@ -5,56 +5,71 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from irtool.compare.identity import scope_pattern
+from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Finding
-from irtool.ir.graph import Node
-from irtool.ir.operators import PLUMBING
+from irtool.ir.finding import Edit, Finding
+from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.lint.gate import GateFacts, GateRule
+from irtool.lint.gate_layers import forward_layers, shown
+from irtool.lint.layers import kind_of, layer_number
 
 
 class LostRecompute(GateRule):
-    """Scopes with fewer recomputed operators than in the golden dump."""
+    """Layers with fewer recomputed operators than in the golden dump."""
 
     code = "GAT004"
     name = "lost-recompute"
     severity = "warning"
     summary = "Operators of the golden dump are no longer recomputed"
     explanation = """
-        Second copies of forward operators (`duplicated: Bool(1)`) are counted by scope, layers of
-        one kind together. Where they are gone, what they made again is kept for the whole backward
-        pass.
+        Second copies of forward operators (`duplicated: Bool(1)`) are counted by layer. Where they
+        are gone, what they made again is kept for the whole backward pass. A layer that has fewer
+        copies because it has fewer operators is not told.
         """
     hint = "look whether recompute() still reaches this cell"
-    bad = "…/layers-CellList/#-Layer: 48 recomputed operators became 0"
-    good = "…/layers-CellList/#-Layer: 48 recomputed operators stayed 48"
+    bad = "layers.2 is no longer recomputed: 48 operators"
+    good = "layers.0 to layers.3 are recomputed, as before"
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = _copies(facts.old.dump), _copies(facts.new.dump)
-        for scope, count in old.items():
-            if new[scope] < count:
-                yield self.finding(
-                    f"{scope}: {count} recomputed operators became {new[scope]}",
-                    _first(facts.new.dump, scope),
-                    key=scope,
-                )
+        layers = forward_layers(facts.new)
+        before = forward_layers(facts.old)
+        groups: dict[tuple[str, bool], list[str]] = {}
+        for layer, count in old.items():
+            left = new[layer]
+            if left >= count or (layer != NETWORK and layer not in layers):
+                continue
+            forward = len(before.get(layer, ())), len(layers.get(layer, ()))
+            if left and forward[1] < forward[0]:
+                continue  # fewer operators have fewer copies
+            groups.setdefault((kind_of(layer), left == 0), []).append(layer)
+        for (kind, is_gone), named in groups.items():
+            lost = sorted(named, key=layer_number)
+            count, left = sum(old[each] for each in lost), sum(new[each] for each in lost)
+            names = ", ".join(lost[:4]) + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+            one = len(lost) == 1
+            what = (
+                f"{'is' if one else 'are'} no longer recomputed: {count} operators"
+                if is_gone
+                else f"{'has' if one else 'have'} {left} recomputed operators instead of {count}"
+            )
+            yield self.finding(
+                f"{names} {what}",
+                shown(layers.get(lost[0], ())),
+                edit=Edit(
+                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in lost)
+                ),
+                related=[
+                    (each, node) for each in lost[1:] if (node := shown(layers.get(each, ())))
+                ],
+                key=kind,
+            )
 
 
 def _copies(dump: Dump) -> Counter[str]:
+    """Recomputed operators by layer."""
     return Counter(
-        scope_pattern(node.scope)
+        layer_of_scope(node.scope)
         for node in dump.nodes()
-        if node.is_recomputed and node.op not in PLUMBING
-    )
-
-
-def _first(dump: Dump, scope: str) -> Node | None:
-    """An operator of that scope, which a person can look at."""
-    return next(
-        (
-            node
-            for node in dump.nodes()
-            if node.op not in PLUMBING and scope_pattern(node.scope) == scope
-        ),
-        None,
+        if node.is_recomputed and node.op not in PLUMBING and node.op not in COMMUNICATION
     )

@@ -22,6 +22,7 @@ class LargerGraph(GateRule):
         """
     hint = "irtool parse --group-by scope shows which cells grew"
     bad = "4,200 statements became 8,400"
+    follows_from = ("GAT008", "GAT010", "GAT004", "GAT003", "GAT006")
     good = "4,200 statements became 4,260"
     most_percent = Threshold(20, "percent", "growth up to this is let through")
 

@@ -1,0 +1,41 @@
+"""What makes a command that judges end with status 1: findings, from some severity on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from irtool.ir.finding import SEVERITIES, Severity
+
+
+class FailLevel(str, Enum):
+    """From which severity on a command fails."""
+
+    error = "error"
+    warning = "warning"
+    info = "info"
+    never = "never"
+
+
+FailOn = Annotated[
+    FailLevel,
+    typer.Option("--fail-on", metavar="SEVERITY",
+                 help="Exit 1 only from this severity on: error, warning, info, never."),
+]  # fmt: skip
+
+
+def fails(level: FailLevel, *found: Severity | None, those: Iterable[Severity] = ()) -> int:
+    """The exit status.
+
+    Args:
+        level: what ``--fail-on`` says.
+        found: severities of what was found; None where something was not.
+        those: more of them.
+    """
+    if level is FailLevel.never:
+        return 0
+    grave = SEVERITIES[: SEVERITIES.index(level.value) + 1]
+    return int(any(each in grave for each in (*found, *those)))

@@ -1,0 +1,196 @@
+"""Budgets of ``irtool gate``: what each rank's build costs, the limits, and the trend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from irtool.cli.begin import evidence_for
+from irtool.cli.configuration import Configuration, read_text
+from irtool.cli.context import ContextArguments, find, given_by
+from irtool.cli.gate_inputs import Pair, read_pair_side
+from irtool.cli.inputs import read_statements
+from irtool.cli.report import Failure, note
+from irtool.cli.writing import write_file
+from irtool.cluster.machine import Machine, default_machine
+from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding
+from irtool.ir.run import InputFile
+from irtool.syntax.run_names import parse_name
+from irtool.syntax.source import DumpError
+
+if TYPE_CHECKING:
+    from irtool.lint.budget import Build, Limit, Measure, Measured
+    from irtool.lint.rules.gate.gat011_budget import OverBudget
+    from irtool.sharding.network.context import ParallelContext
+
+BAD_BUDGET = "GAT900"
+"""Code of failures about budgets."""
+_BUILD_NAMES = ("IRTOOL_BUILD", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_ID")
+"""Environment variables that name a build, the first that is set counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """What came of the budgets: findings, and the build as a trend keeps it."""
+
+    findings: tuple[Finding, ...]
+    build: Build
+
+
+def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Limit, ...]:
+    """The limits of ``[gate.budget]`` and of ``--budget``, which go before those of the file.
+
+    Raises:
+        Failure: one makes no sense.
+    """
+    from irtool.lint.budget import BudgetError, read_budget, read_limit
+
+    table = configuration.gate.get("budget", {})
+    if not isinstance(table, Mapping):
+        raise Failure("gate.budget must be a table", configuration.path, code=BAD_BUDGET)
+    place = f"{configuration.path}: gate.budget"
+    try:
+        found = read_budget(cast("Mapping[str, object]", table))
+        place = "--budget"
+        given = [read_limit(*_parts(text)) for each in options for text in each.split(",")]
+    except BudgetError as error:
+        hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
+        raise Failure(str(error), place, hint=hint, code=BAD_BUDGET) from None
+    named = {each.measure for each in given}
+    return (*given, *(each for each in found if each.measure not in named))
+
+
+def _parts(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        hint = "write --budget peak_memory=30GiB, or +5% against the golden dump"
+        raise Failure(f"{text} is not MEASURE=LIMIT", "--budget", hint=hint, code=BAD_BUDGET)
+    return name.strip(), value.strip()
+
+
+def judge(
+    pairs: Sequence[Pair],
+    limits: Sequence[Limit],
+    rule: OverBudget,
+    configuration: Configuration,
+    machine: Machine | None,
+    name: str,
+    wanted: Sequence[Limit],
+) -> Budgeted:
+    """Hold each rank's build against the limits; what cannot be measured is said on stderr.
+
+    Args:
+        pairs: golden and new dump of each rank; the golden one may be missing.
+        limits: the budget.
+        rule: that tells what is above it.
+        configuration: settings, which may say the context.
+        machine: what communication is priced on; None: that of the target.
+        name: of the build, "" to take it from the environment.
+        wanted: measure only what these need; everything where there are none.
+    """
+    from irtool.lint.budget import Build, applies, exceeded
+
+    ranks: list[Measured] = []
+    findings: list[Finding] = []
+    missing: dict[tuple[str, str], None] = {}
+    for pair in pairs:
+        rank = pair.ranks[0] if pair.ranks else pair.new.rank
+        new = _measured(pair.new, rank, wanted, configuration, machine)
+        golden = None
+        if pair.old is not None and any(limit.relative for limit in limits):
+            golden = _measured(pair.old, rank, limits, configuration, machine)
+        ranks.append(new)
+        findings += [rule.told(each, pair.new.path) for each in exceeded(limits, new, golden)]
+        for limit in limits:
+            why = new.missing.get(limit.measure)
+            if why is None and limit.relative and golden is None:
+                why = "it is against a golden dump, and none is given"
+            if why is not None and applies(limit, new):
+                missing.setdefault((limit.measure, why))
+    for measure, why in missing:
+        note(f"not judged: {measure}: {why}")
+    above = tuple(dict.fromkeys(each.key.partition(" ")[0] for each in findings))
+    return Budgeted(tuple(findings), Build(name or _build_name(), tuple(ranks), above))
+
+
+def _measured(
+    file: InputFile,
+    rank: int | None,
+    limits: Sequence[Limit],
+    configuration: Configuration,
+    machine: Machine | None,
+) -> Measured:
+    from irtool.lint.budget import MEASURES, measured
+
+    wanted: Sequence[Measure] = MEASURES if not limits else [
+        each for each in MEASURES if any(limit.measure == each for limit in limits)
+    ]  # fmt: skip
+    dump = read_pair_side(file)
+    begin = _begin_beside(file.path)
+    parallel = _parallel(file, configuration)
+    target = parallel.target if parallel is not None else "Ascend"
+    return measured(dump, begin, parallel, machine or default_machine(target), wanted, rank)
+
+
+def _begin_beside(path: str) -> Dump | None:
+    """``step_parallel_begin`` of the same folder, the last one before the dump."""
+    folder = os.path.dirname(path) or "."
+    own = parse_name(os.path.basename(path)).number
+    found: list[tuple[int, str]] = []
+    try:
+        for name in os.listdir(folder):
+            parsed = parse_name(name)
+            if parsed.name == "step_parallel_begin" and name.endswith((".ir", ".ir.gz", ".ir.xz")):
+                number = parsed.number or 0
+                if own is None or number <= own:
+                    found.append((number, name))
+    except OSError:
+        return None
+    if not found:
+        return None
+    try:
+        return read_statements(InputFile(os.path.join(folder, max(found)[1])))
+    except (Failure, DumpError):
+        return None
+
+
+def _parallel(file: InputFile, configuration: Configuration) -> ParallelContext | None:
+    given = given_by(ContextArguments(), configuration, file.path, file.run or "")
+    return find(given, evidence_for(file, {}, otherwise="validate"), quiet=True).parallel
+
+
+def _build_name() -> str:
+    return next((os.environ[name] for name in _BUILD_NAMES if os.environ.get(name)), "")
+
+
+def write_trend(path: str, page: str | None, build: Build, limits: Sequence[Limit]) -> None:
+    """Write a build behind those of a trend file, and the page of all.
+
+    A build of the same name as the last one takes its place: a job that was run again.
+
+    Raises:
+        Failure: a file cannot be written, or is no trend file.
+    """
+    from irtool.lint.budget import BudgetError, read_trend, trend_line
+
+    builds: list[Build] = []
+    if os.path.exists(path):
+        try:
+            builds = read_trend(read_text(path))
+        except BudgetError as error:
+            hint = "name another file, or delete it"
+            raise Failure(f"no trend: {error}", path, hint=hint, code=BAD_BUDGET) from None
+    if not build.build:
+        build = replace(build, build=str(len(builds) + 1))
+    if builds and builds[-1].build == build.build:
+        builds.pop()
+    builds.append(build)
+    write_file(path, "".join(map(trend_line, builds)), over_input=True)
+    if page is not None:
+        from irtool.report.page.write import render_page
+        from irtool.report.trend import trend_report
+
+        write_file(page, render_page(trend_report(builds, limits)), over_input=True)

@@ -1,0 +1,73 @@
+"""The page of a trend: what each build cost, measure by measure, with its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irtool.ir.units import quantity_text
+from irtool.lint.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
+from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
+from irtool.report.page.charts import Series, line_chart
+
+
+def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
+    """All builds of a trend file.
+
+    Args:
+        builds: in their order.
+        limits: the budget of now; absolute limits are drawn.
+    """
+    measures: list[Measure] = [
+        each for each in MEASURES if any(_most(build, each) is not None for build in builds)
+    ]
+    elements: list[Element] = []
+    elements += [_chart(builds, limits, each) for each in measures]
+    elements.append(_table(builds, measures))
+    last = builds[-1] if builds else None
+    above = ", ".join(last.exceeded) if last is not None else ""
+    text = f"the last of {len(builds)} builds is above its budget: {above}" if above else (
+        f"{len(builds)} builds, the last one within its budget"
+    )  # fmt: skip
+    return Report("gate: what builds cost", Answer(text, "bad" if above else "good"), elements)
+
+
+def _most(build: Build, measure: Measure) -> float | None:
+    """What the rank that needs most of it needs."""
+    values = [rank.values[measure] for rank in build.ranks if measure in rank.values]
+    return max(values, default=None)
+
+
+def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -> Picture:
+    ranks = list(dict.fromkeys(rank.rank for build in builds for rank in build.ranks))[:8]
+    series: list[Series] = []
+    for rank in ranks:
+        points = [
+            (float(place), each.values[measure])
+            for place, build in enumerate(builds, 1)
+            for each in build.ranks
+            if each.rank == rank and measure in each.values
+        ]
+        if points:
+            series.append(Series("all ranks" if rank is None else f"rank {rank}", points))
+    absolute = [each.value for each in limits if each.measure == measure and not each.relative]
+    chart = line_chart(
+        series, x_title="build", kind=UNITS[measure], limit=min(absolute, default=None), height=200
+    )
+    last = _most(builds[-1], measure)
+    note = f"now {quantity_text(last, UNITS[measure])}: {MEANINGS[measure]}"
+    return Picture(measure, chart, f"{measure} of each build", note)
+
+
+def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
+    columns = [Column("build"), *(Column(each, UNITS[each]) for each in measures), Column("above")]
+    rows = [
+        [
+            build.build,
+            *(Amount(_most(build, each), UNITS[each]) for each in measures),
+            ", ".join(build.exceeded),
+        ]
+        for build in reversed(builds)
+    ]
+    return Table(
+        "Builds, the last one first; of the rank that needs most", columns, rows, noun="build"
+    )
