@@ -61,11 +61,18 @@ class MadeAnew(DumpRule):
         )
         least = max(self.least_bytes, weights * self.least_share / 100)
         phases = facts.phases
+        # A weight whose gradients are summed up is trained, wherever its update stands.
+        trained = {each.weight for each in roles.values() if each.role == "accumulated gradient"}
+        frozen = {
+            name
+            for name, role in roles.items()
+            if role.role == "weight" and not role.updated and name not in trained
+        }
         constant: set[Node] = set()
         for node in dump.nodes():
             if phases.get(node) not in ("forward", "other") or (node.micro or 0) > 0:
                 continue
-            if _is_constant(node, roles, constant):
+            if _is_constant(node, frozen, constant):
                 constant.add(node)
             elif node.op == "Transpose" and (node.output_bytes or 0) >= least:
                 yield from self._turned(node, roles)
@@ -127,7 +134,7 @@ class MadeAnew(DumpRule):
             source = source.inputs[0]
 
 
-def _is_constant(node: Node, roles: Mapping[str, ParameterRole], known: set[Node]) -> bool:
+def _is_constant(node: Node, frozen: set[str], known: set[Node]) -> bool:
     """Whether a node computes, and out of constants and parameters that nothing updates alone."""
     if node.op in PLUMBING or operator_of(node.op).is_("random") or node.is_return:
         return False
@@ -135,8 +142,7 @@ def _is_constant(node: Node, roles: Mapping[str, ParameterRole], known: set[Node
     for source in node.inputs:
         source = _behind(source)
         if isinstance(source, GraphParameter):
-            role = roles.get(source.name)
-            if role is None or role.role != "weight" or role.updated:
+            if source.name not in frozen:
                 return False
             has_parameter = True
         elif isinstance(source, Node):
