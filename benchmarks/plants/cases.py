@@ -95,6 +95,7 @@ PLANTS = [
     Plant("epsilon_maximum", ("NUM008",), "", plain(half=True, epsilon=2e-8, guard="max"), styles=("gated",)),
     Plant("epsilon_subnormal", ("NUM007",), "", plain(half=True, epsilon=1e-6), styles=("gated",)),
     Plant("reductions_small", ("COM004", "COM005"), "", plain(extra_weights=44), {"comm_fusion": {"openstate": False}}),
+    Plant("reductions_zero", ("COM004", "COM005"), "", plain(extra_weights=44, fusion=0)),
     Plant("reductions_scalar", ("COM005",), "", lambda d, o: {"norms": 40 // o["layers"] + 1}),
     Plant("dropout_one", ("OPS002",), LAYER, in_one(keep=1.0), styles=("gated",)),
     Plant("dropout_gone", ("OPS002",), LAYER, in_one(keep=1.0), styles=("encoder",)),

@@ -25,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "softmax": None, "norms": 0, "rate_off": False, "guard": "add", "loss_half": False,
     "round_trip": False, "reduced": "", "solo": False, "optimizer": "", "head_tied": False,
     "unsharded": (), "layer": {}, "stages": 1, "micro": 1, "long_sum": False, "extra_weights": 0,
-    "mask_early": False, "head_even": True, "axis": -1,
+    "mask_early": False, "head_even": True, "axis": -1, "fusion": 1,
 }  # fmt: skip
 
 
@@ -274,6 +274,8 @@ class Network(nn.Cell):
         self.mean = shard(ops.ReduceMean(), ("dp",))
         extra = o["extra_weights"]
         self.extra = ms.ParameterTuple([weight(f"extra.{i}", o["hidden"]) for i in range(extra)])
+        for each in self.extra:
+            each.comm_fusion = o["fusion"]
         self.bias = shard(ops.Add(), ("dp", None), (None,))
         if o["stages"] > 1:
             self.gather.add_prim_attr("pipeline_stage", 0)

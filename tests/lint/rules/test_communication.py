@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from irtool.cluster.machine import built_in
 from irtool.lint.engine import Linted
 from irtool.lint.facts import CompilationFacts
@@ -150,6 +152,22 @@ def test_gradients_that_are_not_fused() -> None:
     text = many(20, 0, "grad_mirror_MirrorOperator")
     found = the_one(lint(rule("COM004"), compilation({"validate": text})))
     assert found.message == "20 gradients (40.0 MiB) of one group are reduced one by one"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"openstate": False}, True),
+        ("{'openstate': False}", True),
+        ({"openstate": True}, False),
+        (None, False),
+    ],
+)
+def test_fusion_that_the_context_switches_off(setting: object, told: bool) -> None:
+    text = many(20, 1, "grad_mirror_MirrorOperator", "512, 64")
+    context = {"device_num": 8, "comm_fusion": setting}
+    facts = compilation({"validate": text}, context)
+    assert bool(lint(rule("COM004"), facts).findings) == told
 
 
 def test_fused_few_and_forward_reductions_are_fine() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.lint.cases import compilation, dump_of, lint, messages, rule, the_one
@@ -152,3 +154,34 @@ def test_equal_layers_that_stand_one_by_one() -> None:
 def test_eight_layers_are_many(count: int, told: bool) -> None:
     facts = compilation({"validate": copies(count)})
     assert bool(lint(rule("OPS004", least_seconds=0), facts).findings) == told
+
+
+# -- OPS005 --------------------------------------------------------------------------------------
+
+
+def test_an_input_of_unknown_size(samples: Path) -> None:
+    facts = compilation({"validate": samples / "dynamic_shape/20_validate_0080.ir"})
+    found = the_one(lint(rule("OPS005"), facts))
+    assert "not known" in found.message
+    assert found.severity == "warning"
+    assert not lint(
+        rule("OPS005"), compilation({"validate": samples / "gpt/20_validate_0080.ir"})
+    ).findings
+
+
+@pytest.mark.parametrize(("known", "severity"), [(1, "warning"), (2, "info")])
+def test_half_of_the_results_are_many(known: int, severity: str) -> None:
+    dynamic = "<Tensor[Float32], (-1, 8)>"
+    unknown = f"%0(a) = PrimFunc_ReLU(%para1_x)\n      : ({dynamic}) -> ({dynamic})"
+    others = [
+        f"%{n}(b{n}) = PrimFunc_ReLU(%para2_y)\n      : ({TENSOR}) -> ({TENSOR})"
+        for n in range(1, known + 1)
+    ]
+    lines = [line for each in (unknown, *others) for line in each.split("\n")]
+    text = dump_of(
+        *lines,
+        parameters=(f"%para1_x: {dynamic}", f"%para2_y: {TENSOR}"),
+    )
+    found = the_one(lint(rule("OPS005"), compilation({"validate": text})))
+    assert found.severity == severity
+    assert "dimension 0 of x is not known" in found.message

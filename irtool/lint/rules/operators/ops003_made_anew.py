@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import GraphParameter, Node, Source
-from irtool.ir.operators import PLUMBING
+from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.parameter_roles import ParameterRole, parameter_roles
 from irtool.lint.facts import DumpFacts
 from irtool.lint.rule import KIB, DumpRule, Threshold
@@ -84,11 +84,11 @@ class MadeAnew(DumpRule):
 
     def _turned(self, node: Node, roles: Mapping[str, ParameterRole]) -> Iterator[Finding]:
         name = _weight(node.inputs[0] if node.inputs else None, roles)
-        readers = [user for user in node.users if user.op not in CARRIES and not user.is_backward]
-        if name is None or not readers or any(user.op not in _PRODUCTS for user in readers):
+        readers = [user for user in _products_behind(node) if not user[0].is_backward]
+        if name is None or not readers or any(user.op not in _PRODUCTS for user, _ in readers):
             return
-        reader = readers[0]
-        place = "b" if len(reader.inputs) > 1 and reader.inputs[1] is node else "a"
+        reader, operand = readers[0]
+        place = "b" if len(reader.inputs) > 1 and reader.inputs[1] is operand else "a"
         yield self.finding(
             f"a weight is transposed in every step for {reader.op}",
             node,
@@ -173,6 +173,21 @@ def _readers(node: Node) -> list[Node]:
             found += _readers(user)
         elif user.op not in ("UpdateState", "Depend"):
             found.append(user)
+    return found
+
+
+def _products_behind(node: Node) -> list[tuple[Node, Node]]:
+    """Who takes the value, with what it takes; redistributions are looked through."""
+    found: list[tuple[Node, Node]] = []
+    queue = [(reader, node) for reader in _readers(node)]
+    for _ in range(64):
+        if not queue:
+            break
+        reader, operand = queue.pop(0)
+        if reader.op in COMMUNICATION or (reader.instance_name or "").startswith("redistribution"):
+            queue += [(each, reader) for each in _readers(reader)]
+        else:
+            found.append((reader, operand))
     return found
 
 
