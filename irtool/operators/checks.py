@@ -17,6 +17,7 @@ OUT_STRATEGY = "operator_info.cc:CheckOutputStrategy"
 TENSOR_LAYOUT = "tensor_layout.cc:TensorShapeDimensionIsDividedBySplitDeviceDimension"
 LAYOUT_RANK = "tensor_layout.cc:InitFromExtendVector"
 LAYOUT_DIVISOR = "dynamic_shape.cc:CheckLayoutAndDivisor"
+LAYOUT_FORMAT = "dynamic_shape.cc:CheckLayoutFormatForDynamicShape"
 GROUP = "device_manager.cc:CheckDeviceList"
 SERVER = 8
 """Devices in one server of first-generation Ascend 910."""
@@ -91,18 +92,20 @@ def check_layout(layout: TensorLayout, what: str) -> None:
 def check_unknown_sizes(layout: TensorLayout, divisors: Shape, what: str) -> None:
     """What is known to divide a size that is not known must divide by its split.
 
+    It is asked of operators with an unknown size somewhere only.
+
     Args:
         layout: a tensor's layout.
         divisors: by dimension the size, or what is known to divide it (1: nothing).
         what: ``input 0``, ``output 1``.
     """
     for dimension, entry in enumerate(layout.tensor_map):
-        if layout.tensor_shape[dimension] == DYNAMIC and isinstance(entry, tuple):
+        if isinstance(entry, tuple):
             message = (
-                f"{what}: dimension {dimension} has no known size, so it can not lie along "
-                "several device axes"
+                f"{what}: dimension {dimension} can not lie along several device axes where an "
+                "operator has sizes that are not known"
             )
-            raise Refused("layout", message, LAYOUT_DIVISOR)
+            raise Refused("layout", message, LAYOUT_FORMAT)
     for dimension, (divisor, split) in enumerate(zip(divisors, layout.splits, strict=True)):
         if layout.tensor_shape[dimension] == DYNAMIC and divisor % split:
             message = (

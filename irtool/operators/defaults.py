@@ -28,6 +28,40 @@ def is_stand_alone(call: OperatorCall, devices: int) -> bool:
     )
 
 
+def locally_inferred(call: OperatorCall, devices: int) -> tuple[tuple[int, Shape], ...]:
+    """Local results of a batch-parallel operator where they are no slices of the whole ones.
+
+    MindSpore takes dimension 0 of each result to be split. The operator on each device works on a
+    slice of its first operand and on all of the others, and its results follow from these.
+
+    Returns:
+        (output, local shape) of each result that differs from what its layout says.
+    """
+    entry = operator_of(call.op)
+    shapes = [result.shape or () for result in call.results]
+    if entry.is_("whole_results"):
+        return tuple(enumerate(shapes))
+    if entry.is_("whole_others"):
+        return tuple(enumerate(shapes))[1:]
+    if entry.is_("turns"):
+        place = _turned_to(call, len(shapes[0]))
+        parts = (size // devices if at == place else size for at, size in enumerate(shapes[0]))
+        return ((0, tuple(parts)),)
+    return ()
+
+
+def _turned_to(call: OperatorCall, rank: int) -> int:
+    """Where a transposition puts the first dimension."""
+    numbers = [one.value for one in call.inputs[1:] if one.is_constant]
+    if not numbers:
+        return rank - 1  # all of them the other way round
+    if isinstance(numbers[0], tuple):
+        order = [number % rank for number in numbers[0] if isinstance(number, int)]  # type: ignore[misc]
+        return order.index(0)
+    pair = [number % rank for number in numbers if isinstance(number, int)]
+    return sum(pair) if 0 in pair else 0
+
+
 def batch_strategy(case: Case) -> Strategy:
     """The strategy of a call that has none. The case's own strategy is not looked at."""
     way = BATCH_STRATEGIES.get(case.rule.batch or "first")

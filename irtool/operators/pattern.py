@@ -323,7 +323,7 @@ def _input_map(binding: Binding, keys: list[Key], index: int) -> TensorMap:
     for dimension, key in enumerate(binding.dimensions[index]):
         split = case.strategy[index][dimension]
         broadcast = key is not None and binding.bound[key].split != split
-        if broadcast or (case.rule.ones_whole and case.sizes(index)[dimension] == 1):
+        if broadcast or (case.rule.ones_whole and case.shape(index)[dimension] == 1):
             entries.append(WHOLE)
         else:
             entries.append(_entry(binding, keys, key))

@@ -18,6 +18,7 @@ from irtool.sharding.network.analysis import (
     analysis_of,
     inserted_node,
 )
+from irtool.sharding.network.collective_types import check_sums
 from irtool.sharding.network.communications import (
     Inserted,
     Phase,
@@ -87,6 +88,7 @@ def check(
     check_users(analysis)
     parameters = weights(analysis)
     check_positions(analysis)
+    check_sums(analysis)
     check_result(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)

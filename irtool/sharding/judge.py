@@ -15,7 +15,7 @@ from irtool.operators import checks, measured
 from irtool.operators.axes import REPEATS_LEFT
 from irtool.operators.call import Operand, OperatorCall, Strategy
 from irtool.operators.case import Case
-from irtool.operators.defaults import batch_strategy, is_stand_alone
+from irtool.operators.defaults import batch_strategy, is_stand_alone, locally_inferred
 from irtool.operators.fitting import check_inputs
 from irtool.operators.functions import FUNCTIONS, OUT_LAYOUT, OUT_STRATEGY, SELF_CHECKED
 from irtool.operators.guard import could_not_judge
@@ -162,7 +162,10 @@ def _with_layouts(
     if not case.rule.layout:
         check = case.rule.layout_check or NO_LAYOUT
         raise Refused("layout-unsupported", f"{op} does not take layouts", check)
-    if case.rule.function != DECLARED_BY_USER:
+    if case.tensors and not any(layout.tensor_shape for layout in layouts):
+        message = f"of scalars alone {op} gets no layout for its result"
+        case.refuse("layout", message, case.rule.check.partition(":")[0] + ":CheckOutputLayout")
+    if case.rule.function != DECLARED_BY_USER and case.call.is_dynamic:
         for index, (layout, operand) in enumerate(zip(layouts, case.tensors, strict=True)):
             checks.check_unknown_sizes(layout, operand.divisible_shape, f"input {index}")
     strategy = tuple(layout.splits for layout in layouts)
@@ -382,17 +385,19 @@ def _mirrors(
 ) -> tuple[tuple[int, ...], ...]:
     """Per input the ranks that hold the same slice; one rank where gradients are not summed.
 
-    With layouts every input's gradient is summed, also where the operator's own rule sums none.
+    With layouts every input's gradient is summed, also where the operator's own rule sums none,
+    but a scalar's is not: MindSpore leaves it out, and the sums of those behind it move up a place.
     """
     context = case.context
     alone = (context.own_rank,)
-    flags = (True,) * len(inputs)
-    if case.layouts is None and sharding.mirrored is not None:
-        flags = sharding.mirrored
-    return tuple(
-        replicas(layout, context.devices, context.own_rank) if flag else alone
-        for layout, flag in zip(inputs, flags, strict=True)
-    )
+    groups = [replicas(layout, context.devices, context.own_rank) for layout in inputs]
+    if case.layouts is not None:
+        summed = [
+            ranks for ranks, layout in zip(groups, inputs, strict=True) if layout.tensor_shape
+        ]
+        return (*summed, *((alone,) * (len(groups) - len(summed))))
+    flags = sharding.mirrored if sharding.mirrored is not None else (True,) * len(inputs)
+    return tuple(ranks if flag else alone for ranks, flag in zip(groups, flags, strict=True))
 
 
 def _loss_divisor(sharding: Sharding, outputs: Sequence[TensorLayout], context: Context) -> int:
@@ -427,6 +432,7 @@ def _without_rule(call: OperatorCall, context: Context) -> Judgement:
         ),
         complete=True,
         loss_divisor=None if alone else 1,
+        output_slices=() if alone else locally_inferred(call, context.stage_size),
     )
     judgement = _complete(case, sharding)
     assert alone or split or context.stage_size == 1

@@ -45,9 +45,11 @@ class _Splits:
         return tuple(known[axis] for axis in axes)
 
 
-QUERY = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns.", "BSND": "bsn."}
-KEY = {"BSH": "btm", "SBH": "tbm", "BNSD": "bmt.", "BSND": "btm."}
-MATRIX = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns", "BSND": "bsn"}
+QUERY = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns.", "BSND": "bsn.", "TND": "bn."}
+KEY = {"BSH": "btm", "SBH": "tbm", "BNSD": "bmt.", "BSND": "btm.", "TND": "bm."}
+MATRIX = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns", "BSND": "bsn", "TND": "bsn"}
+"""Of TND, sequences of several lengths in line, the line is cut as a batch is."""
+JOINED = "TND"
 
 
 def input_layout(case: Case) -> str:
@@ -69,7 +71,7 @@ RING_LAYOUTS = ("BSH", "BNSD")
 def flash_attention_axes(case: Case) -> str:
     """Batch, heads and the query's sequence; along a split sequence the function decides."""
     layout = input_layout(case)
-    if layout not in QUERY:
+    if layout not in QUERY or layout == JOINED:
         raise Unsure(f"attention with input layout {layout}")
     ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
@@ -104,7 +106,7 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     case = _without_numbers(case)
     if ring:
         _check_ring(case, layout)
-    if layout not in QUERY:
+    if layout not in QUERY or (layout == JOINED and (ring or case.layouts is not None)):
         raise Unsure(f"attention with input layout {layout}")
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
     if len(names) != len(case.tensors):
@@ -128,7 +130,7 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         message = f"the strategy must be {expected}, but is {case.strategy}"
         place = "flash_attention_score_info.cc:CheckStrategyExpected"
         case.refuse("strategy-expected", message, place)
-    sharding = _plain(case, layout, splits, axes)
+    sharding = _plain(case, layout, splits, axes, ring)
     return sharding if not ring or splits.s1 == 1 else _passed_round(sharding)
 
 
@@ -170,19 +172,17 @@ def _without_numbers(case: Case) -> Case:
 
 def _splits(case: Case, layout: str, ring: bool) -> _Splits:
     query, key = case.strategy[0], case.strategy[1]
-    place = {axis: QUERY[layout].index(axis) for axis in "bsn"}
-    splits = _Splits(
-        query[place["b"]],
-        query[place["s"]],
-        query[place["n"]],
-        key[KEY[layout].index("t")],
-        key[KEY[layout].index("m")],
-    )
+    first = dict(zip(QUERY[layout], query, strict=True))
+    second = dict(zip(KEY[layout], key, strict=True))
+    splits = _Splits(first["b"], first.get("s", 1), first["n"], second.get("t", 1), second["m"])
     heads = case.number("head_num")
     check = "flash_attention_score_info.cc:CheckStrategy"
     if heads % splits.n1:
         message = f"{heads} heads are not divisible by their split {splits.n1}"
         case.refuse("not-divisible", message, check)
+    if layout == JOINED and first["b"] != second["b"]:
+        message = f"the sequences of query and key are split differently: {query} and {key}"
+        case.refuse("axis-mismatch", message, check)
     if splits.s2 != (splits.s1 if ring else 1):
         message = f"the sequence of the key can not be split, strategy {key}"
         case.refuse("axis-split", message, check)
@@ -197,7 +197,7 @@ def _splits(case: Case, layout: str, ring: bool) -> _Splits:
 
 def _is_shared_head(case: Case, layout: str, heads: int) -> bool:
     """All heads of the query share one head of key and value."""
-    if layout == "BNSD":
+    if layout in ("BNSD", JOINED):
         return case.shape(1)[1] == 1
     if layout == "BSND":
         return case.shape(1)[2] == 1
@@ -230,12 +230,13 @@ def _unless_one(axes: str, shape: Shape) -> str:
     return "".join("." if size == 1 else axis for axis, size in zip(axes, shape, strict=True))
 
 
-def _plain(case: Case, layout: str, splits: _Splits, axes: tuple[str, ...]) -> Sharding:
+def _plain(case: Case, layout: str, splits: _Splits, axes: tuple[str, ...], ring: bool) -> Sharding:
     order = MATRIX[layout]
     matrix = splits.of(order)
     place: dict[str, MapEntry] = {axis: 2 - order.index(axis) for axis in order}
-    place |= {".": WHOLE, "m": place["n"] if splits.n2 == splits.n1 else WHOLE}
-    place["t"] = place["s"] if splits.s2 == splits.s1 else WHOLE
+    shared = _is_shared_head(case, layout, case.number("head_num"))
+    place |= {".": WHOLE, "m": WHOLE if shared else place["n"]}
+    place["t"] = place["s"] if ring else WHOLE
     return Sharding(
         device_matrix=matrix,
         input_maps=tuple(tuple(place[axis] for axis in pattern) for pattern in axes),
@@ -248,7 +249,7 @@ def _plain(case: Case, layout: str, splits: _Splits, axes: tuple[str, ...]) -> S
 
 def _outputs(case: Case, layout: str, place: dict[str, MapEntry]) -> tuple[TensorMap, ...]:
     """softmax_max, softmax_sum, softmax_out, attention_out."""
-    statistics = tuple(place[axis] for axis in "bns.")
+    statistics = tuple(place[axis] for axis in ("bn." if layout == JOINED else "bns."))
     softmax_out = tuple(WHOLE for _ in case.result(2)) if len(case.call.results) > 2 else (WHOLE,)
     attention = tuple(place[axis] for axis in QUERY[layout])
     return (statistics, statistics, softmax_out, attention)[: len(case.call.results)]
@@ -271,6 +272,11 @@ def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str,
     for axis, entry in zip(axes[0], maps[0], strict=True):
         place.setdefault(axis, entry)
     outputs = _outputs(case, layout, place)
+    # A head size that is split comes out as that of the values.
+    result = tuple(
+        maps[2][place] if axis == "." else maps[0][place] for place, axis in enumerate(axes[0])
+    )
+    outputs = (*outputs[:3], *(result for _ in outputs[3:]))
     if case.output_layouts is None:
         return Sharding(matrix, maps, outputs, complete=True, loss_output=3)
     slices = tuple(
@@ -301,6 +307,9 @@ def _check_local(case: Case, layout: str, names: tuple[str, ...], axes: tuple[st
         message = f"{local} heads of the key are no factor of {heads // query['n']} of the query"
         case.refuse("attention", message, LATER)
     for name, pattern, given in zip(names[3:], axes[3:], case.strategy[3:], strict=True):
+        if name == "drop_mask" and given[-1] != key["t"]:
+            message = f"drop_mask is split by {given[-1]} along the keys, they by {key['t']}"
+            case.refuse("attention", message, LATER)
         pairs = zip(pattern, given, strict=True)
         if name in MASKS and any(axis in "bsn" and query[axis] != split for axis, split in pairs):
             message = f"the layout of {name} leaves it slices that those of the query do not fit"

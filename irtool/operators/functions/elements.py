@@ -92,13 +92,19 @@ def gather_nd(case: Case, base: Base) -> Sharding:
 
 @irregular("index")
 def index(case: Case, base: Base) -> Sharding:
-    """Elements of a matrix by whole indices: each device its own, the rest is added up."""
+    """Elements of a matrix: each device its own, the rest is added up.
+
+    Indices are whole, whatever their strategy says.
+    """
     count = len(case.shape(0))
+    if len(case.tensors) < 1 + count or len(case.strategy) < 1 + count:
+        given = min(len(case.tensors), len(case.strategy)) - 1
+        message = (
+            f"Index into {count} dimensions needs as many indices with a strategy, not {given}"
+        )
+        case.refuse("strategy-size", message)
     if count > 2 or len(case.tensors) != 1 + count:
         raise Unsure(f"Index into {count} dimensions with {len(case.tensors) - 1} indices")
-    for place in range(1, len(case.tensors)):
-        if any(split != 1 for split in case.strategy[place]):
-            raise Unsure("a split index")
     first = case.strategy[0]
     whole = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     out = (WHOLE,) * len(case.result(0))

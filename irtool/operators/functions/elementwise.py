@@ -79,9 +79,10 @@ def outer(case: Case, base: Base) -> Sharding:
     """Two vectors: their axes must not be split along the same device axis."""
     if case.layouts is not None:
         layout_maps(case)
-        first, second = (set(layout.used_axes) for layout in case.layouts)
-        if first & second:
-            case.refuse("layout", "both vectors are split along the same device axis")
+        first, second = (layout.tensor_map[0] for layout in case.layouts)
+        used, others = (layout.used_axes for layout in case.layouts)
+        if first == second or used & others:  # MindSpore compares the entries, whole ones, too
+            case.refuse("layout", "both vectors are split along the same device axis, or whole")
     return base()
 
 
@@ -108,7 +109,18 @@ def dropout_ext(case: Case, base: Base) -> Sharding:
         must_be_whole(case, index, "seed and offset")
     sharding = first_sharding(case, others=True)
     outputs = (identity_map(len(case.shape(0))), (0,))[: len(case.call.results)]
-    return replace(sharding, output_maps=outputs, output_matrices=((1, (prod(case.strategy[0]),)),))
+    return replace(
+        sharding,
+        output_maps=outputs,
+        output_matrices=((1, (prod(case.strategy[0]),)),),
+        output_slices=() if case.call.is_dynamic else ((1, (_mask_bytes(case),)),),
+    )
+
+
+def _mask_bytes(case: Case) -> int:
+    """Bytes of a mask of one bit an element of the slice, made for 128 elements at a time."""
+    elements = prod(size // s for size, s in zip(case.shape(0), case.strategy[0], strict=True))
+    return -(-elements // 128) * 16
 
 
 @irregular("dropout_do_mask", self_checked=True)
@@ -123,9 +135,7 @@ def dropout_do_mask(case: Case, base: Base) -> Sharding:
     check_strategy(case.strategy, (case.sizes(0),), case.context)
     rank = len(case.shape(0))
     maps = (identity_map(rank), *((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:]))
-    elements = prod(size // s for size, s in zip(case.shape(0), case.strategy[0], strict=True))
-    # One bit an element, in bytes, made for 128 elements at a time.
-    mask = ((1, (-(-elements // 128) * 16,)),) if len(case.tensors) > 1 else ()
+    mask = ((1, (_mask_bytes(case),)),) if len(case.tensors) > 1 else ()
     return Sharding(
         device_matrix=case.strategy[0],
         input_maps=maps,

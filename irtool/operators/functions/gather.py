@@ -98,9 +98,13 @@ def index_select(case: Case, base: Base) -> Sharding:
 
 @irregular("embedding_lookup", out_strategy=True, self_checked=True)
 def embedding_lookup(case: Case, base: Base) -> Sharding:
-    """Rows of a table on the host; the offset is added by the compiler."""
+    """Rows of a table on the host, which the compiler adds an offset to: the user gives none."""
     if case.call.attributes.get("primitive_target") != "CPU":
         message = "EmbeddingLookup must have the CPU as its target"
+        case.refuse("attribute", message, "gather_info.cc:GetAttrs")
+    offset = case.call.inputs[2].value if len(case.call.inputs) > 2 else 0
+    if offset not in (0, None):
+        message = f"on the CPU the offset must be 0, not {offset}"
         case.refuse("attribute", message, "gather_info.cc:GetAttrs")
     check_strategy(case.strategy, (case.sizes(0), case.sizes(1)), case.context)
     return _gathered(case, 0, 0)
@@ -143,6 +147,8 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
     if manual and axis != 0:
         message = f"the axis must be 0 with {manual}, not {axis}"
         case.refuse("attribute", message, GET_ATTRS)
+    if manual:
+        _manual_rows(case, manual)  # its form is looked at whether the table is split or not
     if case.generated and manual:
         case.refuse("manual-split", f"no strategy is made for {manual}: give one", "")
     if case.generated and not case.shape(1):

@@ -9,8 +9,15 @@ from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.attention import input_layout
 from irtool.operators.functions.common import given_inputs
-from irtool.operators.judgement import Reduction, Sharding, Unsure
-from irtool.operators.layout import WHOLE, Shape, TensorMap, identity_map
+from irtool.operators.judgement import Collective, Sharding, Unsure
+from irtool.operators.layout import (
+    WHOLE,
+    Shape,
+    TensorMap,
+    identity_map,
+    ranks_along,
+    repeated_calculation,
+)
 
 Base = Callable[[], Sharding]
 
@@ -103,7 +110,8 @@ def _incremental_map(case: Case, index: int, name: str, layout: str, parts: int)
         if strategy != wanted:
             case.refuse("strategy-expected", f"{name} must be split by {wanted}", place)
         return (WHOLE, 0) if layout == "BSH" else (WHOLE, 0, WHOLE, WHOLE)
-    if any(split != 1 for split in strategy):
+    lengths = name == "actual_seq_lengths" and strategy == case.strategy[0][:1]
+    if any(split != 1 for split in strategy) and not lengths:
         raise Unsure(f"a split {name}")
     return (1,) if name == "actual_seq_lengths" else (WHOLE,) * rank
 
@@ -132,8 +140,10 @@ def fused_infer_attention(case: Case, base: Base) -> Sharding:
     if case.call.attributes.get("enable_ring_attention"):
         raise Unsure("attention along a split sequence (enable_ring_attention)")
     count = len(case.strategy)
-    if count < 3 or count > len(case.tensors):
-        raise Unsure("which inputs of the attention have a strategy is not clear")
+    shifted = len(case.call.inputs) > SHIFT and case.call.inputs[SHIFT].shape is not None
+    if count not in (len(case.tensors), len(case.tensors) - shifted):  # a shift needs no row
+        message = f"the strategy has {count} rows for {len(case.tensors)} tensors"
+        case.refuse("strategy-size", message)
     if len(case.call.inputs) < 3 or any(len(list(o.tensors)) != 1 for o in case.call.inputs[:3]):
         raise Unsure("attention over several caches")
     query, key, value = case.strategy[:3]
@@ -168,14 +178,14 @@ def _fused(case: Case, axes: str) -> Sharding:
     first, second = (short, plain) if single else (plain, short)
     lse = (entry["b"], entry["n"], WHOLE, WHOLE)
     weighed = single and case.flag("softmax_lse_flag")
-    reductions = _combined(case, matrix, axes, splits["s"]) if weighed else ()
+    combined = _combined(case, matrix, axes, splits["s"]) if weighed else ()
     others = _optional_maps(case, entry, single)
     results = case.call.results
     outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
     if len(results) > 1 and len(results[1].shape or ()) not in (1, 4):
         raise Unsure("the second output of the attention has an unknown form")
     maps = (first, second, second, *others)
-    return Sharding(matrix, maps, outputs[: len(results)], reductions)
+    return Sharding(matrix, maps, outputs[: len(results)], exchanges=combined)
 
 
 def _optional_maps(case: Case, entry: dict[str, int], single: bool) -> tuple[TensorMap, ...]:
@@ -220,22 +230,34 @@ def _optional_map(
     return whole
 
 
-def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Reduction, ...]:
+def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Collective, ...]:
     """A split cache: the parts' results are weighed by their sums of exponentials and added.
 
     Without ``softmax_lse_flag`` MindSpore adds nothing: each device keeps the result of its part.
+    Where calculation is repeated, MindSpore counts the sequence's axis from the right and forgets
+    the axis of repetition there: the group is that of the next axis, if need be of one rank.
     """
-    if parts == 1:
+    context = case.context
+    repeated = repeated_calculation(matrix, context.stage_size, right=True)
+    if parts == 1 or repeated is None:
         return ()
-    over = (axes.replace(".", "").index("s"),)
+    last = len(repeated.device_matrix) - len(matrix)
+    over = axes.replace(".", "").index("s") + last
+    ranks = ranks_along(repeated.device_matrix, [over], context.devices, context.own_rank)
     heads, batch = matrix[axes.index("n")], matrix[0]
     lse = (case.shape(0)[0] // batch, case.number("num_heads") // heads, 1, 1)
     why = "the cache is split along its sequence"
     return (
-        Reduction("AllGather", over, "", why, None, lse),
-        Reduction("AllReduce", over, "sum", why, None, lse),
-        Reduction("AllReduce", over, "sum", why, 0),
+        Collective("AllGather", ranks, "", why, None, lse),
+        Collective("AllReduce", ranks, "sum", why, None, lse),
+        Collective("AllReduce", ranks, "sum", why, 0, _result_slice(case, matrix, axes)),
     )
+
+
+def _result_slice(case: Case, matrix: Shape, axes: str) -> Shape:
+    """What one device has of the result: of one query token, so its sequence is whole."""
+    cut = dict(zip(axes.replace(".", ""), matrix, strict=True)) | {"s": 1, ".": 1}
+    return tuple(size // cut[axis] for size, axis in zip(case.result(0), axes, strict=True))
 
 
 @irregular("paged_attention")

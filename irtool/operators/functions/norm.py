@@ -87,6 +87,10 @@ def rms_norm(case: Case, base: Base) -> Sharding:
     statistics = (*x_map[:begin], *((WHOLE,) * (rank - begin)))
     outputs = (x_map, statistics)[: len(case.call.results)]
     sharding = Sharding(matrix, maps, outputs, complete=case.layouts is not None)
+    if case.layouts is not None and len({entry == WHOLE for entry in x_map[begin:]}) > 1:
+        # MindSpore looks up the device axis of each of them, of whole ones, too
+        message = f"normalised dimensions must all be split, or none: {x_map[begin:]}"
+        case.refuse("layout", message, "device_matrix.cc:GetDevicesAlongDim")
     over = tuple(
         axis
         for entry in x_map[begin:]

@@ -172,6 +172,8 @@ def _by_layout(case: Case, base: Base) -> Sharding:
     m, k, other, n = _axes(case)
     if maps[0][k] != maps[1][other]:
         case.refuse("axis-mismatch", "the dimension that is summed up has two layouts", LAYOUT)
+    if case.call.is_dynamic and min(map(len, maps)) > 2 and maps[0][:-2] != maps[1][:-2]:
+        raise Unsure("layouts that differ along a batch of which sizes are not known")
     shared = set(entries_of(maps[0][m])) & set(entries_of(maps[1][n]))
     if shared:
         message = f"device axis {sorted(shared)} of {matrix} splits rows and columns of the result"
@@ -261,7 +263,7 @@ def _product_shape(case: Case, raw: list[Shape]) -> Shape:
 def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Sharding:
     """The layout that the inputs give, or rows split further: a ReduceScatter."""
     inferred = sharding.output_maps[0]
-    if given == inferred:
+    if _effective(case, sharding, given) == _effective(case, sharding, inferred):
         return sharding
     k = case.layouts[0].tensor_map[_axes(case)[1]] if case.layouts is not None else WHOLE
     rows = (*entries_of(inferred[-2]), *entries_of(k))
@@ -281,6 +283,11 @@ def _with_out_layout(case: Case, sharding: Sharding, given: TensorMap) -> Shardi
         for reduction in sharding.reductions
     )
     return replace(sharding, reductions=scatters, output_maps=(given,))
+
+
+def _effective(case: Case, sharding: Sharding, tensor_map: TensorMap) -> TensorLayout:
+    """A layout of the result without device axes of size 1, which MindSpore does not compare."""
+    return TensorLayout(sharding.device_matrix, tensor_map, case.result(0)).standard()
 
 
 def _unscattered(case: Case, sharding: Sharding) -> Shape:

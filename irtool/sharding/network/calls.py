@@ -127,7 +127,9 @@ def _operand(
         if isinstance(source, Node) and _gives_shape(node, source):
             return Operand()
         operand = computed(abstract.type, abstract.shape)
-        return replace(operand, is_parameter=_is_weight(source)) if operand.shape else operand
+        if operand.shape is None:
+            return operand
+        return replace(operand, is_parameter=_is_weight(network, source))
     return _constant(value, abstract)
 
 
@@ -137,7 +139,9 @@ def _gives_shape(node: Node, source: Node) -> bool:
     return takes_shape and primitive(source) in ("MakeTuple", "Shape")
 
 
-def _is_weight(source: Source) -> bool:
+def _is_weight(network: Network, source: Source) -> bool:
+    if isinstance(source, Node) and primitive(source) == "Load":
+        source = network.first(source)
     return (
         isinstance(source, GraphParameter)
         and source.declaration is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from irtool.ir.graph import Node
 from irtool.ir.statement import PrimitiveTarget
+from irtool.ir.types import SequenceShape
 from irtool.operators.table import operator_of
 from irtool.sharding.network.graphs import Network
 
@@ -80,7 +81,9 @@ def is_nested(network: Network, node: Node) -> bool:
     if entry.is_("nested") or node.attribute("self_define_shard") is not None:
         return True
     return entry.is_("nests") and any(
-        len(abstract.tensors) != 1 and abstract.dimensions is None and abstract.dtype is None
+        (isinstance(abstract.shape, SequenceShape) or len(abstract.tensors) != 1)
+        and abstract.dimensions is None
+        and abstract.dtype is None
         for abstract in node.input_types
         if abstract is not None
     )

@@ -13,6 +13,7 @@ from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, item_of
 from irtool.sharding.network.care import TIES, primitive
+from irtool.sharding.network.collective_types import takes_type
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.graphs import Network, Port, Use
 from irtool.sharding.network.received import (
@@ -282,7 +283,7 @@ def _gathers_parts(analysis: Analysis, edge: Edge) -> bool:
 
 
 def _check_type(analysis: Analysis, found: Redistribution) -> None:
-    """Refuse an AllGather of truth values: there is none; around a Reshape MindSpore casts."""
+    """Refuse a collective that is of no such type; around a Reshape MindSpore casts."""
     edge = found.edge
     holder, position = (edge.consumer, edge.position)
     if edge.tie is not None:
@@ -290,12 +291,13 @@ def _check_type(analysis: Analysis, found: Redistribution) -> None:
     # A Cast without a strategy stands before what is inserted.
     abstract = holder.input_types[position] if position < len(holder.input_types) else None
     dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
-    if "Bool" in dtypes[:1] and any(step.op == "AllGather" for step in found.operators or ()):
+    gathers = any(step.op == "AllGather" for step in found.operators or ())
+    if gathers and dtypes[:1] and not takes_type("AllGather", dtypes[0]):
         message = (
-            f"{edge.consumer.id} wants the truth values of {edge.producer.id} in another layout, "
-            "but AllGather takes no Bool"
+            f"{edge.consumer.id} wants the result of {edge.producer.id} in another layout, "
+            f"but AllGather takes no {dtypes[0]}"
         )
-        analysis.refuse("gather-of-bool", message, "", edge.consumer, "AllGather")
+        analysis.refuse("collective-type", message, "", edge.consumer, "AllGather")
 
 
 def _target(analysis: Analysis, edge: Edge) -> TensorLayout | None:

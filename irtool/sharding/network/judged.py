@@ -79,7 +79,8 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
         reason = _nesting_problem(node, call, asked)
         if reason is not None:
             return Judged(node, call, asked, Judgement("illegal", (), (reason,)))
-    if nested and asked.strategy is not None:
+    pads = operator_of(call.call.op).is_("pads")
+    if nested and pads and asked.strategy is not None:
         asked = replace(asked, strategy=padded(asked.strategy, call.call))
     reason = layout_problem(call.call, asked, analysis.context, nested=nested)
     if reason is not None:

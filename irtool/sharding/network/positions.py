@@ -102,23 +102,37 @@ def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
 
 
 def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
-    """Say of results as long as the operand that is split that they stay whole."""
-    first, strategy = judged.call.call.tensors[0], judged.judgement.strategy
+    """Say of operands as long as the one that is split that they stay whole.
+
+    An operator whose operands must fit each other refuses that, but only after the parallel pass.
+    """
+    node, strategy = judged.node, judged.judgement.strategy
+    first = judged.call.call.tensors[0]
     if not first.shape or strategy[0][0] == 1:
         return
-    whole: list[int] = []
-    for position, source in enumerate(analysis.network.inputs[judged.node]):
-        shape = _shape(judged.node, position)
-        is_long = bool(position and shape and shape[0] == first.shape[0])
-        if is_long and isinstance(source, Node) and behind(analysis, source) is None:
-            whole.append(position)
-    if whole:
-        message = (
-            f"MindSpore has no rule for it: operand 0 is split into {strategy[0][0]}, operand "
-            f"{', '.join(map(str, whole))} of the same length stays whole, which the operator may "
-            "refuse, or compute something else from"
-        )
-        analysis.note(message, judged.node)
+    long: list[int] = []
+    results: list[int] = []
+    for position, source in enumerate(analysis.network.inputs[node]):
+        shape = _shape(node, position)
+        if position and shape and shape[0] == first.shape[0]:
+            long.append(position)
+            if isinstance(source, Node) and behind(analysis, source) is None:
+                results.append(position)
+    if operator_of(primitive(node)).is_("counts_rows"):
+        analysis.doubt("run batch parallel, it puts out fewer tensors than its users ask for", node)
+        return
+    aligned = operator_of(primitive(node)).is_("aligned")
+    whole = long if aligned else results
+    if not whole:
+        return
+    message = (
+        f"MindSpore has no rule for it: operand 0 is split into {strategy[0][0]}, operand "
+        f"{', '.join(map(str, whole))} of the same length stays whole, which the operator "
+    )
+    if aligned:
+        analysis.refuse("operands-differ", message + "then refuses", "", node)
+    else:
+        analysis.note(message + "may refuse, or compute something else from", node)
 
 
 def _places(node: Node, count: int) -> tuple[int, ...]:
