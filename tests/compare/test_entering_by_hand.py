@@ -86,16 +86,31 @@ def test_the_first_input_that_is_from_nowhere_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "exact", "is_accused"),
-    [(7.9, True, False), (8.1, True, True), (39.0, False, False), (41.0, False, True)],
+    ("error", "exact", "is_accused"),
+    [(0.0, True, False), (U / 100, True, True), (3.9e-6, False, False), (4.1e-6, False, True)],
 )
-def test_a_parameter_may_be_eight_roundings_apart_of_figures_forty(
-    units: float, exact: bool, is_accused: bool
+def test_a_parameter_is_the_same_to_the_bit_of_figures_to_the_order_of_sums(
+    error: float, exact: bool, is_accused: bool
 ) -> None:
-    found = reader(Given(units * U, exact=exact, is_parameter=True))
+    found = reader(Given(error, exact=exact, is_parameter=True))
     assert found.parameter == is_accused
     told = "input.0, a parameter, differs before it is used"
     assert found.entered == (told if is_accused else "")
+
+
+@pytest.mark.parametrize(
+    ("error", "right", "is_accused"),
+    [
+        (0.9 * 2.0**-8, "BFloat16", False),
+        (1.1 * 2.0**-8, "BFloat16", True),
+        (2.0**-20, "Float32", True),
+    ],
+)
+def test_a_parameter_of_another_type_may_be_rounded_to_it(
+    error: float, right: str, is_accused: bool
+) -> None:
+    found = reader(Given(error, dtypes=("Float32", right), is_parameter=True))
+    assert found.parameter == is_accused
 
 
 @pytest.mark.parametrize(

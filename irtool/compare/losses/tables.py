@@ -106,7 +106,7 @@ def _columns(table: Mapping[str, object], path: str) -> LossRun:
     named = {str(key).strip().lower(): value for key, value in table.items()}
     losses = _first(named, _LOSS)
     if isinstance(losses, list):
-        values = cast("list[object]", losses)
+        values = _of_one_rank(cast("list[object]", losses))
         steps = _first(named, _STEP)
         numbers = cast("list[object]", steps) if isinstance(steps, list) else range(len(values))
         others = {
@@ -121,6 +121,14 @@ def _columns(table: Mapping[str, object], path: str) -> LossRun:
     if table and all(str(key).isdecimal() for key in table):
         return LossRun(path, "json", _some(_series(list(table), list(table.values()))))
     raise NoLoss(f"no key is called loss; there are: {', '.join(list(table)[:8])}")
+
+
+def _of_one_rank(losses: list[object]) -> list[object]:
+    """Of a list a rank the last one with a loss: of pipeline stages only the last one has any."""
+    rows = [cast("list[object]", row) for row in losses if isinstance(row, list)]
+    if not rows or len(rows) != len(losses):
+        return losses
+    return next((row for row in reversed(rows) if any(row)), rows[-1])
 
 
 def _rows(rows: Sequence[object], path: str, kind: str) -> LossRun:

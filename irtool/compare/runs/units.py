@@ -19,9 +19,11 @@ from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.pairing.fingerprints import partners
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
+from irtool.ir.run import TensorDump
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.layouts.comparison import LayoutComparison
 
 _LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
 _TELLING_KINDS = ("attribute changed", "constant changed")
@@ -31,7 +33,8 @@ _TELLING_KINDS = ("attribute changed", "constant changed")
 class UnitResult:
     """One step of one rank.
 
-    ``comparison`` is kept only for the unit that the report shows; the counts of all.
+    ``comparison`` is kept only for the unit that the report shows; the counts of all.  ``layout``:
+    of a run that was put together of several ranks, how.
     """
 
     name: str
@@ -43,6 +46,7 @@ class UnitResult:
     equal: bool
     joined: tuple[Joined | None, Joined | None]
     comparison: TensorComparison | None = None
+    layout: LayoutComparison | None = None
 
 
 def read_unit(unit: Unit | TensorRun) -> TensorRun:
@@ -124,6 +128,8 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         A result for each unit that could be read on both sides; only the one that is shown keeps
         its tensors.
     """
+    if are_cut_otherwise(left, right):
+        return _compare_cut(left, right, settings)
     units: list[UnitResult] = []
     graphs: dict[tuple[str, str], GraphDiff] = {}
     compared: set[tuple[int, int]] = set()
@@ -155,24 +161,91 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         if runs[0].framework != runs[1].framework:
             result.fingerprints = partners(runs[0], runs[1])
         compared.add((ours[0], ours[1]))
-        unit = UnitResult(
-            name,
-            result.counts,
-            len(result.judged),
-            len(result.only_left),
-            len(result.only_right),
-            result.first,
-            result.is_equal,
-            joined,
-            result,
-        )
-        units.append(unit)
+        units.append(_unit(name, result))
         for side, run in zip((left, right), runs, strict=True):
             side.complaints += [f"{run.path}: {problem}" for problem in run.problems]
         _forget(units)
         if any(joined):
             gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
     return units
+
+
+def are_cut_otherwise(left: RunSide, right: RunSide) -> bool:
+    """Whether two runs of MindSpore's own dump are cut over different numbers of ranks."""
+    counts = [len({key[0] for key in side.units}) for side in (left, right)]
+    own = all(
+        isinstance(unit, Unit) and isinstance(unit.source, TensorDump)
+        for side in (left, right)
+        for unit in side.units.values()
+    )
+    return own and 0 not in counts and counts[0] != counts[1]
+
+
+def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
+    """Compare a run on one device with one that is cut over several, step by step."""
+    from irtool.compare.layouts.comparison import CannotJoin, compare_layouts
+
+    ranks = [sorted({key[0] for key in side.units}) for side in (left, right)]
+    if min(map(len, ranks)) > 1:
+        right.complaints.append(
+            f"tensors cannot be compared: the runs are cut over {len(ranks[0])} and "
+            f"{len(ranks[1])} ranks; compare each with a run on one device"
+        )
+        return []
+    is_left = len(ranks[0]) == 1
+    whole, cut = (left, right) if is_left else (right, left)
+    units: list[UnitResult] = []
+    for key in sorted(whole.units, key=lambda item: item[1]):
+        others = [other for other in cut.units if other[1:] == key[1:]]
+        if not others or settings.step not in (None, key[1]):
+            continue
+        one = _read(whole, key)
+        runs = {other[0]: run for other in others if (run := _read(cut, other)) is not None}
+        if one is None or len(runs) != max(map(len, ranks)):
+            continue
+        graphs = [join_graph(cut, run) for run in runs.values()]
+        joined = join_graph(whole, one), graphs[0]
+        training: Training = "steps before" if key[1] > 0 else "first step"
+        try:
+            found = compare_layouts(
+                one, runs, is_left=is_left, schedule=settings.schedule, training=training
+            )
+        except CannotJoin as error:
+            cut.complaints.append(f"tensors cannot be compared: {error}")
+            continue
+        result = found.comparison
+        result.joined_left, result.joined_right = joined if is_left else joined[::-1]
+        units.append(_unit(_joined_name(key, runs), result, found))
+        for side, read in ((whole, [one]), (cut, runs.values())):
+            side.complaints += [f"{run.path}: {text}" for run in read for text in run.problems]
+        _forget(units)
+        gc.collect()
+    return units
+
+
+def _joined_name(key: Key, runs: Mapping[int, TensorRun]) -> str:
+    words = [f"ranks {min(runs)} to {max(runs)} put together"]
+    if key[1] >= 0:
+        words.insert(0, f"step {key[1]}")
+    return ", ".join(words)
+
+
+def _unit(
+    name: str, result: TensorComparison, layout: LayoutComparison | None = None
+) -> UnitResult:
+    """What is kept of one comparison."""
+    return UnitResult(
+        name,
+        result.counts,
+        len(result.judged),
+        len(result.only_left),
+        len(result.only_right),
+        result.first,
+        result.is_equal,
+        (result.joined_left, result.joined_right),
+        result,
+        layout,
+    )
 
 
 def _read(side: RunSide, key: Key) -> TensorRun | None:
@@ -190,7 +263,7 @@ def _forget(units: Sequence[UnitResult]) -> None:
     keep = next((unit for unit in units if unit.first is not None), units[0])
     for unit in units:
         if unit is not keep:
-            unit.comparison = None
+            unit.comparison = unit.layout = None
 
 
 def _kernel_diff(

@@ -94,6 +94,7 @@ def compare_tensors(
     given: Mapping[str, str] | None = None,
     schedule: Scheduler | None = None,
     training: Training = "first step",
+    sharded: bool = False,
 ) -> TensorComparison:
     """Compare two dumps of one step.
 
@@ -105,10 +106,12 @@ def compare_tensors(
         given: names of the left dump and what they are called in the right one.
         schedule: where files are measured; here, if it is not given.
         training: what parameters have been through before this step.
+        sharded: one of them was put together of slices: ``nodes`` are all pairs there are, and
+            arguments follow the slices.
     """
     same = left.framework == right.framework or not left.framework or not right.framework
     crossing = None if same or not (left.order_known and right.order_known) else cross(left, right)
-    pairs = pair_operators(left, right, nodes, given, calls=crossing is None)
+    pairs = pair_operators(left, right, nodes, given, calls=crossing is None and not sharded)
     slots = [pair_tensors(pair, left.columns, right.columns) for pair in pairs]
     if not same:
         slots = pair_parameter_gradients(pairs, slots, left.columns, right.columns)
@@ -127,7 +130,7 @@ def compare_tensors(
     _state_norms(left, right, measures)
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
-    judge = Judge(left, right, measures, makers, same, training, changed or {})
+    judge = Judge(left, right, measures, makers, same, training, changed or {}, sharded)
     judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
     first = _first(judged, makers)
     if first is not None and first.entered and not (first.maker_left or first.maker_right):

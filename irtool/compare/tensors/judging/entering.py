@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
+from irtool.compare.tensors.judging.bias import scale_of
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
@@ -33,6 +34,8 @@ JUMP = 2.0
 between modules: where their input is off by *e*, theirs is by about √e."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+_SUMMED = 4e-6
+"""Relative difference of norms and means that another order of summing can make."""
 _OTHER_WEIGHTS = 0.3
 """Relative error of a matrix of weights that no few steps of training explain."""
 _OTHER_INTEGERS = 0.3
@@ -116,19 +119,33 @@ class Entering:
         return not self.has_no_effect(0.0, 1.0)
 
     def is_other_parameter(self, places: Places, measure: Measure) -> bool:
-        """Whether a parameter differs by more than the types that it has been through explain.
+        """Whether a parameter is another one: nothing but rounding it to a type may differ.
+
+        Parameters come out of a checkpoint, so of one type they are the same to the bit.  Of two
+        types one is the other rounded: off by half a unit at most, and up as often as down.
 
         Args:
             places: of the input on both sides.
             measure: how far it is apart.
         """
-        units = 8 if measure.exact else 40  # an extreme alone may be unlucky
+        if measure.equal or not measure.error > self.resolution(places, measure):
+            return False
+        dtypes = self.left.columns.dtypes[places[0]], self.right.columns.dtypes[places[1]]
         unit = self.unit(places)
-        if measure.error <= units * unit:
+        if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= unit / 4:
             return False
-        if measure.error <= units * self.true_unit(places):
-            return False
-        return not self.has_no_effect(unit, units)
+        other_operator = self.judged.pair.left.type != self.judged.pair.right.type
+        return not (other_operator and self.has_no_effect(unit, 8 if measure.exact else 40))
+
+    def resolution(self, places: Places, measure: Measure) -> float:
+        """What figures of one tensor may differ by: sums in another order, digits printed."""
+        if measure.exact:
+            return 0.0
+        left, right = self.left.columns, self.right.columns
+        for a, b in ((left.most, right.most), (left.least, right.least)):
+            if a[places[0]] != b[places[1]] and not left.resolution and not right.resolution:
+                return 0.0
+        return _SUMMED + 4 * max(left.resolution, right.resolution)
 
     def from_nowhere(self, places: Places, measure: Measure) -> str:
         """What is to be said of an input that is further apart than anything before it explains.

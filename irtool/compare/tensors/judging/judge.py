@@ -65,6 +65,7 @@ class Judge:
     same_framework: bool = True
     training: Training = "first step"
     changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
+    sharded: bool = False
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +85,8 @@ class Judge:
             columns, worst = (self.left.columns, self.right.columns), self.past.worst
             judged.attributes = tuple(changed_arguments(pair, slots, *columns, self.changed, worst))
         self._classify(judged)
+        if self.sharded and judged.verdict == "attribute differs":
+            judged.verdict = "carries error"  # arguments follow the slices
         self.past.remember(judged)
         if judged.untold:
             known = (e for e in (judged.error_in, judged.error_out) if math.isfinite(e))

@@ -49,6 +49,7 @@ class Judged:
         is_permuted: both sides have the same numbers there, in another order.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
+        ranks: whose part of the output is off, where a run is cut over several.
     """
 
     pair: OpPair
@@ -70,6 +71,7 @@ class Judged:
     is_permuted: bool = False
     maker_left: Op | None = None
     maker_right: Op | None = None
+    ranks: tuple[int, ...] = ()
 
 
 def first_fault(judged: Sequence[Judged]) -> Judged | None:

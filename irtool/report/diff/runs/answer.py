@@ -76,6 +76,9 @@ class ErrorOrigin(AnswerObject, frozen=True, kw_only=True):
     alike_until: Annotated[str | None, doc("the last operator that made its input alike")]
     permuted: Annotated[bool, doc("both sides have the same numbers, in another order")]
     unit: Annotated[str, doc("rank and step")]
+    ranks: Annotated[
+        Sequence[int], doc("whose part is off, of a run that was put together of several")
+    ]
     error_in: float | str | None
     error_out: float | str | None
     explained: Annotated[float | str | None, doc("what of `error_out` is no fault")]
@@ -276,6 +279,7 @@ def _origin(comparison: RunComparison, case: Case) -> ErrorOrigin:
         alike_until=judged.since.name if judged.since is not None else None,
         permuted=judged.is_permuted,
         unit=shown.name if shown is not None else "",
+        ranks=judged.ranks,
         error_in=_known(judged.error_in),
         error_out=_known(judged.error_out),
         explained=_known(judged.budget),

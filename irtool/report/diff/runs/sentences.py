@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.runs.hyperparameters import Row
@@ -72,9 +72,16 @@ def _case_text(comparison: RunComparison, case: Case) -> str:
         place = f"at {name}"
     if stretch := stretch_text(case.right):
         place += f" (right: {stretch})"
+    if judged.ranks:
+        place += f" on {ranks_text(judged.ranks)}"
     unit = comparison.shown.name if comparison.shown is not None else ""
     where = ", ".join(text for text in (case.left.source, unit) if text)
     return f"error begins {place}" + (f" ({where})" if where else "")
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """``rank 1``, ``ranks 0, 2``."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 def _graphs_text(comparison: RunComparison) -> str:

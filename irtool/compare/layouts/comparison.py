@@ -1,0 +1,159 @@
+"""A run on one device against one that is cut over several: tensors put together, then compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irtool.compare.layouts.collectives import WrongCollective, wrong_collectives
+from irtool.compare.layouts.logical import Logical, OtherReplica, put_together, rank_errors
+from irtool.compare.layouts.ranks import Ranks
+from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Scheduler
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+from irtool.ir.graph import Node
+from irtool.ir.units import error_text
+
+
+class CannotJoin(ValueError):
+    """Ranks whose tensors cannot be put together, and why."""
+
+
+@dataclass(slots=True)
+class LayoutComparison:
+    """What came of it.
+
+    Attributes:
+        comparison: of the run on one device with the other, put together.
+        logical: how that was put together.
+        wrong: collectives that did not do their work.
+        folder: holds the joined tensors; gone with this object.
+    """
+
+    comparison: TensorComparison
+    logical: Logical
+    wrong: Sequence[WrongCollective]
+    folder: tempfile.TemporaryDirectory[str] = field(repr=False)
+
+
+def compare_layouts(
+    whole: TensorRun,
+    runs: Mapping[int, TensorRun],
+    *,
+    is_left: bool = True,
+    changed: Mapping[Node, Sequence[str]] | None = None,
+    schedule: Scheduler | None = None,
+    training: Training = "first step",
+) -> LayoutComparison:
+    """Compare one step.
+
+    Args:
+        whole: the run on one device.
+        runs: the other by rank, each joined with its graph.
+        is_left: whether ``whole`` is the left run.
+        changed: what differs in matched nodes of the left graph, in words.
+        schedule: where files are measured.
+        training: what parameters have been through before this step.
+
+    Raises:
+        CannotJoin: a rank has no graph, or ranks run different operators (pipeline stages).
+    """
+    ranks = Ranks(dict(sorted(runs.items())))
+    _check(whole, ranks)
+    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
+    logical = put_together(whole, ranks, folder.name)
+    nodes = dict(logical.nodes)
+    sides = (whole, logical.run)
+    if not is_left:
+        nodes = {theirs: ours for ours, theirs in nodes.items()}
+        sides = (logical.run, whole)
+    comparison = compare_tensors(
+        *sides, nodes=nodes, changed=changed, schedule=schedule, training=training, sharded=True
+    )
+    wrong = list(wrong_collectives(ranks))
+    _settle(comparison, logical, ranks, wrong, is_left)
+    return LayoutComparison(comparison, logical, wrong, folder)
+
+
+def _check(whole: TensorRun, ranks: Ranks) -> None:
+    for run in (whole, *ranks.runs.values()):
+        if not any(op.node is not None for op in run.ops):
+            raise CannotJoin(f"{run.path}: no graph says how tensors are cut")
+    names = {frozenset(op.name for op in run.ops) for run in ranks.runs.values()}
+    if len(names) > 1:
+        raise CannotJoin("ranks run different operators: pipeline stages are not put together")
+
+
+def _settle(
+    comparison: TensorComparison,
+    logical: Logical,
+    ranks: Ranks,
+    wrong: Sequence[WrongCollective],
+    is_left: bool,
+) -> None:
+    """Which of all that is wrong comes first, and on which ranks."""
+    first = comparison.first
+    lead = {op.name: op.index for op in logical.run.ops}
+    candidates = [
+        *((lead.get(each.op.name, 0), 0, _of_collective(each, is_left)) for each in wrong[:1]),
+        *((item.op.index, 1, _of_replica(item, is_left)) for item in logical.replicas[:1]),
+    ]
+    if first is not None:
+        _name_ranks(comparison, first, logical, ranks, is_left)
+        named = (first.maker_left, first.maker_right)[is_left]
+        op = named or (first.pair.left, first.pair.right)[is_left]
+        candidates.append((op.index, 2, first))
+    if candidates:
+        comparison.first = min(candidates, key=lambda item: item[:2])[2]
+
+
+def _name_ranks(
+    comparison: TensorComparison, first: Judged, logical: Logical, ranks: Ranks, is_left: bool
+) -> None:
+    """Say whose part of the accused tensor is off."""
+    if first.output is None:
+        return
+    place, match = (first.output[1], first.output[0]) if is_left else first.output
+    whole = comparison.left if is_left else comparison.right
+    errors = rank_errors(logical, ranks, whole, place, match)
+    if not errors:
+        return
+    worst = max(errors.values())
+    odd = [rank for rank, error in errors.items() if error > 0.1 * worst]
+    first.ranks = tuple(odd)
+
+
+def _of_replica(replica: OtherReplica, is_left: bool) -> Judged:
+    what = "data or a parameter" if replica.is_given else "a tensor that all of them hold whole"
+    which = ", ".join(map(str, replica.ranks))
+    why = (
+        f"{replica.label}, {what}, is not the same on rank{'s' * (len(replica.ranks) > 1)} {which} "
+        f"as on the ranks that hold the same part: {error_text(replica.error)} relative"
+    )
+    judged = _alone(replica.op, why, replica.error, is_left)
+    judged.ranks = replica.ranks
+    return judged
+
+
+def _of_collective(wrong: WrongCollective, is_left: bool) -> Judged:
+    judged = _alone(wrong.op, wrong.why, wrong.error, is_left)
+    judged.budget = wrong.explained
+    judged.z = wrong.error / wrong.explained
+    judged.ranks = wrong.ranks
+    return judged
+
+
+def _alone(op: Op, why: str, error: float, is_left: bool) -> Judged:
+    """What is said of an operator of the run that is cut, which the other need not have."""
+    judged = Judged(OpPair(op, op, "graph"), Slots((), ()), "introduces error", why=why)
+    judged.error_out, judged.error_in = error, 0.0
+    if is_left:
+        judged.maker_right = op
+    else:
+        judged.maker_left = op
+    return judged

@@ -1,0 +1,344 @@
+"""The tensors of a run that is cut over devices, put together as one device would hold them.
+
+Each tensor of an operator that the other run has too gets that one's shape: slices are joined,
+partial sums added up over the group that adds them up later, of replicas the lowest rank's is
+taken.  What was put together lies in files of a temporary folder, so memory holds one tensor.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from irtool.compare.layouts.ranks import Ranks, node_ops, operand, readers
+from irtool.compare.layouts.same_operators import same_operators
+from irtool.compare.layouts.slices import Cut, best_cut, counts_of, cuts
+from irtool.compare.layouts.sums import VIRTUAL_DIVISION, Sums, partial_sums
+from irtool.compare.tensors.formats.payload import BadPayload, read_array
+from irtool.compare.tensors.measuring.measure import measure_arrays
+from irtool.compare.tensors.model import NAN, Op, TensorRun
+from irtool.ir.dump import dump_of
+from irtool.ir.graph import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROUNDED = 2.0**-18
+"""Relative error up to which replicas count as the same: kernels of other ranks may round."""
+_MEANS = ("ReduceMean", "MeanExt", "Mean")
+_SCALES = ("RealDiv", "Mul", "Muls", "Div", "Divs")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReplica:
+    """Ranks that should hold the same tensor and do not.
+
+    Attributes:
+        op: of the lowest rank.
+        label: of the tensor.
+        ranks: that hold another one than the lowest rank of theirs.
+        error: the largest relative error against that.
+        is_given: nothing in the dump makes it: data or a parameter.
+    """
+
+    op: Op
+    label: str
+    ranks: tuple[int, ...]
+    error: float
+    is_given: bool
+
+
+@dataclass(slots=True)
+class Logical:
+    """A run put together.
+
+    Attributes:
+        run: as one device would hold it; operators of the lowest rank.
+        nodes: nodes of the other run's graph and of this one that are the same operator.
+        cuts: of each tensor that was joined, how it is cut.
+        sums: tensors that were added up, with the group.
+        replicas: those that differ, in the order of execution.
+        unknown: tensors that could not be put together, and why.
+    """
+
+    run: TensorRun
+    nodes: dict[Node, Node] = field(default_factory=dict[Node, Node])
+    cuts: dict[int, Cut] = field(default_factory=dict[int, Cut])
+    sums: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    replicas: list[OtherReplica] = field(default_factory=list[OtherReplica])
+    unknown: dict[int, str] = field(default_factory=dict[int, str])
+
+
+def put_together(whole: TensorRun, ranks: Ranks, folder: str) -> Logical:
+    """Put the tensors of all ranks together.
+
+    Args:
+        whole: the same step on one device, which says what shapes tensors have.
+        ranks: all ranks; each joined with its graph.
+        folder: where joined tensors are written; whoever called removes it.
+    """
+    return _Builder(whole, ranks, folder).build()
+
+
+class _Builder:
+    def __init__(self, whole: TensorRun, ranks: Ranks, folder: str) -> None:
+        self.whole, self.ranks, self.folder = whole, ranks, folder
+        lead = ranks.lead
+        self.run = copy.copy(lead)
+        self.run.columns = _copied(lead)
+        self.run.ops = [copy.copy(op) for op in lead.ops]
+        self.ops = node_ops(self.run)
+        self.logical = Logical(self.run)
+        self.known: dict[tuple[int, ...], Cut] = {}
+        self.sums = {rank: _sums(run, rank) for rank, run in ranks.runs.items()}
+        self.by_name = {rank: {op.name: op for op in run.ops} for rank, run in ranks.runs.items()}
+
+    def build(self) -> Logical:
+        pairs = same_operators(self.whole, self.run)
+        partners = {b: self.whole.ops[a] for a, b in pairs.items()}
+        for op in self.run.ops:
+            other = partners.get(op.index)
+            if other is None:
+                self._compare_given(op)
+                continue
+            if other.node is not None and op.node is not None:
+                self.logical.nodes[other.node] = op.node
+            labels = {self.whole.columns.labels[place]: place for place in other.tensors}
+            for place in op.tensors:
+                match = labels.get(self.run.columns.labels[place])
+                if match is not None:
+                    self._put(op, place, match)
+            self._follow(op, other, partners)
+        return self.logical
+
+    def _put(self, op: Op, place: int, match: int, made: Op | None = None) -> None:
+        """Put one tensor together.
+
+        Args:
+            op: that it belongs to.
+            place: of it in the columns.
+            match: of its partner in those of the other run.
+            made: the operator whose first result stands for it, if that is another one.
+        """
+        columns, label = self.run.columns, self.run.columns.labels[place]
+        source = place if made is None else made.outputs[0]
+        name = (made or op).name
+        wanted = self.whole.columns.shapes[match]
+        counts = counts_of(wanted, columns.shapes[source])
+        if counts is None:
+            self.logical.unknown[place] = "its shape is no part of the other run's"
+            return
+        values = self._values(name, columns.labels[source])
+        if not values:
+            return
+        ways = list(cuts(wanted, counts, sorted(values)))
+        if not ways:
+            self.logical.unknown[place] = "more parts than ranks"
+            return
+        groups = {rank: self._group(rank, name, columns.labels[source]) for rank in values}
+        reference = self._reference(match) if len(ways) > 1 else None
+        cut = best_cut(ways, lambda way: _error(reference, way.joined(values, groups)), self.known)
+        self.known[counts] = cut
+        self.logical.cuts[place] = cut
+        is_sum = any(groups[ranks[0]].intersection(ranks[1:]) for ranks in cut.replicas())
+        if is_sum:
+            self.logical.sums[place] = tuple(sorted(groups[min(groups)]))
+        elif made is None and not self._is_dead(op, place):
+            self._compare_replicas(op, label, cut, values)
+        if is_sum or made is not None or any(count > 1 for count in counts):
+            self._write(place, cut.joined(values, groups))
+
+    def _values(self, name: str, label: str) -> dict[int, NDArray[Any]]:
+        """The tensor of every rank; nothing where one of them lacks it."""
+        values: dict[int, NDArray[Any]] = {}
+        for rank in self.ranks.runs:
+            value = self.ranks.values(rank, name, label)
+            if value is None:
+                return {}
+            values[rank] = value
+        return values
+
+    def _group(self, rank: int, name: str, label: str) -> frozenset[int]:
+        """Over which ranks a tensor is to be added up; empty where it is whole."""
+        op = self.by_name[rank].get(name)
+        direction, _, text = label.partition(".")
+        if op is None or op.node is None or not text.isdecimal():
+            return frozenset()
+        if direction == "output":
+            return self.sums[rank].get((op.node, int(text)), frozenset())
+        source = operand(op.node, int(text))
+        return self.sums[rank].get(source, frozenset()) if source is not None else frozenset()
+
+    def _reference(self, match: int) -> NDArray[Any] | None:
+        columns = self.whole.columns
+        if not columns.files[match]:
+            return None
+        try:
+            return read_array(columns.files[match], columns.dtypes[match])
+        except BadPayload:
+            return None
+
+    def _is_dead(self, op: Op, place: int) -> bool:
+        from irtool.compare.tensors.semantics import is_unwritten
+
+        label = self.run.columns.labels[place]
+        return is_unwritten(op.type, label) or self.run.columns.notes.get(place) == "dead output"
+
+    def _compare_replicas(
+        self, op: Op, label: str, cut: Cut, values: Mapping[int, NDArray[Any]]
+    ) -> None:
+        """Ranks that hold the same part must hold the same numbers."""
+        odd: dict[int, float] = {}
+        for ranks in cut.replicas():
+            for rank in ranks[1:]:
+                error = measure_arrays(values[ranks[0]], values[rank]).error
+                if error > _ROUNDED:
+                    odd[rank] = error
+        if odd:
+            given = self._is_given(op, label)
+            found = OtherReplica(op, label, tuple(sorted(odd)), max(odd.values()), given)
+            self.logical.replicas.append(found)
+
+    def _compare_given(self, op: Op) -> None:
+        """Of operators that only this run has: whether all ranks were given the same data."""
+        for place in op.inputs:
+            label = self.run.columns.labels[place]
+            if not self._is_given(op, label):
+                continue
+            shapes = {self.ranks.shape(rank, op.name, label) for rank in self.ranks.runs}
+            name = _parameter_name(op, label)
+            whole = self._whole_shape(name)
+            if len(shapes) != 1 or whole is None or shapes != {whole}:
+                continue
+            values = self._values(op.name, label)
+            if values:
+                cut = Cut(whole, (1,) * len(whole), dict.fromkeys(values, (0,) * len(whole)))
+                self._compare_replicas(op, label, cut, values)
+
+    def _whole_shape(self, name: str) -> tuple[int, ...] | None:
+        """What shape a parameter or an input has on one device."""
+        from irtool.compare.tensors.join import signature_shapes
+
+        for op in self.whole.ops:
+            if op.node is None:
+                continue
+            for number, source in enumerate(op.node.inputs):
+                if name and getattr(source, "name", None) == name:
+                    return signature_shapes(op.node)[0].get(number)
+        return None
+
+    def _is_given(self, op: Op, label: str) -> bool:
+        direction, _, text = label.partition(".")
+        if direction != "input" or op.node is None or not text.isdecimal():
+            return False
+        return bool(_parameter_name(op, label))
+
+    def _follow(self, op: Op, other: Op, partners: Mapping[int, Op]) -> None:
+        """A factor that makes up for the cut belongs to the operator before it.
+
+        A mean over a split batch is a mean of a part, then added up and divided by the number of
+        parts; its gradient likewise.
+        """
+        if not op.outputs or op.node is None or not other.outputs:
+            return
+        scale = self._scale_after(op, partners)
+        if scale is not None:
+            self._put(op, op.outputs[0], other.outputs[0], scale)
+
+    def _scale_after(self, op: Op, partners: Mapping[int, Op]) -> Op | None:
+        assert op.node is not None
+        nodes = list(readers(op.node))
+        if len(nodes) != 1:
+            return None
+        reader = nodes[0]
+        is_mean = op.type in _MEANS
+        if reader.op == "AllReduce" and is_mean:
+            nodes = list(readers(reader))
+            if len(nodes) != 1:
+                return None
+            reader = nodes[0]
+        made = self.ops.get(reader)
+        if made is None or made.index in partners or made.type not in _SCALES or not made.outputs:
+            return None
+        return made if is_mean or VIRTUAL_DIVISION in made.name else None
+
+    def _write(self, place: int, value: NDArray[Any]) -> None:
+        import numpy as np
+
+        columns = self.run.columns
+        path = os.path.join(self.folder, f"{place}.npy")
+        np.save(path, value, allow_pickle=False)
+        columns.files[place] = path
+        columns.shapes[place] = tuple(value.shape)
+        columns.most[place] = columns.least[place] = NAN
+        columns.mean[place] = columns.norm[place] = NAN
+        columns.hashes[place] = ""
+
+
+def rank_errors(
+    logical: Logical, ranks: Ranks, whole: TensorRun, place: int, match: int
+) -> dict[int, float]:
+    """How far each rank's part of a tensor is from the other run's.
+
+    Args:
+        logical: the run put together.
+        ranks: its ranks.
+        whole: the other run.
+        place: of the tensor in the columns of the logical run.
+        match: of its partner.
+
+    Returns:
+        Relative errors by rank; empty where a tensor is no slice.
+    """
+    cut = logical.cuts.get(place)
+    if cut is None or place in logical.sums or not whole.columns.files[match]:
+        return {}
+    label = logical.run.columns.labels[place]
+    name = next((op.name for op in logical.run.ops if place in op.tensors), "")
+    try:
+        reference = read_array(whole.columns.files[match], whole.columns.dtypes[match])
+    except BadPayload:
+        return {}
+    errors: dict[int, float] = {}
+    for rank in cut.parts:
+        value = ranks.values(rank, name, label)
+        if value is not None and reference.shape == cut.whole:
+            errors[rank] = measure_arrays(reference[cut.window(rank)], value).error
+    return errors
+
+
+def _sums(run: TensorRun, rank: int) -> Sums:
+    dump = next((dump_of(op.node) for op in run.ops if op.node is not None), None)
+    return {} if dump is None else partial_sums(dump, rank)
+
+
+def _error(reference: NDArray[Any] | None, value: NDArray[Any]) -> float:
+    return 0.0 if reference is None else measure_arrays(reference, value).error
+
+
+def _parameter_name(op: Op, label: str) -> str:
+    """The parameter of the graph that an operand is, empty for anything else."""
+    if op.node is None:
+        return ""
+    source: object = op.node.inputs[int(label.partition(".")[2])] if _has(op.node, label) else None
+    while isinstance(source, Node) and source.op in ("Load", "Depend"):
+        source = source.inputs[0] if source.inputs else None
+    return "" if source is None or isinstance(source, Node) else str(getattr(source, "name", ""))
+
+
+def _has(node: Node, label: str) -> bool:
+    text = label.partition(".")[2]
+    return text.isdecimal() and int(text) < len(node.inputs)
+
+
+def _copied(run: TensorRun) -> Any:
+    columns = copy.copy(run.columns)
+    lists: Sequence[str] = ("labels", "dtypes", "shapes", "most", "least", "mean", "norm",
+                            "broken", "hashes", "files")  # fmt: skip
+    for name in lists:
+        setattr(columns, name, list(getattr(columns, name)))
+    columns.notes, columns.unread = dict(columns.notes), dict(columns.unread)
+    return columns

@@ -1,0 +1,80 @@
+"""Which tensors of a rank are partial sums: a collective further on adds them up over a group.
+
+A product whose contracted dimension is split gives every rank a part of the sum.  The graph says
+so: what reaches an AllReduce or a ReduceScatter through nothing but views, casts, factors and
+additions has not been added up yet; what comes out of an AllReduce has.
+
+Gradients are partial further back.  Where ranks compute the same loss, MindSpore divides its
+gradient by their number (``_VirtualDiv``), and each of the sums behind takes that out again.
+Everything between is linear in the gradient: the sum over the ranks that hold the same part is it.
+"""
+
+from __future__ import annotations
+
+from irtool.compare.layouts.ranks import operand
+from irtool.compare.tensors.semantics import family
+from irtool.ir.collectives import collective
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+
+Group = frozenset[int]
+Sums = dict[tuple[Node, int], Group]
+"""By node and number of the result, the ranks over which it is to be added up: of these, those
+that hold the same part."""
+
+VIRTUAL_DIVISION = "_VirtualDiv"
+"""In the scope of the division that makes up for ranks that compute the same."""
+_ADD_UP = ("AllReduce", "ReduceScatter")
+_WHOLE = ("AllReduce", "AllGather")
+_LINEAR = ("view", "cast", "sum")
+_FACTORS = ("Mul", "RealDiv", "Muls", "Div", "Neg")
+
+
+def partial_sums(dump: Dump, rank: int) -> Sums:
+    """Partial sums of one rank's graph.
+
+    Args:
+        dump: the graph that its tensors were joined with.
+        rank: whose it is.
+    """
+    sums: Sums = {}
+    for graph in dump.graphs:
+        gradients = _gradients(graph.nodes)
+        for node in graph.nodes:
+            info = collective(node) if node.op in _ADD_UP else None
+            if info is None or info.reduction not in (None, "sum") or not info.ranks:
+                continue
+            if rank in info.ranks and len(info.ranks) > 1:
+                _mark(node, frozenset(info.ranks), gradients, sums)
+    return sums
+
+
+def _gradients(nodes: list[Node] | tuple[Node, ...]) -> set[Node]:
+    """Nodes of the backward pass: those of its scope, and all that is made of them."""
+    found: set[Node] = set()
+    for node in nodes:
+        if (node.full_name or "").startswith("Gradients") or any(
+            isinstance(source, Node) and source in found for source in node.inputs
+        ):
+            found.add(node)
+    return found
+
+
+def _mark(node: Node, group: Group, gradients: set[Node], sums: Sums) -> None:
+    """Mark what is added up by a collective, back to where the parts are made."""
+    start = operand(node, 0)
+    waiting = [start] if start is not None else []
+    while waiting:
+        key = waiting.pop()
+        maker = key[0]
+        if maker.op in _WHOLE or group <= sums.get(key, frozenset()):
+            continue
+        sums[key] = sums.get(key, frozenset()) | group
+        if VIRTUAL_DIVISION in (maker.full_name or ""):
+            continue
+        sources = [operand(maker, place) for place in range(len(maker.inputs))]
+        if maker in gradients:
+            waiting += [item for item in sources if item is not None and item[0] in gradients]
+        elif family(maker.op) in _LINEAR or maker.op in _FACTORS:
+            several = family(maker.op) == "sum"
+            waiting += [item for item in sources[: None if several else 1] if item is not None]
