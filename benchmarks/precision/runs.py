@@ -161,7 +161,8 @@ def entry(left: str, right: str) -> list[str]:
         if isinstance(item, dict) and item.get("data_name"):
             with open(os.path.join(folders[side], item["data_name"]), "rb") as stream:
                 tensor = torch.load(stream)
-            raw = tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+            flat = tensor.contiguous().reshape(-1)
+            raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
             return (str(tensor.dtype), tuple(tensor.shape), zlib.crc32(raw))
         if isinstance(item, dict):
             return {k: values(side, v) for k, v in item.items() if k in _ENDS or "value" in item}
