@@ -213,8 +213,8 @@ def main() -> int:
                     "enters": entry(twin, path) if kind != "healthy" else [],
                 }  # fmt: skip
                 print(name, truth[name]["enters"][:2], flush=True)
-    with open(os.path.join(asked.out, "truth.json"), "w") as stream:
-        json.dump(truth, stream, indent=1)
+                with open(os.path.join(asked.out, "truth.json"), "w") as stream:
+                    json.dump(truth, stream, indent=1)
     return 0
 
 

@@ -172,6 +172,13 @@ def test_ten_times_the_root_of_the_error_before_tips_over(error: float, is_accus
     assert bool(steps.judged()[1].entered) == is_accused
 
 
+@pytest.mark.parametrize(("kind", "is_accused"), [("cross_entropy", True), ("mystery", False)])
+def test_labels_are_data_which_nothing_tips_over(kind: str, is_accused: bool) -> None:
+    steps = Steps().add("mystery", [SAME], [Given(0.01)])
+    steps.add(kind, [Given(0.2, dtypes=COUNTS)], [WRONG])
+    assert bool(steps.judged()[1].entered) == is_accused
+
+
 def test_whole_numbers_that_differed_before_explain_others() -> None:
     steps = Steps().add("mystery", [SAME], [Given(9 * U), Given(0.2, dtypes=COUNTS)])
     steps.add("mystery", [Given(0.9, dtypes=COUNTS)], [WRONG])

@@ -169,7 +169,7 @@ def test_half_precision_products_accuse_nobody_and_casts_are_located(
 ) -> None:
     folder = corpus / "precision" / "mindspore_cpu"
     status, answer = found(capsys, str(folder / "reference"), str(folder / "half_matmul"))
-    assert status == 0
+    assert status == 1, "a precision that one side lowers is something to see, and nobody's fault"
     assert answer["first_divergence"] is None
     assert [op["op"] for op in answer["only_right"]] == ["Cast"] * 176
     assert [each["rate"] for each in answer["tensors"][0]["join"].values()] == [1.0, 1.0]

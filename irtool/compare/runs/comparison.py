@@ -15,6 +15,7 @@ from irtool.compare.runs.units import (
     compare_units,
     graph_of,
     read_unit,
+    shown_unit,
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs.suspects import Suspect
     from irtool.compare.tensors.case import Case
+
+
+_WORTH_A_LOOK = ("attribute differs", "lower precision, explained")
+"""Verdicts that accuse nobody, and are something to see."""
 
 
 @dataclass(slots=True)
@@ -55,8 +60,7 @@ class RunComparison(Shown):
     @property
     def shown(self) -> UnitResult | None:
         """The unit with the first fault, else the first one."""
-        faulty = next((unit for unit in self.units if unit.first is not None), None)
-        return faulty or (self.units[0] if self.units else None)
+        return shown_unit(self.units)
 
     @property
     def tensors(self) -> TensorComparison | None:
@@ -109,7 +113,9 @@ class RunComparison(Shown):
             return True
         if self.losses is not None and self.losses.is_suspicious:
             return True
-        if any(unit.counts.get("attribute differs") for unit in self.units):
+        if any(unit.counts.get(word) for unit in self.units for word in _WORTH_A_LOOK):
+            return True
+        if any(unit.lowered for unit in self.units):
             return True
         return not self.units and self.graphs is not None and not self.graphs.is_identical
 

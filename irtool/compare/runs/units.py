@@ -17,6 +17,7 @@ from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.pairing.fingerprints import partners
+from irtool.compare.tensors.semantics import family
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
 from irtool.ir.run import TensorDump
@@ -34,7 +35,8 @@ class UnitResult:
     """One step of one rank.
 
     ``comparison`` is kept only for the unit that the report shows; the counts of all.  ``layout``:
-    of a run that was put together of several ranks, how.
+    of a run that was put together of several ranks, how; ``cause`` orders faults of several ranks;
+    ``lowered``: operators and inputs of theirs that were rounded to half precision.
     """
 
     name: str
@@ -47,6 +49,32 @@ class UnitResult:
     joined: tuple[Joined | None, Joined | None]
     comparison: TensorComparison | None = None
     layout: LayoutComparison | None = None
+    cause: tuple[int, ...] = ()
+    lowered: tuple[tuple[str, str], ...] = ()
+
+
+def shown_unit(units: Sequence[UnitResult]) -> UnitResult | None:
+    """The unit where the first cause lies: of the first faulty step the rank where it begins.
+
+    What a collective hands on was wrong before on the rank that sent it: an operator before it
+    comes first, whichever rank that ran on.
+    """
+    faulty = [unit for unit in units if unit.first is not None]
+    if not faulty:
+        return units[0] if units else None
+    return min(faulty, key=lambda unit: unit.cause)
+
+
+def _cause(result: TensorComparison) -> tuple[int, ...]:
+    """What comes first of several ranks: step, collectives before, no collective, place."""
+    first = result.first
+    if first is None:
+        return ()
+    op = first.pair.left
+    ops = result.left.ops
+    before = sum(family(other.type) == "collective" for other in ops[: op.index])
+    is_collective = family(op.type) == "collective"
+    return (result.left.step or 0, before, is_collective, op.index)
 
 
 def read_unit(unit: Unit | TensorRun) -> TensorRun:
@@ -245,6 +273,8 @@ def _unit(
         (result.joined_left, result.joined_right),
         result,
         layout,
+        _cause(result),
+        tuple((item.pair.left.name, item.lowered) for item in result.judged if item.lowered),
     )
 
 
@@ -260,7 +290,7 @@ def _read(side: RunSide, key: Key) -> TensorRun | None:
 
 def _forget(units: Sequence[UnitResult]) -> None:
     """Keep the tensors of the first faulty unit, or of the first; let go of the others."""
-    keep = next((unit for unit in units if unit.first is not None), units[0])
+    keep = shown_unit(units)
     for unit in units:
         if unit is not keep:
             unit.comparison = unit.layout = None

@@ -9,6 +9,7 @@ are off by up to 0.4 %, as soon as there are a few dozen of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from irtool.compare.tensors.measuring.measure import Measure
 
@@ -30,3 +31,36 @@ def scale_of(measure: Measure) -> float:
         return right / left - 1.0
     product = (left * left + right * right - measure.distance**2) / 2
     return product / (left * left) - 1.0
+
+
+_MAGNIFIED = 3.0
+"""How many times the factors of its inputs an operator's result may be off by one."""
+_UNITS = 1.5
+"""Units of the coarsest type that a factor may be: kernels may cut off, and state norms in it."""
+_LEAST_FIGURES = 1e-3
+"""Factor that is believed from stated figures at least."""
+
+
+def is_comparable(measure: Measure) -> bool:
+    """Whether norms tell a factor: nothing is NaN, infinite or zero on one side."""
+    scale = scale_of(measure)
+    return (
+        math.isfinite(scale)
+        and measure.right > 0
+        and measure.broken_left <= 0
+        and measure.broken_right <= 0
+    )
+
+
+def explained_scale(scales: Sequence[float], error: float, unit: float, exact: bool) -> float:
+    """The factor, less 1, that a result may be off by.
+
+    Args:
+        scales: of what it is computed from.
+        error: largest relative error of that: squared it lengthens a tensor, as noise does.
+        unit: roundoff of the coarsest type.
+        exact: from values, not from figures.
+    """
+    known = [abs(scale) for scale in scales if math.isfinite(scale)]
+    carried = _MAGNIFIED * max(known, default=0.0)
+    return carried + 2.0 * error * error + max(_UNITS * unit, 0.0 if exact else _LEAST_FIGURES)

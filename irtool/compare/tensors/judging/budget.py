@@ -179,6 +179,9 @@ def _magnification(terms: _Terms) -> tuple[float, float]:
         return (4.0 if gradient else _centred(terms)), 0.0
     if kind in ("softmax", "attention", "loss"):
         rms = norms[0] / math.sqrt(max(1, _elements(terms)))
+        if not math.isfinite(rms):  # masked with infinity, which figures do not leave out
+            most = abs(terms.columns.most[inputs[0][0][0]]) if inputs else math.nan
+            rms = most if math.isfinite(most) else 1.0
         if kind == "loss":
             return max(2.0, 2 * rms * math.sqrt(max(1, math.prod(output))) / norm), 0.0
         return max(2.0, 2.0 * rms), 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import LINEAR, explained_by_ends
-from irtool.compare.tensors.judging.bias import scale_of
+from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
 from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
@@ -114,7 +114,8 @@ class Entering:
         if past.worst > 0:  # some of them may come of numbers that differ by rounding
             if past.integers_differ:
                 return False
-            if measure.error < max(_OTHER_INTEGERS, 10 * math.sqrt(past.worst)):
+            is_label = family(self.judged.pair.left.type) == "loss"  # data, which nothing rounds
+            if not is_label and measure.error < max(_OTHER_INTEGERS, 10 * math.sqrt(past.worst)):
                 return False
         return not self.has_no_effect(0.0, 1.0)
 
@@ -134,6 +135,11 @@ class Entering:
         unit = self.unit(places)
         if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= unit / 4:
             return False
+        ours, theirs = self.true_units(places)
+        coarse = max(ours, theirs)
+        if ours != theirs and measure.error <= coarse and abs(scale_of(measure)) <= coarse / 4:
+            self.judged.lowered = self.judged.lowered or self.lowered_text(places, coarse)
+            return False
         other_operator = self.judged.pair.left.type != self.judged.pair.right.type
         return not (other_operator and self.has_no_effect(unit, 8 if measure.exact else 40))
 
@@ -143,7 +149,9 @@ class Entering:
             return 0.0
         left, right = self.left.columns, self.right.columns
         for a, b in ((left.most, right.most), (left.least, right.least)):
-            if a[places[0]] != b[places[1]] and not left.resolution and not right.resolution:
+            ours, theirs = a[places[0]], b[places[1]]
+            is_known = not (math.isnan(ours) or math.isnan(theirs))
+            if is_known and ours != theirs and not (left.resolution or right.resolution):
                 return 0.0
         return _SUMMED + 4 * max(left.resolution, right.resolution)
 
@@ -166,6 +174,10 @@ class Entering:
             return ""
         coarse = max(unit, self.true_unit(places))
         if measure.error <= factor * 4 * coarse:
+            if self.is_scaled(places, measure, coarse):
+                return " is scaled: its norm is further off than rounding brings"
+            if coarse > unit and not self.judged.lowered:
+                self.judged.lowered = self.lowered_text(places, coarse)
             return self.summed_in_half(places, measure, coarse)
         if self.has_no_effect(unit, factor) or self.may_have_jumped(measure):
             return ""
@@ -177,6 +189,26 @@ class Entering:
         if may_be_state and not self.has_maker(places):
             return ""
         return " is further apart than anything before it"
+
+    def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
+        """Whether a factor stands out of the rounding that explains single elements."""
+        if places[0] in self.judged.pair.left.parameters or self.judged.pair.left.is_module:
+            return False
+        if not is_comparable(measure) or self.has_no_effect(self.unit(places), 1.0):
+            return False
+        past = self.past
+        before = explained_scale([past.worst_scale], past.worst, coarse, measure.exact)
+        return abs(scale_of(measure)) > before
+
+    def lowered_text(self, places: Places, coarse: float) -> str:
+        """Which input was rounded to which type, and on which side."""
+        units = self.true_units(places)
+        sides = [
+            name for name, unit in zip(("left", "right"), units, strict=True) if unit >= coarse
+        ]
+        kind = "Float16" if coarse <= roundoff("Float16") else "BFloat16"
+        label = self.left.columns.labels[places[0]]
+        return f"{label} was rounded to {kind} on the {' and the '.join(sides) or 'one side'}"
 
     def may_be_half(self, measure: Measure) -> bool:
         """Whether calls that a dump of modules alone leaves out may have rounded it that far."""
@@ -221,7 +253,11 @@ class Entering:
 
     def true_unit(self, places: Places) -> float:
         """The coarsest precision that a tensor has been through, whatever it is kept in now."""
-        return max(
+        return max(self.true_units(places))
+
+    def true_units(self, places: Places) -> tuple[float, float]:
+        """The same of each side."""
+        return (
             true_unit(self.left, self.judged.pair.left, places[0]),
             true_unit(self.right, self.judged.pair.right, places[1]),
         )

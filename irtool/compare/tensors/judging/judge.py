@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import adds_up_in_half
 from irtool.compare.tensors.judging.arguments import changed_arguments, computed_scalars
+from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
 from irtool.compare.tensors.judging.budget import Account, budget, part_dtypes
 from irtool.compare.tensors.judging.cleared import only_propagates
 from irtool.compare.tensors.judging.entering import HALF, Entering
@@ -30,7 +31,7 @@ from irtool.compare.tensors.model import Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.pairing.operators import OpPair
 from irtool.compare.tensors.pairing.slots import Slots
-from irtool.compare.tensors.semantics import family, is_random, is_unwritten
+from irtool.compare.tensors.semantics import family, is_random, is_unwritten, jumps
 from irtool.ir.graph import Node
 from irtool.operators.table import is_framework_module
 
@@ -265,6 +266,12 @@ class Judge:
                 )
             else:
                 judged.verdict = "introduces error"
+        elif self._is_scaled(judged, measure):
+            judged.verdict = "introduces error"
+            judged.why = (
+                f"its result is {scale_of(measure):+.2%} longer than its inputs explain: single "
+                "elements hide that in their rounding, all of them together do not"
+            )
         elif judged.attributes:
             judged.verdict = "attribute differs"
         elif self._adds_up_in_half(judged, measure):
@@ -275,6 +282,28 @@ class Judge:
             judged.verdict = "equal bits"
         else:
             judged.verdict = "carries error"
+
+    def _is_scaled(self, judged: Judged, measure: Measure) -> bool:
+        """Whether a factor comes in here that rounding of half precision or figures would hide."""
+        op = judged.pair.left
+        if op.phase != "forward" or op.is_opaque or judged.pair.right.is_opaque:
+            return False
+        if is_random(op.type) or jumps(op.type, op.phase) or not is_comparable(measure):
+            return False
+        left, right = self.left.columns.dtypes, self.right.columns.dtypes
+        pairs = (*judged.slots.inputs, *judged.slots.outputs)
+        unit = max(coarsest([left[a] for a, _ in pairs]), coarsest([right[b] for _, b in pairs]))
+        if measure.exact and unit < 2.0**-20:
+            return False
+        given = [self.measures[p] for p in judged.slots.inputs if p in self.measures]
+        if any(not is_comparable(m) for m in given if m.error):
+            return False
+        error = max((m.error for m in given if m.error == m.error), default=0.0)
+        scales = [scale_of(m) for m in given]
+        explained = explained_scale(scales, error, unit, measure.exact)
+        if family(op.type) in ("sum", "matmul", "reduce"):
+            explained *= max(1.0, judged.budget / max(unit, 2.0**-20) / 8)
+        return abs(scale_of(measure)) > explained
 
     def _may_be_half_within(self, judged: Judged, measure: Measure) -> bool:
         """Whether a module of the network's own may compute in half precision what it gives."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.judging.bias import is_comparable, scale_of
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
 from irtool.compare.tensors.model import Columns, Op, Places, TensorRun
@@ -26,6 +27,7 @@ class Past:
     Attributes:
         forward: judged forward calls by name, for their gradients.
         worst: the largest relative error of an output so far.
+        worst_scale: the largest factor, less 1, of an output so far.
         residue: tensors that are nothing but rounding, told by their size and norm.
         unwritten: tensors that no kernel has written, told in the same way.
         zero_state: the moments of an optimizer were zero before this step.
@@ -40,6 +42,7 @@ class Past:
     measures: Mapping[Places, Measure]
     forward: dict[str, Judged] = field(default_factory=dict[str, Judged])
     worst: float = 0.0
+    worst_scale: float = 0.0
     residue: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     unwritten: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
     zero_state: bool = False
@@ -65,6 +68,8 @@ class Past:
             measure = self.measures.get(places)
             if measure is not None and measure.error > self.worst:
                 self.worst = measure.error
+            if measure is not None and is_comparable(measure):
+                self.worst_scale = max(self.worst_scale, abs(scale_of(measure)))
 
     def _notice(self, judged: Judged) -> None:
         """Results that are no numbers to compute an error with."""

@@ -49,6 +49,8 @@ class Judged:
         is_permuted: both sides have the same numbers there, in another order.
         maker_left, maker_right: operators that made the input that is accused, where the other
             side has no partner for them: an operator that was added, removed or replaced.
+        lowered: half precision that this operator's input went through on one side, which only the
+            values show.
         ranks: whose part of the output is off, where a run is cut over several.
     """
 
@@ -71,6 +73,7 @@ class Judged:
     is_permuted: bool = False
     maker_left: Op | None = None
     maker_right: Op | None = None
+    lowered: str = ""
     ranks: tuple[int, ...] = ()
 
 

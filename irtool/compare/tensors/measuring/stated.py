@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
+_MASKING = -6e4
+"""Numbers from which down one masks: the least of Float16 is -65504."""
 _TINY = 1e-45
 """Below the smallest Float32: no root mean square is less, unless everything is zero."""
 
@@ -50,6 +52,7 @@ def measure_stated(
         _figures(left, [place for place, _ in pairs]),
         _figures(right, [place for _, place in pairs]),
     )
+    a, b = _masked_alike(a, b)
     hidden = max(left.resolution, right.resolution)
     with np.errstate(all="ignore"):
         extreme = np.fmax(_extreme(a), _extreme(b))
@@ -82,6 +85,31 @@ def measure_stated(
     measures = list(map(Measure._make, rows))
     _correct(measures, left, right, pairs, (_is_empty(a) | _is_empty(b)), a.size != b.size)
     return measures
+
+
+def _masked_alike(left: _Figures, right: _Figures) -> tuple[_Figures, _Figures]:
+    """Where one side masks with infinity and the other with a large number, both do with infinity.
+
+    What the mask makes of mean and norm says nothing then.
+    """
+    import numpy as np
+
+    least = left.least, right.least
+    masks = [np.isneginf(side) for side in least]
+    both = (masks[0] & (least[1] <= _MASKING)) | (masks[1] & (least[0] <= _MASKING))
+    both &= masks[0] != masks[1]
+    if not both.any():
+        return left, right
+    sides = [
+        side._replace(
+            least=np.where(both, -np.inf, side.least),
+            mean=np.where(both, np.nan, side.mean),
+            norm=np.where(both, np.nan, side.norm),
+            broken=np.where(both, 1.0, side.broken),
+        )
+        for side in (left, right)
+    ]
+    return sides[0], sides[1]
 
 
 def _figures(columns: Columns, places: Sequence[int]) -> _Figures:

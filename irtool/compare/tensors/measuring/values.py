@@ -57,6 +57,10 @@ class Measure(NamedTuple):
         return self.error * max(self.left, self.right)
 
 
+_HUGE = 1e8
+"""Squared distance from which one side may mask with a large number, the other with infinity."""
+_MASKED, _MASKING = -1e4, -6e4
+"""Two elements are masked if neither is larger than the first, and one not than the second."""
 LEFT, RIGHT = "left: ", "right: "
 """Begin the note of a pair of which one side cannot be read."""
 UNKNOWN = Measure(math.nan, math.nan, math.nan, False, -1, -1, False, "no values")
@@ -130,7 +134,8 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
     for x, y in zip(blocks(left), blocks(right), strict=True):
         delta = x - y
         square = float(dot(delta, delta))
-        if not math.isfinite(square):
+        if not math.isfinite(square) or square > _HUGE:
+            x, y = _masked_alike(x, y)
             good_x, good_y = np.isfinite(x), np.isfinite(y)
             broken[0] += int(x.size - good_x.sum())
             broken[1] += int(y.size - good_y.sum())
@@ -151,6 +156,19 @@ def measure_stored(left: Stored, right: Stored) -> Measure:
     if tipped:  # masked elsewhere: no less than as many elements that have nothing in common
         error = max(error, math.sqrt(tipped / size))
     return Measure(error, *norms, equal, broken[0], broken[1])
+
+
+def _masked_alike(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Elements that both sides mask, with whatever number, as minus infinity on both."""
+    import numpy as np
+
+    masked = (np.maximum(left, right) <= _MASKED) & (np.minimum(left, right) <= _MASKING)
+    masked &= left != right
+    if not masked.any():
+        return left, right
+    return np.where(masked, -np.inf, left), np.where(masked, -np.inf, right)
 
 
 def _are_same_integers(left: Stored, right: Stored) -> bool:

@@ -116,6 +116,13 @@ def _healthy_text(comparison: RunComparison) -> str:
         operators = plural(changed, "operator")
         return f"no operator introduces error, but {operators} {verb} different arguments"
     lower = sum(unit.counts.get("lower precision, explained", 0) for unit in units)
+    lowered = [item for unit in units for item in unit.lowered]
+    if lowered:
+        more = f" (and {len(lowered) - 1} more)" if len(lowered) > 1 else ""
+        return (
+            f"no operator introduces error, but precision is lowered before {lowered[0][0]}: "
+            f"{lowered[0][1]}{more}"
+        )
     if lower:
         return (
             "no operator introduces error: what differs is explained by "

@@ -1,0 +1,91 @@
+"""What irtool says of the runs that ``runs.py`` drew: named first, wrong, missed, accused.
+
+    python benchmarks/precision/judge.py OUT [--only PATTERN]
+
+Each pair is compared twice: with its tensors, and by the statistics that msprobe itself wrote.
+A fault counts as named where the first operator that is named is one of those around its entry, or
+where what a run starts from (weights, data, labels) is, and differs.  A run with half precision
+inside has to be seen (exit 1) with nobody accused; a healthy one has to accuse nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections import Counter
+
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import RunSide, side_of_run
+from irtool.compare.runs.units import Settings, read_unit
+from irtool.report.diff.runs.sentences import why_text
+from irtool.syntax.run import load_run
+
+
+def side_of(path: str, statistics: bool) -> RunSide:
+    side = side_of_run(load_run(path), None)
+    if statistics:
+        for key, unit in list(side.units.items()):
+            run = read_unit(unit)
+            run.columns.files = [""] * len(run.columns)
+            run.level = "statistics"
+            side.units[key] = run
+    return side
+
+
+def verdict(found: RunComparison, entry: dict[str, object]) -> str:
+    first = found.first
+    names = set()
+    if first is not None:
+        ops = (first.pair.left, first.pair.right, first.maker_left, first.maker_right)
+        names = {op.name for op in ops if op is not None}
+    if entry["kind"] == "healthy":
+        return "accused" if first is not None else "quiet"
+    if entry["kind"] == "lowered":
+        if first is not None:
+            return "accused"
+        return "listed" if found.is_suspicious else "missed"
+    if first is None:
+        return "told" if found.is_suspicious else "missed"
+    return "named" if names & set(entry["enters"]) else "wrong"  # type: ignore[arg-type]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out", nargs="+")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--level", choices=("tensors", "statistics"))
+    asked = parser.parse_args()
+    tallies: dict[tuple[str, str], Counter[str]] = {}
+    for out in asked.out:
+        with open(os.path.join(out, "truth.json")) as stream:
+            truth = json.load(stream)
+        for name, entry in truth.items():
+            if not re.search(asked.only, name):
+                continue
+            for level in ("tensors", "statistics"):
+                if asked.level not in (None, level):
+                    continue
+                sides = [side_of(os.path.join(out, path), level == "statistics")
+                         for path in (entry["reference"], name)]  # fmt: skip
+                found = compare_runs(sides[0], sides[1], Settings())
+                word = verdict(found, entry)
+                kind = "fault" if entry["kind"] == "fault" else entry["kind"]
+                tallies.setdefault((f"{entry['type']} {level}", kind), Counter())[word] += 1
+                if word not in ("named", "quiet", "listed"):
+                    first = found.first
+                    told = "" if first is None else f"{first.pair.left.name}: {why_text(first)}"
+                    print(
+                        f"{word:8} {level:10} {name:44} enters {entry['enters'][:2]} {told[:200]}"
+                    )
+                    sys.stdout.flush()
+    for (group, kind), tally in sorted(tallies.items()):
+        counts = ", ".join(f"{word} {count}" for word, count in tally.most_common())
+        print(f"{group:18} {kind:8} {sum(tally.values()):4}: {counts}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
