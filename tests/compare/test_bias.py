@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from irtool.compare.tensors.comparison import TensorComparison
 from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
@@ -18,7 +19,7 @@ UNIT = 2.0**-11
 """Of Float16."""
 
 
-def tensor(seed: int) -> np.ndarray:
+def tensor(seed: int) -> NDArray[np.float16]:
     return np.random.default_rng(seed).standard_normal((40, 24)).astype(np.float16)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.judge import Judge
 from irtool.compare.tensors.judging.lookback import look_back
+from irtool.compare.tensors.judging.otherwise import called_otherwise
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.scaling import gradient_scale
 from irtool.compare.tensors.judging.verdict import Judged, first_fault
@@ -133,6 +134,8 @@ def compare_tensors(
     judge = Judge(left, right, measures, makers, same, training, changed or {}, sharded)
     judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
     first = _first(judged, makers)
+    if first is not None and crossing is None and not sharded:
+        first = called_otherwise(left, right, first, taken_calls(pairs)) or first
     if first is not None and first.entered and not (first.maker_left or first.maker_right):
         look_back(left, right, first, judged[: judged.index(first)], measures)
     taken = taken_calls(pairs)
