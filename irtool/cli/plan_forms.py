@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli.plan_asked import json_file, twins
@@ -38,12 +39,30 @@ def plan_itself(made: Made, request: Request, format: str, read: Dump) -> list[s
     if format == "ir":
         return [dumps(_as_read(made.plan, read))]
     if format == "shard":
+        made = _sayable(made, request)
         region = twins(request.dump, made.plan.dump, request.region)
         return [f"{line}\n" for line in _lines(made, region)]
     if format == "msjob":
         devices = made.staged.devices if made.staged is not None else made.plan.context.devices
         return [_job(made.plan, request.options, devices)]
     return [_strategy_file(made, request)]
+
+
+def _sayable(made: Made, request: Request) -> Made:
+    """The plan that lines can say, where there is one; what they cannot say stands in comments."""
+    from irtool.planning.files.handing_over import by_lines
+    from irtool.planning.files.strategy_files import NotExpressible
+
+    if request.way != "plan" or request.region is not None:
+        return made
+    try:
+        plan, notes = by_lines(made.plan, again_of(request))
+    except NotExpressible as error:
+        note(f"not all of this plan can be pasted: {error}")
+        return made
+    for text in notes:
+        note(text)
+    return replace(made, plan=plan)
 
 
 def _strategy_file(made: Made, request: Request) -> str:

@@ -349,12 +349,16 @@ def test_an_output_strategy_is_in_every_form_that_has_one(
         "table": "((1, 8), (1, 8)) -> ((8, 1),)",
         "json": '"out_after"',
         "ir": "{in_strategy: ((1, 8), (1, 8)), out_strategy: ((8, 1))}",
-        "shard": ".shard(in_strategy=((1, 8), (1, 8)), out_strategy=((8, 1),))",
         "strategy": 'MatMul-op1": {"parallel_strategy": [[8, 1]], "stage": 0}',
     }
     for form, text in forms.items():
         _, out, _ = run(capsys, samples / LOOP, "-f", form)
         assert text in out, form
+    _, out, err = run(capsys, samples / LOOP, "-f", "shard")
+    assert "#" not in out.replace("# net is the cell that is compiled", "").replace(
+        "# Default/", ""
+    )
+    assert "uses of one primitive have one strategy" in err
     _, _, err = run(capsys, samples / LOOP, "-f", "strategy", "--keys", "parameters")
     assert "to be loaded in semi-auto mode" in err
     assert "% more" in err

@@ -21,6 +21,7 @@ from irtool.ir.units import seconds_text
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import structure_of
 from irtool.planning.files.saved_strategies import check_saved, is_free
+from irtool.planning.files.shard_lines import held_by
 from irtool.planning.files.strategy_files import (
     NotExpressible,
     OtherNetwork,
@@ -116,7 +117,19 @@ def hand_over(
             made = by_parameters(plan, again)
         except NotExpressible as other:
             raise NotExpressible(f"{error}; keyed by parameters: {other}") from None
-        return replace(made, notes=(f"keyed by parameters: {error}", *made.notes))
+        notes = (f"keyed by parameters: {error}", *made.notes, *_lines_instead(plan, made, again))
+        return replace(made, notes=notes)
+
+
+def _lines_instead(plan: Plan, made: HandedOver, again: Again) -> tuple[str, ...]:
+    """Whether lines of Python keep more of a plan than a file does."""
+    try:
+        said, _ = by_lines(plan, again)
+    except NotExpressible:
+        return ()
+    if said.after.seconds >= made.plan.after.seconds * (1 - 1e-9):
+        return ()
+    return (f"--format shard keeps more: {seconds_text(said.after.seconds)} a step",)
 
 
 def by_operators(plan: Plan, again: Again, names: Mapping[str, object] | None = None) -> HandedOver:
@@ -202,6 +215,65 @@ def _by_weights(plan: Plan, again: Again) -> Carried:
             left.append(twin)
     tied = [tuple(nodes) for nodes in groups.values() if len(nodes) > 1]
     return Carried(tuple(tied), frozenset(left), outs=False)
+
+
+# -- as lines of Python --------------------------------------------------------------------------
+
+
+def by_lines(plan: Plan, again: Again) -> tuple[Plan, tuple[str, ...]]:
+    """The plan that ``.shard(...)`` calls can say in semi-auto mode, and what is to be known of it.
+
+    A primitive has one strategy wherever it is used, and one that no attribute holds has none: it
+    gets what the code or MindSpore gives it.
+
+    Raises:
+        NotExpressible: no such calls keep a plan of this network.
+    """
+    context = replace(plan.context, mode="semi_auto_parallel")
+    rows: dict[object, object] = {}
+    agree = all(
+        rows.setdefault(held_by(item.node) or item.node, found) == found
+        for item in plan.operators
+        if (found := (item.after, item.out_after))[0] is not None
+    )
+    if agree and _is_kept(plan, _with_calls(plan, again.dump, context)):
+        return plan, ()
+    made = again.plan(_by_calls(plan, again), context, "its lines can't say all of this plan")
+    if not _is_kept(made, _with_calls(made, again.dump, context)):
+        raise NotExpressible("MindSpore would complete these lines to another plan")
+    note = (
+        "for semi-auto mode: uses of one primitive have one strategy, and what no attribute holds "
+        f"gets what MindSpore gives it{_price(plan.after, made.after)}"
+    )
+    return made, (note,)
+
+
+def _by_calls(plan: Plan, again: Again) -> Carried:
+    """What ``.shard(...)`` calls can say."""
+    groups: dict[tuple[str, str], list[Node]] = {}
+    left: list[Node] = []
+    planned = [item.node for item in plan.operators]
+    for node, twin in zip(planned, again.as_read(plan, planned), strict=True):
+        held = held_by(node)
+        if held is None:
+            left.append(twin)
+        else:
+            groups.setdefault(held, []).append(twin)
+    tied = [tuple(nodes) for nodes in groups.values() if len(nodes) > 1]
+    return Carried(tuple(tied), frozenset(left))
+
+
+def _with_calls(plan: Plan, dump: Dump, context: ParallelContext) -> Plan:
+    """What MindSpore makes of a network with the calls for a plan: its own for the rest."""
+    bare = plain_dump(dump)
+    twins = dict(zip(plan.dump.nodes(), bare.nodes(), strict=True))
+    said = [item for item in plan.operators if held_by(item.node) and item.after is not None]
+    written = with_strategies(
+        bare,
+        {twins[item.node]: item.after for item in said if item.after is not None},
+        {twins[item.node]: item.out_after for item in said if item.out_after is not None},
+    )
+    return replace(plan, dump=written, context=context, report=check(written, context))
 
 
 def _price(free: StepCost, made: StepCost) -> str:

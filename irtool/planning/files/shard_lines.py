@@ -30,8 +30,8 @@ def shard_lines(plan: Plan) -> Iterator[str]:
         if item.after is None or primitive(item.node) == "Reshape":
             continue
         uses = cells.setdefault(item.node.scope or "", {})
-        name = item.node.instance_name or ""
-        uses.setdefault(name if name.isidentifier() else "", []).append(item)
+        held = held_by(item.node)
+        uses.setdefault(held[1] if held is not None else "", []).append(item)
     yield f"# {ROOT} is the cell that is compiled"
     for scope, uses in cells.items():
         yield f"# {scope or 'without a scope'}"
@@ -47,6 +47,19 @@ def shard_lines(plan: Plan) -> Iterator[str]:
             for item in items:
                 yield f"# {_place(item.node)} {primitive(item.node)}(){_call(item)}  # {why}"
         yield ""
+
+
+def held_by(node: Node) -> tuple[str, str] | None:
+    """The cell and the attribute of it that hold an operator's primitive; None: none does."""
+    name = node.instance_name or ""
+    path = cell_path(node.scope or "")
+    if not name.isidentifier() or not path:
+        return None
+    locations = node.comments.locations
+    source = locations[-1].source if locations else None
+    if source is not None and f".{name}(" not in source:
+        return None  # what a function, or a sign, makes is called after itself
+    return path, name
 
 
 def decision_lines(found: Decisions) -> Iterator[str]:

@@ -10,7 +10,13 @@ import pytest
 import irtool
 from irtool.cluster.machine import default_machine
 from irtool.ir.dump import Dump
-from irtool.planning.files.handing_over import Again, by_operators, by_parameters, hand_over
+from irtool.planning.files.handing_over import (
+    Again,
+    by_lines,
+    by_operators,
+    by_parameters,
+    hand_over,
+)
 from irtool.planning.files.strategy_files import NotExpressible
 from irtool.planning.plans.plan import Plan, plan
 from irtool.planning.search.problem import Carried
@@ -131,3 +137,22 @@ def test_a_file_by_parameters_holds_what_it_can_say_and_no_out_strategy() -> Non
     assert all(item.out_after is None for item in made.plan.operators)
     relus = [item.after for item in made.plan.operators if item.node.op == "ReLU"]
     assert relus == [((8, 1),)] * 2
+
+
+def test_uses_of_one_primitive_get_one_strategy_in_lines() -> None:
+    dump = two_relus()
+    free = plan(dump, CONTEXT, MACHINE)
+    made, notes = by_lines(free, again(dump))
+    relus = {item.after for item in made.operators if item.node.op == "ReLU"}
+    assert len(relus) == 1
+    assert made.after.seconds > free.after.seconds
+    assert "% more" in notes[0]
+
+
+def test_lines_that_say_all_are_those_of_the_plan() -> None:
+    dump = irtool.load(str(LOOP))
+    free = plan(dump, CONTEXT, MACHINE)
+    made, _ = by_lines(free, again(dump))
+    again_made, notes = by_lines(made, again(dump))
+    assert again_made is made
+    assert notes == ()
