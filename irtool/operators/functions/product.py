@@ -99,14 +99,26 @@ def _gathered(case: Case) -> Sharding:
     plain = identity_map(2)
     left, right = case.shape(0), case.shape(1)
     raw = ((0, (left[0] // first[0], left[1])), (1, (right[0], right[1] // first[1])))
+    pieces = [tuple(n // cut for n, cut in zip(shape, first, strict=True))
+              for shape in (left, right)]  # fmt: skip
     return Sharding(
         device_matrix=first,
         raw_inputs=raw,
         input_maps=(plain, plain),
         output_maps=(plain,),
         reductions=(
-            Reduction("AllGather", (1,), "", "the columns of the first input", None),
-            Reduction("AllGather", (0,), "", "the rows of the second input", None, input=1),
+            Reduction(
+                "AllGather", (1,), "", "the columns of the first input", None, shape=pieces[0]
+            ),
+            Reduction(
+                "AllGather",
+                (0,),
+                "",
+                "the rows of the second input",
+                None,
+                input=1,
+                shape=pieces[1],
+            ),
         ),
         replaced="AllGather of both inputs, then a local product",
     )

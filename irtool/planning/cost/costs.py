@@ -186,7 +186,10 @@ def operator_communications(
     for item in judgement.collectives:
         if item.shape is None or any(size < 0 for size in item.shape) or len(item.ranks) < 2:
             continue
-        dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
+        if item.output is None:
+            dtype = call.tensors[item.input].dtype if item.input < len(call.tensors) else ""
+        else:
+            dtype = results[min(item.output, len(results) - 1)].dtype if results else ""
         size = prod(item.shape) * item_bytes(dtype)
         if item.op == "AllGather":
             size *= len(item.ranks)

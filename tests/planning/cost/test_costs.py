@@ -7,11 +7,17 @@ from dataclasses import replace
 import pytest
 
 from irtool.cluster.flops_seconds import LAUNCH_SECONDS
-from irtool.cluster.machine import built_in
+from irtool.cluster.machine import built_in, default_machine
 from irtool.operators.call import OperatorCall, constant, tensor
 from irtool.operators.judgement import Context
 from irtool.operators.layout import TensorLayout
-from irtool.planning.cost.costs import compute_seconds, copied_bytes, copy_seconds, update_seconds
+from irtool.planning.cost.costs import (
+    compute_seconds,
+    copied_bytes,
+    copy_seconds,
+    operator_communications,
+    update_seconds,
+)
 from irtool.planning.search.chains import chain_seconds
 from irtool.sharding.judge import judge
 from irtool.sharding.redistribution import RedistributionStep, infer
@@ -87,3 +93,18 @@ def test_a_lookup_reads_the_rows_that_it_wants_and_its_gradient_writes_a_table()
     found = looked_up((1, 1))
     rows, table = 4 * 1024 * 512, 4 * 65536 * 512
     assert found == pytest.approx((3 * 2 * rows + table) / 1.6e12, rel=0.01)
+
+
+def test_blocks_that_are_gathered_before_a_product_are_paid_for() -> None:
+    """Both ways: each operand is gathered, and its gradient scattered (validate dumps show it)."""
+    operands = (tensor(64, 32), tensor(32, 128))
+    flags = {"transpose_a": False, "transpose_b": False}
+    call = OperatorCall("MatMul", operands, (tensor(64, 128),), flags)
+    judged = judge(call, ((4, 2), (4, 2)), Context(tuple(range(8)), 8))
+    found = operator_communications(call, judged, default_machine(), gradient=True)
+    assert [(each.op, len(each.ranks), each.size) for each in found] == [
+        ("AllGather", 2, 64 // 4 * 32 * 4),
+        ("ReduceScatter", 2, 64 // 4 * 32 * 4),
+        ("AllGather", 4, 32 * 128 // 2 * 4),
+        ("ReduceScatter", 4, 32 * 128 // 2 * 4),
+    ]
