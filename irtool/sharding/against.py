@@ -119,7 +119,7 @@ def _unpredicted(
         if is_partial or to_result or producer in ("Receive", "call") or cause.begin is None:
             why = "it stands on no edge that could be compared"
             if is_received:
-                why = "layouts of what another stage sends are not predicted"
+                why = "nothing tells how what another stage sends lies"
             yield Unmatched(f"{cause.op}: {cause.message}", why, cause.begin, cause.node)
             continue
         yield Difference(

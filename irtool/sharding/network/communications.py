@@ -130,7 +130,8 @@ class Inserted:
 class _Counter:
     """The state of one count: which nodes have a gradient, and how often graphs run.
 
-    ``summed``: what is communicated of which gradients so far: of equal ones once.
+    ``summed``: what is communicated of which gradients so far: of equal ones once. ``shared``:
+    nodes that compute for no one micro-batch, nor does anything that they are made of.
     """
 
     analysis: Analysis
@@ -142,6 +143,7 @@ class _Counter:
     own: dict[Node, bool] = field(default_factory=dict[Node, bool])
     summed: set[Hashable] = field(default_factory=set[Hashable])
     used: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
+    shared: set[Node] = field(default_factory=set[Node])
 
     def is_own(self, node: Node) -> bool:
         """Whether the own stage computes a node at all."""
@@ -192,9 +194,10 @@ class _Counter:
             if found.micro is not None:
                 return found.micro
             for source in self.analysis.network.inputs[found]:
-                if isinstance(source, Node) and source not in seen:
+                if isinstance(source, Node) and source not in seen and source not in self.shared:
                     seen.add(source)
                     todo.append(source)
+        self.shared |= seen
         return None
 
     def runs(self, node: Node) -> int:

@@ -159,3 +159,27 @@ def test_along_an_unknown_size_on_one_side_all_is_gathered() -> None:
     found = reshape_chain(source, target, tuple(range(8)), 0, enable_alltoall=False)
     assert found is not None
     assert [step.op for step in found] == ["AllGather", "Reshape", "Split", "TupleGetItem"]
+
+
+ROWS, PARTED = (DYNAMIC, 64), (DYNAMIC, 8, 64)
+
+
+@pytest.mark.parametrize(
+    ("before", "cut", "after", "wanted", "operators"),
+    [
+        (ROWS, 8, PARTED, 8, ["Reshape"]),
+        (ROWS, 8, PARTED, 4, ["AllGather", "Reshape", "Split"]),
+        (ROWS, 8, PARTED, 2, ["AllGather", "Reshape", "Split"]),
+        (PARTED, 2, ROWS, 8, ["Reshape", "Split", "Reshape"]),
+        (PARTED, 1, ROWS, 2, ["Split", "Reshape"]),
+    ],
+)
+def test_rows_stay_where_they_are_cut_as_mindspore_numbers_them(
+    before: Shape, cut: int, after: Shape, wanted: int, operators: list[str]
+) -> None:
+    # What MindSpore 2.7 made of (n, 64) and (m, 8, 64): its number for m is the least that the
+    # target divides, so that eight parts of n = 8m are no whole rows of m.
+    source = TensorLayout((cut, 8 // cut), (1, *(-1 for _ in before[1:])), before)
+    target = TensorLayout((wanted, 8 // wanted), (1, *(-1 for _ in after[1:])), after)
+    chain = reshape_chain(source, target, tuple(range(8)), 0, enable_alltoall=False) or ()
+    assert [step.op for step in chain if step.op != "TupleGetItem"] == operators
