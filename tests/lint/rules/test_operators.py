@@ -169,6 +169,14 @@ def test_an_input_of_unknown_size(samples: Path) -> None:
     ).findings
 
 
+def test_an_input_of_unknown_size_that_nothing_depends_on() -> None:
+    text = dump_of(
+        f"%0(a) = PrimFunc_ReLU(%para2_y)\n      : ({TENSOR}) -> ({TENSOR})",
+        parameters=("%para1_x: <Tensor[Float32], (-1, 8)>", f"%para2_y: {TENSOR}"),
+    )
+    assert not lint(rule("OPS005"), compilation({"validate": text})).findings
+
+
 @pytest.mark.parametrize(("known", "severity"), [(1, "warning"), (2, "info")])
 def test_half_of_the_results_are_many(known: int, severity: str) -> None:
     dynamic = "<Tensor[Float32], (-1, 8)>"

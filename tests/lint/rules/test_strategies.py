@@ -104,6 +104,9 @@ def test_an_edge_that_alltoall_makes_cheap_is_one_finding_with_the_setting() -> 
     assert found.edit is not None
     assert (found.edit.setting, found.edit.value) == ("enable_alltoall", True)
     assert not lint(rule("STR005", least_bytes=1 << 20), facts).findings
+    assert found.severity == "warning"
+    (small,) = lint(rule("COM009", least_grave=50 << 20), facts).findings
+    assert small.severity == "info"  # 49 MiB are saved
     with_it = network(*statements, enable_alltoall=True)
     assert not lint(rule("COM009"), with_it).findings
     whole = network(statements[0], relu(1, "%0", "((1, 1))"))

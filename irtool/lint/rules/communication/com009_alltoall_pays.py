@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.units import bytes_text, plural
 from irtool.lint.facts import DumpFacts
-from irtool.lint.rule import KIB, ReportRule, Threshold
+from irtool.lint.rule import KIB, MIB, ReportRule, Threshold
 from irtool.lint.rules.strategies.received import bytes_by_alltoall, pays, received_bytes
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckResult
@@ -28,12 +28,15 @@ class AlltoallPays(ReportRule):
         a network where that is so are one finding, at the one that receives most, with what each
         device would receive instead; the whole network was judged with the setting first.
 
+        Some kilobytes a step are an info: a small network shows what a large one will pay.
+
         Edges that are dear with it too are told by STR005: these need other strategies.
         """
     hint = "set enable_alltoall=True, or let both operators split the same dimension"
     bad = "MatMul ((4, 1), (1, 1)) to Softmax ((1, 4),): AllGather of 96 MiB, StridedSlice"
     good = "MatMul ((4, 1), (1, 1)) to Softmax ((1, 4),): AlltoAll of 24 MiB"
     least_bytes = Threshold(16 * KIB, "bytes", "told if a device receives so many fewer a step")
+    least_grave = Threshold(MIB, "bytes", "a warning from so many on, else an info")
     least_share = Threshold(10, "percent", "and if that is this share of a step's communication")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
@@ -52,6 +55,7 @@ class AlltoallPays(ReportRule):
             f"{first.producer.op} to {first.consumer.op}{more} {bytes_text(now)} by gathering, "
             f"{bytes_text(then)} by AlltoAll",
             first.consumer,
+            severity=None if saved >= self.least_grave else "info",
             edit=Edit(setting="enable_alltoall", value=True),
             related=[
                 (f"{each.producer.op} to {each.consumer.op}", each.consumer) for each in others[:20]

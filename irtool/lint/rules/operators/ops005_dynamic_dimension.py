@@ -55,6 +55,8 @@ class DynamicDimension(DumpRule):
         sized = [node for node in computed if node.output_type is not None]
         unknown = [node for node in sized if unknown_dimensions(node.output_type)]
         shapes = [node for node in computed if node.op in _SHAPES]
+        if not unknown and not shapes:
+            return  # nothing depends on it
         grave = bool(shapes) or len(unknown) * 100 >= self.least_share * max(1, len(sized))
         dimensions = [
             f"dimension {axis} of {item.name}"
