@@ -94,7 +94,9 @@ def generate(out: Path, calls: int, with_tensors: bool) -> None:
         for call in range(calls):
             name = f"Functional.linear.{call}.forward"
             values = np.random.default_rng(call).standard_normal((3, SIZE)).astype(np.float32)
+            weight = values[1].copy()  # comes out of a checkpoint: the same on both sides
             values *= 1 + 1e-7 * noise.standard_normal((3, SIZE)).astype(np.float32)
+            values[1] = weight
             leaves = [leaf(each) for each in values]
             if with_tensors:
                 for way, each, found in zip(("input.0", "input.1", "output.0"), values, leaves,

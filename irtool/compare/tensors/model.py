@@ -144,7 +144,7 @@ class TensorRun:
     """The tensors of one step of one rank.
 
     ``level`` says how much there is of each tensor; ``complaints`` what could not be read, for
-    people.
+    people; ``casts`` are the operators that convert types, once somebody has asked for them.
     """
 
     path: str
@@ -158,6 +158,7 @@ class TensorRun:
     graph: int | None = None
     complaints: list[str] = field(default_factory=list[str])
     order_known: bool = True
+    casts: list[Op] | None = None
 
     @property
     def problems(self) -> list[str]:

@@ -37,8 +37,10 @@ _MAGNIFIED = 3.0
 """How many times the factors of its inputs an operator's result may be off by one."""
 _UNITS = 1.5
 """Units of the coarsest type that a factor may be: kernels may cut off, and state norms in it."""
-_LEAST_FIGURES = 1e-3
+LEAST_FIGURES = 1e-3
 """Factor that is believed from stated figures at least."""
+LEAST_EXACT = 2.0**-20
+"""The same from values, which only half precision hides."""
 
 
 def is_comparable(measure: Measure) -> bool:
@@ -63,4 +65,4 @@ def explained_scale(scales: Sequence[float], error: float, unit: float, exact: b
     """
     known = [abs(scale) for scale in scales if math.isfinite(scale)]
     carried = _MAGNIFIED * max(known, default=0.0)
-    return carried + 2.0 * error * error + max(_UNITS * unit, 0.0 if exact else _LEAST_FIGURES)
+    return carried + 2.0 * error * error + max(_UNITS * unit, 0.0 if exact else LEAST_FIGURES)

@@ -34,6 +34,8 @@ JUMP = 2.0
 between modules: where their input is off by *e*, theirs is by about √e."""
 _FINE = 2.0**-20
 """Unit roundoff from which a type counts as half precision."""
+_COARSEST = 2.0**-8
+"""Unit roundoff of the coarsest type that values of a Float32 tensor may turn out to fit."""
 _SUMMED = 4e-6
 """Relative difference of norms and means that another order of summing can make."""
 _OTHER_WEIGHTS = 0.3
@@ -135,7 +137,8 @@ class Entering:
         unit = self.unit(places)
         if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= unit / 4:
             return False
-        ours, theirs = self.true_units(places)
+        is_small = measure.error <= _COARSEST and unit < _FINE
+        ours, theirs = self.true_units(places) if is_small else (unit, unit)
         coarse = max(ours, theirs)
         if ours != theirs and measure.error <= coarse and abs(scale_of(measure)) <= coarse / 4:
             self.judged.lowered = self.judged.lowered or self.lowered_text(places, coarse)

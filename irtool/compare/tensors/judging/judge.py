@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from irtool.compare.tensors.dtypes import coarsest, is_float, roundoff
 from irtool.compare.tensors.judging.accumulation import adds_up_in_half
 from irtool.compare.tensors.judging.arguments import changed_arguments, computed_scalars
-from irtool.compare.tensors.judging.bias import explained_scale, is_comparable, scale_of
+from irtool.compare.tensors.judging.bias import (
+    LEAST_EXACT,
+    LEAST_FIGURES,
+    explained_scale,
+    is_comparable,
+    scale_of,
+)
 from irtool.compare.tensors.judging.budget import Account, budget, part_dtypes
 from irtool.compare.tensors.judging.cleared import only_propagates
 from irtool.compare.tensors.judging.entering import HALF, Entering
@@ -285,6 +291,8 @@ class Judge:
 
     def _is_scaled(self, judged: Judged, measure: Measure) -> bool:
         """Whether a factor comes in here that rounding of half precision or figures would hide."""
+        if not abs(scale_of(measure)) > (LEAST_EXACT if measure.exact else LEAST_FIGURES):
+            return False  # most tensors: nothing below can make that too much
         op = judged.pair.left
         if op.phase != "forward" or op.is_opaque or judged.pair.right.is_opaque:
             return False

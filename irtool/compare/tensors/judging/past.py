@@ -68,8 +68,10 @@ class Past:
             measure = self.measures.get(places)
             if measure is not None and measure.error > self.worst:
                 self.worst = measure.error
-            if measure is not None and is_comparable(measure):
-                self.worst_scale = max(self.worst_scale, abs(scale_of(measure)))
+            if measure is not None and not measure.equal:
+                scale = abs(scale_of(measure))
+                if scale > self.worst_scale and is_comparable(measure):
+                    self.worst_scale = scale
 
     def _notice(self, judged: Judged) -> None:
         """Results that are no numbers to compute an error with."""

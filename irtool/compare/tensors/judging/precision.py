@@ -61,16 +61,17 @@ def _by_casts(run: TensorRun, place: int) -> float:
     norm, size = columns.norm[place], math.prod(columns.shapes[place])
     if math.isnan(norm):
         return 0.0
-    units = [0.0]
-    for op in run.ops:
-        if family(op.type) != "cast":
-            continue
+    if run.casts is None:
+        run.casts = [op for op in run.ops if family(op.type) == "cast"]
+    units = (
+        coarsest([columns.dtypes[result] for result in op.tensors])
+        for op in run.casts
         if any(
             columns.norm[result] == norm and math.prod(columns.shapes[result]) == size
             for result in op.outputs
-        ):
-            units.append(coarsest([columns.dtypes[result] for result in op.tensors]))
-    return max(units)
+        )
+    )
+    return max(units, default=0.0)
 
 
 def _by_extremes(run: TensorRun, place: int) -> float:
