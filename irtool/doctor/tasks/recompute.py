@@ -43,7 +43,7 @@ def _left_out(subject: Subject, held: Held, item: UnevenLayers) -> Diagnosis:
     done = len(item.recomputed)
     return diagnosis(
         TASK,
-        "warning" if item.share_kept <= _MEANT and not item.is_selective else "info",
+        "warning" if item.share_kept <= _MEANT else "info",
         f"{names} {'is' if len(layers) == 1 else 'are'} not recomputed, as {done} equal "
         f"layer{'' if done == 1 else 's'} {'is' if done == 1 else 'are'} "
         f"({item.recomputed[0]}){worth}",
