@@ -13,6 +13,7 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.operators.call import OperatorCall, Strategy
 from irtool.operators.layout import WHOLE, Shape, UserLayout
+from irtool.operators.table import rule_of
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
 from irtool.sharding.network.report import CheckResult, OperatorReport
@@ -22,6 +23,8 @@ Layouts: TypeAlias = tuple[UserLayout, ...]
 """One layout a tensor input."""
 _Option = TypeVar("_Option")
 
+TAKES_NONE = "layout-unsupported"
+"""The code of findings about operators that take no layouts at all."""
 _MOST_TRIED = 400
 _MOST_FOUND = 3
 _MOST_ASKED = 50
@@ -117,6 +120,8 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
     found: dict[Finding, tuple[Strategy, ...]] = {}
     known: dict[object, tuple[Strategy, ...]] = {}
     for finding, operator in _illegal(report):
+        if finding.code == TAKES_NONE:
+            found[finding] = tuple(_instead_of_layouts(report, operator))
         if not _by_strategy(operator):
             continue
         shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
@@ -127,12 +132,25 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
     return found
 
 
+def _instead_of_layouts(report: CheckResult, operator: OperatorReport) -> Iterator[Strategy]:
+    """For an operator that takes no layouts the strategies nearest to what they come to."""
+    given = _layouts_of(operator)
+    call = operator.call.call
+    if len(given) != len(call.tensors) or rule_of(call.op) is None:
+        return  # nothing to go by, or an operator that no strategy is looked at of
+    rows = tuple(layout.strategy for layout in given)
+    context = report.context.for_operators(dynamic=call.is_dynamic)
+    if judge(call, rows, context).verdict == "legal":
+        yield rows
+    yield from islice(_nearest(report, replace(operator, strategy=rows)), _MOST_FOUND - 1)
+
+
 def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
     """For illegal layouts the nearest legal ones of each operator alone, found by trying."""
     found: dict[Finding, tuple[Layouts, ...]] = {}
     for finding, operator in _illegal(report):
         given = _layouts_of(operator)
-        if given and len(found) < _MOST_ASKED:
+        if given and finding.code != TAKES_NONE and len(found) < _MOST_ASKED:
             found[finding] = tuple(_nearest_layouts(report, operator, given))
     return found
 

@@ -121,3 +121,22 @@ def test_a_layout_is_proposed_for_a_layout() -> None:
     ((nearest, *_),) = found.layouts.values()
     assert [tuple(layout.tensor_map) for layout in nearest] == [(1, -1)]
     assert check(dump, report.context, first_ones(found)).accepted is True
+
+
+def test_a_strategy_is_proposed_where_no_layout_is_taken() -> None:
+    """Select takes no layouts: what they come to, as a strategy."""
+    layout = LAYOUT % "1, -1"
+    three = ", ".join(["<Tensor[Float32], (16, 32)>"] * 3)
+    dump = irtool.loads(
+        "# IR entry: @main\n# Total subgraphs: 1\n\n# Total params: 1\n# Params:\n"
+        "%para1_x: <Tensor[Float32], (16, 32)> : [16, 32]\n\nsubgraph @main() {\n"
+        "  %0(a) = Select(%para1_x, %para1_x, %para1_x) {instance name: a} "
+        f"primitive_attrs: {{in_layout: ({', '.join([layout] * 3)})}}\n"
+        f"      : ({three}) -> (<Tensor[Float32], (16, 32)>)\n"
+        "  Return(%0)\n      : (<Tensor[Float32], (16, 32)>)\n}\n"
+    )
+    report, found = checked(dump, {"device_num": 8, "full_batch": True})
+    assert [finding.code for finding in report.findings] == ["layout-unsupported"]
+    ((nearest, *_),) = found.strategies.values()
+    assert nearest == ((2, 1), (2, 1), (2, 1))
+    assert found.together is True
