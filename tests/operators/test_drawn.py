@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.replay_operators import disagreements, is_judgeable, records
 
 DRAWN = Path(__file__).with_name("drawn.jsonl.xz")
-UNKNOWN = 15
+UNKNOWN = 12
 """Cases that may be unknown: attention in a ring under layouts, MaxDim, forms of unknown sizes."""
 OPEN = {
     "OnesLike": "folded before the parallel pass, which then fails on the constant that is left",

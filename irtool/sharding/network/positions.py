@@ -129,7 +129,10 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
         f"MindSpore has no rule for it: operand 0 is split into {strategy[0][0]}, operand "
         f"{', '.join(map(str, whole))} of the same length stays whole, which the operator "
     )
-    if aligned:
+    if aligned and first.shape[0] == strategy[0][0]:
+        # one row is left on each device, which some operators broadcast
+        analysis.doubt(message + "may refuse, or broadcast its one row to", node)
+    elif aligned:
         analysis.refuse("operands-differ", message + "then refuses", "", node)
     else:
         analysis.note(message + "may refuse, or compute something else from", node)
