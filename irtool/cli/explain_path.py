@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
 from irtool.cli.answering import DocumentForm, write_answer
@@ -64,7 +65,7 @@ def explain_paths(
         fail_on: from which severity on it counts.
 
     Returns:
-        1 where something was found, 0 where nothing was.
+        1 where errors or warnings were found, 0 where none were.
 
     Raises:
         Failure: nothing could be read, or there is no such format of a failure.
@@ -86,6 +87,9 @@ def explain_paths(
         if each.damage:
             report(each.path, "warning", "RUN020", each.damage)
     found = report_of(explained)
+    read = {each.path for each, _ in explained} | set(paths)
+    told = tuple(replace(each, command=_helpful(each.command, read)) for each in found.findings)
+    found = replace(found, findings=told)
     write_answer(
         output,
         format,
@@ -100,6 +104,14 @@ def explain_paths(
         "warning" if damaged else None,
         those=(each.severity for each in found.findings),
     )
+
+
+def _helpful(command: str, read: Set[str]) -> str:
+    """A command to type next; none that names a file which is not there, or was just explained."""
+    words = shlex.split(command)
+    if words[:2] != ["irtool", "explain"] or len(words) < 3:
+        return command
+    return command if os.path.exists(words[2]) and words[2] not in read else ""
 
 
 def _expanded(paths: Sequence[str]) -> Iterator[str]:

@@ -53,7 +53,7 @@ def command(
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
-                     show_default="info"),
+                     show_default="warning"),
     ] = None,
     budget: Annotated[
         list[str] | None,

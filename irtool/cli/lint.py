@@ -78,7 +78,7 @@ def _lint(
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
-                     show_default="info"),
+                     show_default="warning"),
     ] = None,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit 0 even if there are findings.")

@@ -64,6 +64,8 @@ class LazyGroup(TyperGroup):
             known = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COMMANDS)}"
             if not close and (os.path.exists(name) or name.endswith((".ir", ".gz", ".xz"))):
                 known = f"to read a dump: irtool parse {name}"
+            if not close and not os.path.exists(name):
+                known = _path_meant(name) or known
             ctx.fail(f"there is no command {name!r}; {known}")
         return super().resolve_command(ctx, args)
 
@@ -98,6 +100,16 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+def _path_meant(name: str) -> str:
+    """What to run where a path was misspelt in the place of a command; "" where it is no path."""
+    from irtool.syntax.near_path import near_path
+
+    near = near_path(name)
+    if not near:
+        return "nor a folder of this name" if os.sep in name else ""
+    return f"did you mean irtool {'' if os.path.isdir(near) else 'parse '}{near}?"
 
 
 def _is_run(name: str) -> bool:

@@ -33,12 +33,23 @@ def activation_options(memory: Memory) -> Iterator[Option]:
     pass and comes again when the backward pass first needs any of it (MindSpore recomputes a
     cell as one piece).  Its inputs live until then.
     """
+    offloaded = _offloaded(memory)
     for cell, runs in _cells(memory).items():
         options = [_recompute(memory, cell, runs, True)]
         if any(_collectives(memory, run) for run in runs):
             options.append(_recompute(memory, cell, runs, False))
-        options.append(_offload(memory, cell, runs))
+        if cell not in offloaded:
+            options.append(_offload(memory, cell, runs))
         yield from (option for option in options if option.changes)
+
+
+def _offloaded(memory: Memory) -> frozenset[str]:
+    """Cells that are offloaded already: ``Cell.offload()`` marks their primitives."""
+    return frozenset(
+        layer_of_scope(item.node.scope)
+        for item in memory.launched
+        if item.node.attribute("offload") and memory.phases.get(item.node) == "forward"
+    )
 
 
 def _cells(memory: Memory) -> dict[str, list[_Run]]:

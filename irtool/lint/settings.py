@@ -78,7 +78,7 @@ class Settings:
     source_map: tuple[tuple[str, str], ...] = ()
     baseline: str | None = None
     machine: str | None = None
-    fail_on: Severity = "info"
+    fail_on: Severity = "warning"
 
 
 def read_settings(table: Mapping[str, object], folder: str = "") -> Settings:
@@ -119,7 +119,7 @@ def read_settings(table: Mapping[str, object], folder: str = "") -> Settings:
         ),
         baseline=_inside(folder, _name(values, "baseline", "a file")),
         machine=_name(values, "machine", "the name of a machine, or a file"),
-        fail_on=severity_of(values.get("fail-on", "info"), "fail-on"),
+        fail_on=severity_of(values.get("fail-on", "warning"), "fail-on"),
     )
 
 

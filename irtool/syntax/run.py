@@ -21,6 +21,7 @@ from irtool.ir.run import (
     RankClass,
     TensorDump,
 )
+from irtool.syntax.near_path import path_hint
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_context import Context
 from irtool.syntax.run_sort import Sorted, sort_listing
@@ -362,8 +363,9 @@ def load_run(folder: PathLike) -> Run:
     """
     path = os.fspath(folder)
     if not os.path.isdir(path):
-        reason = "is no folder" if os.path.exists(path) else "no such folder"
-        raise DumpError(path, reason, "load() reads single dumps")
+        if os.path.exists(path):
+            raise DumpError(path, "is no folder", "load() reads single dumps")
+        raise DumpError(path, "no such folder", path_hint(path))
     listing = walk(path)
     for closed, reason in listing.closed:
         if closed == path:

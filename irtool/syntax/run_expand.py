@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from irtool.ir.finding import Finding
 from irtool.ir.groups import is_rank
 from irtool.ir.run import InputFile
+from irtool.syntax.near_path import path_hint
 from irtool.syntax.run import Run, all_files, load_run
 from irtool.syntax.run_context import context_beside
 from irtool.syntax.run_names import is_dump, parse_name
@@ -52,7 +53,8 @@ def expand(paths: Sequence[str]) -> Expansion:
             if len(files) + len(problems) == before:
                 problems.append(_problem("RUN011", path, "nothing matches", "check the path"))
         else:
-            problems.append(_problem("RUN010", path, "no such file or folder", "check the path"))
+            hint = path_hint(path)
+            problems.append(_problem("RUN010", path, "no such file or folder", hint))
     return Expansion(tuple(files.values()), tuple(runs), tuple(problems))
 
 

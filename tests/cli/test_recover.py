@@ -268,3 +268,28 @@ def test_ranks_without_their_last_dump_are_left_out(
     found = json.loads(out)
     assert found["weak_points"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert found["classes"] == [[4]]
+
+
+def test_where_the_stages_do_not_fit_fewer_are_tried_and_lost_slices_named(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    run_folder = samples / "pipeline_no_replicas"
+    status, out, _ = run(capsys, run_folder, "--lost", "1,2,3", "--format", "json")
+    found = json.loads(out)
+    assert status == 1
+    assert (found["target"], found["stages"], found["accepted"]) == (1, 1, None)
+    assert {each["parameter"] for each in found["slices_lost"]} >= {"bs.0.w", "bs.3.v"}
+    assert any("pipeline_stages=1" in note for note in found["notes"])
+
+
+def test_stages_stay_where_they_fit(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, out, _ = run(capsys, samples / "pipeline_run", "--lost", 2, "--format", "json")
+    assert json.loads(out)["stages"] == 2
+
+
+def test_what_check_says_is_not_called_mindspores_word(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    _, out, _ = run(capsys, folder, "--lost", 5)
+    assert "passes irtool check" in out
+    assert "accepted by MindSpore" not in out

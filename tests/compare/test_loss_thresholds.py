@@ -299,10 +299,18 @@ def test_no_training_prints_numbers_that_large(value: float, is_finite: bool) ->
 # -- curves that part
 
 
-def parted(count: int, factor: float, noise: float = 0.0) -> LossComparison:
-    """A falling curve against itself, times ``factor`` from the middle on; both scatter alike."""
-    left = [3 * math.exp(-n / count) + 0.5 + noise * (-1) ** n for n in range(count)]
-    right = [value * (factor if n >= count // 2 else 1) for n, value in enumerate(left)]
+def parted(count: int, factor: float, noise: float = 0.0, since: int = 0) -> LossComparison:
+    """A falling curve and another, the same times ``factor`` from the middle or ``since`` on.
+
+    Both scatter, each in its own way.
+    """
+    curve = [3 * math.exp(-n / count) + 0.5 for n in range(count)]
+    start = since or count // 2
+    left = [value + noise * (-1) ** n for n, value in enumerate(curve)]
+    right = [
+        value * (factor if n >= start else 1) + noise * (-1) ** (n // 2)
+        for n, value in enumerate(curve)
+    ]
     return compare_losses(run(left), run(right))
 
 
@@ -312,9 +320,25 @@ def test_curves_that_part_for_good_are_told_at_any_length(count: int) -> None:
     assert (found.verdict, found.change_step) == ("drift", count // 2)
 
 
-@pytest.mark.parametrize(("count", "told"), [(10, True), (9, True), (8, False)])
-def test_five_steps_behind_the_change_are_enough(count: int, told: bool) -> None:
-    assert (parted(count, 2.0).verdict == "drift") is told
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_it_does_not_matter_which_of_the_two_is_higher(factor: float) -> None:
+    found = parted(12, factor)
+    assert (found.verdict, found.change_step) == ("drift", 6)
+
+
+@pytest.mark.parametrize(("since", "told"), [(8, True), (10, True), (11, False)])
+def test_two_steps_behind_a_jump_are_enough(since: int, told: bool) -> None:
+    assert (parted(12, 2.0, since=since).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("since", "told"), [(3, True), (2, False)])
+def test_a_jump_needs_three_equal_steps_before_it(since: int, told: bool) -> None:
+    assert (parted(since + 4, 2.0, since=since).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("noise", "told"), [(0.0005, True), (0.01, False)])
+def test_what_scatters_does_not_jump_until_five_steps_tell(noise: float, told: bool) -> None:
+    assert (parted(12, 2.0, noise, since=8).verdict == "drift") is told
 
 
 @pytest.mark.parametrize(("factor", "told"), [(1.03, True), (1.01, False)])

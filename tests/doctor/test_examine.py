@@ -227,3 +227,35 @@ def test_the_step_from_which_losses_part_is_told(tmp_path: Path) -> None:
     told = made(tmp_path / "bad", "--against", tmp_path / "good", status=1)
     assert (told["findings"][0]["task"], told["findings"][0]["since"]) == ("loss", "step 6")
     assert made(tmp_path / "good", "--against", tmp_path / "good", status=0)["findings"] == []
+
+
+def test_a_strategy_file_that_the_run_does_not_follow_is_told(
+    tmp_path: Path, samples: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(samples / "mlp_semi_auto", run)
+    key = "Default/network-WithLossCell/_backbone-Mlp/ReLU-op0"
+
+    def saved(strategy: list[int]) -> None:
+        item = {key: {"parallel_strategy": [strategy], "stage": 0}}
+        text = {"current_stage": 0, "parallel_strategy_item": item, "parallel_layout_item": {}}
+        (run / "strategy.json").write_text(json.dumps(text))
+
+    saved([1, 8])
+    (first,) = made(run, "--task", "strategy", status=1)["findings"]
+    assert first["severity"] == "warning"
+    assert "strategy.json names ((1, 8),) for" in first["cause"]
+    saved([2, 4])
+    assert made(run, "--task", "strategy", status=0)["findings"] == []
+
+
+def test_losses_of_several_ranks_are_read(tmp_path: Path) -> None:
+    curve = [3.0 / (step + 1) + 0.4 for step in range(12)]
+    sick = [value * (2 if step >= 6 else 1) for step, value in enumerate(curve)]
+    for name, values in (("healthy", curve), ("sick", sick)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "loss.json").write_text(json.dumps({"loss": [values, values]}))
+    told = made(
+        tmp_path / "sick", "--task", "loss", "--against", tmp_path / "healthy", status=1
+    )  # fmt: skip
+    assert "from step 6 on" in told["findings"][0]["cause"]

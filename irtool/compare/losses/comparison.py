@@ -24,6 +24,9 @@ FIRST_STEP = 1e-3
 bfloat16 makes of a healthy network (3e-5 to 1e-4)."""
 DRIFT_T = 4.0
 """Mean over standard error from which a signed difference is no chance."""
+FEW_FACTOR = 3.0
+"""How much more it has to be where neighbours are a large part of all steps: the standard error of
+few steps that go together comes out too small (Kiefer and Vogelsang, 2005)."""
 FEWEST = 8
 """Steps below which differences that go to one side are no drift: chance does that."""
 FLOOR_FACTOR = 10.0
@@ -32,10 +35,17 @@ CHANGE_FACTOR = 10.0
 PART_FEWEST = 5
 """Steps on one side from which on curves that part by far more than their own noise have parted."""
 PART_FACTOR = 4.0
-"""How many times the noise of a curve its mean distance from the other has to be: a mean of five
-differences of such noise reaches that once in millions of pairs."""
+"""How many times the noise of their difference the mean distance of two curves has to be: a mean of
+five differences of such noise reaches that once in millions of pairs."""
 PART_SHARE = 0.02
 """Part of the loss that it has to be besides: less is what healthy runs do."""
+PART_MOST = 40
+"""Steps up to which every step is tried as the one at which curves part: of longer ones the
+differences before it tell."""
+JUMP_FEWEST = 2
+"""Steps behind a jump from which on it is none of a single batch."""
+JUMP_BEFORE = 3
+"""Steps before a jump in which curves have to be alike, by a tenth of what a jump is at least."""
 _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
@@ -166,6 +176,9 @@ def compare_losses(
     floor, floor_from = _floor(left, right, repeats, a)
     drift = _drift(deltas, a)
     change = _change_step(steps, deltas, floor)
+    jump = _jump(steps, a, b)
+    if change is None and jump is None:
+        jump = _split(steps, a, b)
     after = _drift_after(steps, deltas, a, change)
     broken = _broken(common, ours, theirs)
     first = relative[0] if good and good[0] == 0 else math.inf
@@ -187,14 +200,14 @@ def compare_losses(
         floor_from,
         drift,
         after,
-        change,
+        jump if change is None else change,
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
         _verdict(
             first if first > _shown(left, right, ours[0]) else 0.0, drift, after, deltas, floor
         )
-        if not _have_parted(steps, a, b, change)
+        if jump is None and not _have_parted(steps, a, b, change)
         else "drift",
         _grade(fmean(relative) if relative else 0.0),
     )
@@ -353,7 +366,9 @@ def _verdict(
     if first > FIRST_STEP:
         return "different from the first step"
     for candidate in (drift, after):
-        if candidate is None or abs(candidate.t) <= DRIFT_T or len(deltas) < FEWEST:
+        if candidate is None or len(deltas) < FEWEST:
+            continue
+        if abs(candidate.t) <= DRIFT_T * (1 + FEW_FACTOR * candidate.lag / len(deltas)):
             continue
         if abs(candidate.mean) > FLOOR_FACTOR * floor:
             return "drift"
@@ -363,10 +378,10 @@ def _verdict(
 def _have_parted(
     steps: Sequence[int], left: Sequence[float], right: Sequence[float], change: int | None
 ) -> bool:
-    """Whether curves that were alike leave each other for good, by far more than either's noise.
+    """Whether curves that were alike leave each other for good, by far more than their noise.
 
-    A curve's own noise is what it leaves a straight line by from step to step; that needs no more
-    than a few steps.
+    The noise is what their difference leaves a straight line by from step to step: that needs no
+    more than a few steps, and a bend that both have is none of it.
     """
     if change is None or not steps or change == steps[0]:
         return False
@@ -374,10 +389,38 @@ def _have_parted(
     behind = [y - x for x, y in zip(left[start:], right[start:], strict=True)]
     if len(behind) < PART_FEWEST or min(behind) < 0 < max(behind):
         return False
-    noise = max(_roughness(left), _roughness(right))
+    noise = _roughness(behind)
     apart = abs(fmean(behind))
     scale = fmean(map(abs, left[start:])) or 1.0
     return apart > PART_FACTOR * noise and apart > PART_SHARE * scale
+
+
+def _jump(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:
+    """The step at which curves that were alike leave each other at once, and for good."""
+    apart = [(y - x) / max(abs(x), 1e-12) for x, y in zip(left, right, strict=True)]
+    start = next((n for n, d in enumerate(apart) if abs(d) > PART_SHARE), len(apart))
+    before, behind = apart[:start], apart[start:]
+    if len(before) < JUMP_BEFORE or len(behind) < JUMP_FEWEST or min(behind) < 0 < max(behind):
+        return None
+    is_sudden = max(map(abs, before)) <= PART_SHARE / 10
+    return steps[start] if is_sudden and min(map(abs, behind)) > PART_SHARE else None
+
+
+def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:
+    """The step of a short pair of curves from which on they are on another level for good."""
+    if not 2 * JUMP_BEFORE <= len(steps) <= PART_MOST:
+        return None
+    deltas = [y - x for x, y in zip(left, right, strict=True)]
+    best: tuple[float, int] | None = None
+    for start in range(JUMP_BEFORE, len(steps) - PART_FEWEST + 1):
+        before, behind = deltas[:start], deltas[start:]
+        noise = max(_roughness(before), _roughness(behind))
+        moved = abs(fmean(behind) - fmean(before))
+        scale = fmean(map(abs, left[start:])) or 1.0
+        one_sided = min(behind) > 0 or max(behind) < 0
+        if one_sided and moved > max(PART_FACTOR * noise, PART_SHARE * scale):
+            best = max(best or (0.0, 0), (moved, start))
+    return steps[best[1]] if best else None
 
 
 def _roughness(values: Sequence[float]) -> float:

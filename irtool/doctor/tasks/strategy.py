@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.strategies import SUFFIXES, read_strategies
 from irtool.doctor.diagnosis import Diagnosis, Task, diagnosis
 from irtool.doctor.subject import Checked, Reads, Subject, source_of
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.graph import Node
+from irtool.planning.files.saved_strategies import SavedCheck, check_saved
 from irtool.sharding.suggest import Proposals, proposals
 
 TASK: Task = "strategy"
@@ -22,6 +26,61 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         proposed = proposals(checked.dump, checked.report) if wrong else None
         for finding in wrong:
             yield _refused(subject, checked, finding, proposed, rank)
+    yield from _saved(subject)
+
+
+def _saved(subject: Subject) -> Iterator[Diagnosis]:
+    """A warning for a strategy file of the run that says otherwise than its network."""
+    checked = subject.checked
+    if checked.report.accepted is False:
+        return
+    for path in subject.run.strategy_files:
+        if not path.endswith(SUFFIXES):
+            continue
+        try:
+            file = read_strategies(path)
+        except ArtefactError:
+            continue
+        said = _contradiction(
+            check_saved(checked.dump, checked.context, file), checked.context.stage
+        )
+        if said:
+            yield diagnosis(
+                TASK,
+                "warning",
+                f"{os.path.relpath(path, subject.path)} {said}",
+                subject.command("check", "RUN", "--strategy", path),
+                rank=subject.picked.rank,
+                file=path,
+            )
+
+
+def _contradiction(saved: SavedCheck, stage: int) -> str:
+    """What a saved file says otherwise than the network that lies beside it; "" for nothing."""
+    others = [
+        each
+        for each in saved.entries
+        if each.before is not None and each.before != each.strategy and each.effect != "unknown"
+    ]
+    if others:
+        first = others[0]
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return (
+            f"names {first.strategy} for {first.key}{more}, and the run has {first.before}: "
+            "it was not loaded, or has no effect"
+        )
+    lying = [
+        each.name
+        for each in saved.layouts
+        if each.saved is not None and each.other is not None and (each.saved.stage or 0) == stage
+    ]
+    if not lying:
+        return ""
+    more = f" and {len(lying) - 1} more" if len(lying) > 1 else ""
+    return (
+        f"says that {lying[0]}{more} lies otherwise than in this run: checkpoints that are "
+        "converted by it are cut wrong"
+    )
 
 
 def _one_a_stage(subject: Subject) -> list[int]:

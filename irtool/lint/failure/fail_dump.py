@@ -81,7 +81,7 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
         frames=stack,
         call=_line(lines, number).strip() if last is not None else "",
         operands=_operands(last),
-        command=(entry.next if entry else _WHERE) if _is_plain(last) else _ALL,
+        command=_command(entry, last),
         hint=filled(entry.meaning, values) if entry else "",
         reference=entry.reference if entry else "",
     )
@@ -119,6 +119,14 @@ def _preamble(lines: Sequence[str]) -> tuple[str, tuple[SourceLine, ...]]:
         if part == "traceback":
             collector.feed(line)
     return "\n".join(exception).strip()[:_MOST_EXCEPTION], collector.stack
+
+
+def _command(entry: KnownLine | None, last: Call | None) -> str:
+    """What to type next: the graph that failed, unless the entry knows more than this page."""
+    own = entry.next if entry is not None else ""
+    if own.startswith("irtool explain"):
+        own = ""
+    return (own or _WHERE) if _is_plain(last) else _ALL
 
 
 def _is_plain(last: Call | None) -> bool:

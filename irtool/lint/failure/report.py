@@ -53,7 +53,7 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
             key = finding_key(finding)
             before = found.get(key)
             found[key] = (order, ready) if before is None else _folded(before, (order, ready))
-    ordered = sorted(found.values(), key=lambda item: item[0])
+    ordered = sorted(_each_failure_once(list(found.values())), key=lambda item: item[0])
     return Explanation(
         tuple(each for each, _ in explained),
         tuple(_with_cast(finding) for _, finding in ordered),
@@ -68,6 +68,62 @@ def _with_cast(finding: LoggedFinding) -> LoggedFinding:
 
 
 _Placed = tuple[tuple[int, str, int, int], LoggedFinding]
+_UNSAID = ("unknown", "compile-failed", "refused")
+"""Codes of failures that no entry of the table knows."""
+_MOST_ALIKE = 120
+
+
+def _each_failure_once(found: list[_Placed]) -> list[_Placed]:
+    """A compilation fails once: what its log and ``analyze_fail.ir`` say of it is one finding."""
+    dumped = [item for item in found if _is_of_dump(item[1])]
+    logged = [item for item in found if not _is_of_dump(item[1])]
+    for order, finding in dumped:
+        place = next((n for n, item in enumerate(logged) if _is_same(item[1], finding)), None)
+        if place is None:
+            logged.append((order, finding))
+        else:
+            logged[place] = logged[place][0], _joined(logged[place][1], finding)
+    return logged
+
+
+def _is_of_dump(finding: LoggedFinding) -> bool:
+    return bool(finding.call) or "analyze_fail" in finding.file.rsplit("/", 1)[-1]
+
+
+def _is_same(log: LoggedFinding, dump: LoggedFinding) -> bool:
+    """Whether a log tells of the failure that left a dump: by the rank, and what both quote."""
+    if log.role not in ("cause", "unknown") or log.check:
+        return False
+    if log.ranks and dump.ranks and not set(log.ranks) & set(dump.ranks):
+        return False
+    first = dump.statement.split("\n", 1)[0].strip().rstrip(".")[:_MOST_ALIKE]
+    if first and first != dump.call:
+        return first in log.statement or first in log.message or log.code == dump.code
+    return log.code == dump.code or log.code in _UNSAID
+
+
+def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
+    """The log's place, with the statement, types and lines of Python that the dump knows."""
+    teller = dump if log.code in _UNSAID and dump.code not in _UNSAID else log
+    told = dump.source if dump.source is not None and dump.frames else log.source
+    return replace(
+        teller,
+        file=log.file,
+        line=log.line,
+        statement=log.statement,
+        op=log.op or dump.op,
+        call=dump.call,
+        operands=dump.operands,
+        source=told or dump.source,
+        frames=dump.frames or log.frames,
+        command=dump.command,
+        values=(*log.values, *dump.values),
+        ranks=tuple(sorted({*log.ranks, *dump.ranks})),
+        times=max(log.times, dump.times),
+        echoes=log.echoes,
+        time=log.time,
+        role="cause",
+    )
 
 
 def _folded(first: _Placed, second: _Placed) -> _Placed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
+from irtool.ir.units import bytes_text, plural
 from irtool.planning.cost.holdings import Holdings, StageDumps, holdings, stages_of
 from irtool.planning.recovery.elastic import HORIZON
 from irtool.planning.recovery.groups import (
@@ -90,6 +91,8 @@ class Recovery(Shown):
         common_replicas: ranks that MindSpore's own recovery would restore from each other.
         weak: the smallest sets of ranks whose loss no peer repairs; ``weak_servers`` of servers.
         target: devices to go on with; ``legal`` the legal numbers up to it or to what is there.
+        stages: pipeline stages to go on with: those of the run, where its devices can be divided
+            among them.
         why_target: why it is that number.
         ways: plans for that number with what they move, the chosen one first; none: the plan
             stays as it is.
@@ -114,6 +117,7 @@ class Recovery(Shown):
     weak: tuple[WeakPoint, ...]
     weak_servers: tuple[WeakPoint, ...]
     target: int
+    stages: int
     legal: tuple[int, ...]
     why_target: str
     ways: tuple[Way, ...]
@@ -191,8 +195,8 @@ def recover(
     survivors = _survivors(context, request.lost)
     begins = stages_of(begin, context)
     old = seen if seen is not None and not begins else holdings(begins, context)
-    target, legal, why = _target(context, request, len(survivors))
-    new_context = loaded(context, target)
+    staged, target, legal, why = _staged_target(context, request, len(survivors))
+    new_context = loaded(staged, target)
     given = grown_begin if grown_begin is not None else new_begin
     fresh = max(0, target - len(survivors))
     no_search = ""
@@ -200,7 +204,7 @@ def recover(
     if given is not None and begins:
         network = stages_of(given, new_context)
         plans = [given_plan(begins, old, network, new_context, machine)]
-    elif target != context.devices and begins:
+    elif target != context.devices and begins and staged.stages == context.stages:
         change = Change(request.lost, fresh, request.horizon, request.search)
         plans, no_search = ways_on(begins, old, new_context, change, machine)
     ways = tuple(
@@ -241,6 +245,7 @@ def recover(
         weak_points(old),
         weak_points(old, request.server),
         target,
+        staged.stages,
         legal,
         why,
         ways,
@@ -249,7 +254,7 @@ def recover(
         growth,
         times,
         machine,
-        tuple(_notes(old, ways, no_search, moves)),
+        (*_stage_notes(old, context, staged, target, ways), *_notes(old, ways, no_search, moves)),
     )
 
 
@@ -264,6 +269,52 @@ def _survivors(context: ParallelContext, lost: Sequence[int]) -> tuple[int, ...]
     if not found:
         raise CannotRecover("all devices are lost")
     return found
+
+
+def _staged_target(
+    context: ParallelContext, request: Request, left: int
+) -> tuple[ParallelContext, int, tuple[int, ...], str]:
+    """The context with as many stages as can go on, and its devices as of :func:`_target`.
+
+    Where no number of devices that is there can be divided among the run's stages, the largest
+    smaller number of stages among which one can is taken.
+
+    Raises:
+        CannotRecover: there is none.
+    """
+    try:
+        return (context, *_target(context, request, left))
+    except CannotRecover:
+        for stages in range(context.stages - 1, 0, -1):
+            if context.devices % stages:
+                continue
+            fewer = replace(context, stages=stages, rank=0)
+            try:
+                target, legal, why = _target(fewer, request, left)
+            except CannotRecover:
+                continue
+            return fewer, target, legal, f"{why}; not among {context.stages} stages"
+        raise
+
+
+def _stage_notes(
+    old: Holdings,
+    context: ParallelContext,
+    staged: ParallelContext,
+    target: int,
+    ways: Sequence[Way],
+) -> Iterator[str]:
+    """What another number of stages means."""
+    if staged.stages == context.stages or ways:
+        return
+    total = sum(item.whole_bytes for item in old.items)
+    each = total // staged.stages
+    yield (
+        f"with pipeline_stages={staged.stages} the network has to be compiled anew: its begin dump "
+        f"(--plan BEGIN) tells what moves; a stage then holds {bytes_text(each)} of weights and "
+        f"states on {plural(target // staged.stages, 'device')}, where one of the run holds "
+        f"{bytes_text(total // context.stages)}"
+    )
 
 
 def _target(
@@ -324,7 +375,7 @@ def _notes(
         stages = ", ".join(map(str, old.missing))
         kind = "dump" if old.seen else "begin dump"
         yield f"no {kind} of stage {stages}: nothing is known of what its ranks hold"
-    if moves is None:
+    if moves is None and not old.reports:
         yield "without a begin dump there is no plan for other devices, so what moves is not known"
     if not ways:
         return

@@ -187,6 +187,7 @@ class RecoverAnswer(
     lost: Annotated[list[int], doc("ranks")]
     added: Annotated[int, doc("devices")]
     target: Annotated[int, doc("devices to go on with")]
+    stages: Annotated[int, doc("pipeline stages to go on with")]
     legal: Annotated[list[int], doc("all legal numbers up to what is left")]
     accepted: Annotated[
         bool | None,
@@ -251,6 +252,7 @@ def recover_answer(view: RecoveryView, context: RunContext) -> RecoverAnswer:
         lost=list(recovery.request.lost),
         added=recovery.request.added,
         target=recovery.target,
+        stages=recovery.stages,
         legal=list(recovery.legal),
         accepted=recovery.accepted,
         plan=recovery.plan.how if recovery.plan is not None else None,

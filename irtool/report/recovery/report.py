@@ -87,6 +87,8 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
         facts.append(("added", plural(request.added, "device")))
     if request.lost or request.added or request.to:
         facts.append(("devices", f"{found.target} ({found.why_target})"))
+        if found.stages != found.context.stages:
+            facts.append(("new stages", str(found.stages)))
         facts.append(("legal", ", ".join(map(str, found.legal[:8]))))
     if view.classes:
         classes = ", ".join(ranks_text(ranks) for ranks in list(view.classes)[:6])
@@ -98,8 +100,9 @@ def _facts(view: RecoveryView) -> list[tuple[str, str]]:
     if found.old.items:
         facts.append(("replicas for TFT", _common_text(found)))
     if found.plan is not None:
-        word = {True: "accepted", False: "refused", None: "not known"}[found.accepted]
-        facts.append(("new plan", f"{word} by MindSpore; {found.changed:,} operators change"))
+        word = {True: "passes", False: "is refused by", None: "cannot be judged in all parts by"}
+        told = f"{word[found.accepted]} irtool check; {found.changed:,} operators change"
+        facts.append(("new plan", told))
     if found.growth is not None:
         facts += _growth_facts(found.growth)
     if found.group_changes is not None:

@@ -125,11 +125,11 @@ def growth_table(view: RecoveryView, growth: Growth) -> Table:
 def ways_table(ways: Sequence[Way], before: float | None) -> Table:
     """Plans to choose from, the chosen one first."""
     columns = (
-        text_column("strategies"), text_column("MindSpore"), number_column("a step", "seconds"),
+        text_column("strategies"), text_column("check"), number_column("a step", "seconds"),
         number_column("operators changed", rank=1), number_column("moved", "bytes"),
         number_column("lost", "bytes"), number_column("time to move", "seconds"),
     )  # fmt: skip
-    verdicts = {True: "accepts", False: "refuses", None: "not known"}
+    verdicts = {True: "passes", False: "refuses", None: "not known"}
     rows: Rows = [
         [
             way.plan.how,

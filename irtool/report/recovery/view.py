@@ -45,6 +45,8 @@ def answer_text(view: RecoveryView) -> str:
     if not found.happened:
         return _before_failure(found)
     target = f"go on with {plural(found.target, 'device')}"
+    if found.stages != found.context.stages:
+        target += f" in {plural(found.stages, 'stage')}"
     if found.lost:
         return f"{target} from a checkpoint: {plural(len(found.lost), 'slice')} have no holder left"
     if not found.old.items:
@@ -52,7 +54,7 @@ def answer_text(view: RecoveryView) -> str:
     if found.old.unknown or found.old.missing:
         return f"{target}: nothing is lost of what is known; not all is"
     if found.moves is None:
-        return f"{target}: everything survives"
+        return f"{target}: every slice has a holder left"
     moved = found.moves.peer_bytes
     return f"{target}: everything survives, {bytes_text(moved)} move between devices"
 

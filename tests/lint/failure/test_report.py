@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from irtool.lint.failure.fail_dump import explain_dump, with_rank
 from irtool.lint.failure.finding import Explained
 from irtool.lint.failure.log import LogReader
 from irtool.lint.failure.report import NO_DUMPS, Place, report_of
+from irtool.syntax.reader import loads
 
 MEMORY = (
     "RuntimeError: Device(id:0) memory isn't enough and alloc failed, "
@@ -76,3 +78,56 @@ def test_a_command_does_not_ask_for_an_operator_that_nobody_knows() -> None:
     line = f"{place} The input can not be split"
     (finding,) = report_of([(explained(0, line), Place("run"))]).findings
     assert finding.command == "irtool check run"
+
+
+FAIL_DUMP = """\
+# The following shows the last analyze fail log message.
+----------------------------------------------------
+- Caught exception:
+----------------------------------------------------
+For 'MatMul' the input dimensions must be equal, but got 'x1_col': 5 and 'x2_row': 3.
+
+----------------------------------------------------
+- The Traceback of Net Construct Code:
+----------------------------------------------------
+# 0 In file net.py:46, 15~37
+        return self.matmul(x, self.w)
+
+# IR entry: @construct_6
+# Total subgraphs: 1
+
+subgraph @construct_6(%para1_x, %para2_w) {
+#------------------------> 0
+  %1(CNode_2) = PrimFunc_MatMul(%para1_x, %para2_w)
+      : (<Tensor[Float32], (2, 5)>, <Tensor[Float32], (3, 4)>) -> (<null>)
+  Return(%1)
+      : (<null>)
+}
+"""
+
+
+def test_a_log_and_the_dump_of_one_failure_are_one_finding() -> None:
+    dump = loads(FAIL_DUMP, "rank_0/om/analyze_fail.ir")
+    left = with_rank(explain_dump(dump, FAIL_DUMP.splitlines()), 0)
+    log = explained(
+        0,
+        "Traceback (most recent call last):",
+        '  File "train.py", line 155, in main',
+        "    net.compile(x)",
+        "ValueError: For 'MatMul' the input dimensions must be equal, but got 'x1_col': 5 and "
+        "'x2_row': 3. Check the shapes of both.",
+    )
+    (finding,) = report_of([(left, Place()), (log, Place())]).findings
+    assert finding.op == "MatMul"
+    assert finding.operands == ("Float32[2,5]", "Float32[3,4]")
+    assert finding.source is not None
+    assert (finding.source.path, finding.source.line) == ("net.py", 46)
+    assert finding.file == "worker_0.log"
+    assert finding.command.startswith("irtool parse rank_0/om/analyze_fail.ir")
+
+
+def test_failures_of_two_ranks_that_differ_stay_two() -> None:
+    dump = loads(FAIL_DUMP, "rank_0/om/analyze_fail.ir")
+    left = with_rank(explain_dump(dump, FAIL_DUMP.splitlines()), 0)
+    found = report_of([(left, Place()), (explained(1, MEMORY), Place())]).findings
+    assert len(found) == 2

@@ -1,0 +1,35 @@
+"""A path that is there and is written like one that is not."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+
+
+def near_path(path: str) -> str:
+    """The path that was probably meant, with every name that is not there put right.
+
+    Returns:
+        "" where nothing there is written like it.
+    """
+    drive, rest = os.path.splitdrive(path)
+    found = drive + os.sep if rest.startswith(os.sep) else drive
+    for name in filter(None, rest.split(os.sep)):
+        nearer = os.path.join(found, name)
+        if not os.path.lexists(nearer):
+            try:
+                there = os.listdir(found or os.curdir)
+            except OSError:
+                return ""
+            close = get_close_matches(name, there, n=1)
+            if not close:
+                return ""
+            nearer = os.path.join(found, close[0])
+        found = nearer
+    return found
+
+
+def path_hint(path: str, else_hint: str = "check the path") -> str:
+    """``did you mean samples/gpt?``, or another hint where nothing is written like it."""
+    near = near_path(path)
+    return f"did you mean {near}?" if near else else_hint
