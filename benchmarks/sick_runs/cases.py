@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 # a case, or a strategy, a line
 """What is planted in which run: a name, the task that should find it, and what the cause says."""
 
@@ -24,6 +25,11 @@ class Case:
         odd: by rank, what is different there.
         odd_ranks: who left the common script, where anybody did.
         ranks: whose dumps there are; all of them if empty.
+        ended: by rank, what ends it: ``killed:start`` or ``killed:`` and the pass after whose dump it
+            dies, ``disk:`` and the bytes after which no file grows.
+        executed: what to train on processes of this machine, instead of compiling alone.
+        against: the other side, trained too.
+        line: of the source, that the first finding has to name; 0: any.
     """
 
     name: str
@@ -39,6 +45,10 @@ class Case:
     ranks: tuple[int, ...] = ()
     all_passes: bool = False
     logged: bool = False
+    ended: dict[int, str] = field(default_factory=dict)
+    executed: dict[str, Any] = field(default_factory=dict)
+    against: dict[str, Any] = field(default_factory=dict)
+    line: int = 0
     build: Callable[[Any, dict[str, Any]], Any] = _usual
 
     @property
@@ -47,7 +57,11 @@ class Case:
 
     def truth(self) -> dict[str, Any]:
         """What a judge of the answers is told."""
-        return {"task": self.task, "words": self.words, "odd_ranks": self.odd_ranks}
+        return {
+            "task": self.task, "words": self.words, "odd_ranks": self.odd_ranks, "line": self.line,
+            "network": self.network, "odd": self.odd, "ended": self.ended,
+            "executed": self.executed, "settings": self.settings, "devices": self.devices,
+        }  # fmt: skip
 
 
 _PIPE = {"stages": 2, "micro": 4, "layers": 2, "dp": 2, "tp": 1}

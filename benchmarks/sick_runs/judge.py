@@ -36,6 +36,7 @@ def main() -> int:
             continue
         begun = time.time()
         told = ask(options.out / name)
+        (options.out / f"{name}.told.json").write_text(json.dumps(told, indent=1))
         verdict, why = judged(told, truth)
         kind = "sick" if truth["task"] else "healthy"
         totals[kind][0] += verdict
@@ -60,6 +61,9 @@ def ask(folder: Path) -> dict[str, Any]:
         "--jobs",
         "1",
     ]
+    against = folder.with_name(f"{folder.name}.against")
+    if against.exists():
+        words += ["--against", str(against)]
     done = subprocess.run(words, capture_output=True, text=True)
     return json.loads(done.stdout) if done.stdout else {"error": done.stderr}
 
@@ -81,6 +85,8 @@ def judged(told: dict[str, Any], truth: dict[str, Any]) -> tuple[bool, str]:
     text = f"{first['severity']} {first['task']}: {first['cause']}"
     good = re.fullmatch(truth["task"], first["task"]) is not None
     good = good and all(re.search(word, text, re.IGNORECASE) for word in truth["words"])
+    if truth.get("line") and (first["source"] or {}).get("line") != truth["line"]:
+        good, text = False, f"{text} (on line {first['source']}, not {truth['line']})"
     if truth["odd_ranks"] and first["task"] == "hang":
         good = good and set(first["ranks"]) <= set(truth["odd_ranks"])
     return good, text

@@ -18,8 +18,13 @@ READS: Reads = "validate"
 _KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "validate"))
 _OTHERS = ("STR001", "COM007", "COM008", "PIP", "REC", "ENG", "SYN", "GAT")
 """Rules whose question another task answers, or that are about files."""
-_FAULTS = ("ENV", "STR006", "STR008", "COM003")
+_FAULTS = (
+    "ENV", "STR006", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
+    "NUM007", "NUM008",
+)  # fmt: skip
 """Rules whose warnings are faults of this run; those of others are chances that a run may leave."""
+_CHANCES = ("COM005",)
+"""Rules whose infos no other task tells."""
 _MOST = 5
 
 
@@ -44,12 +49,12 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     rules = [
         rule
         for rule in chosen_rules(read_settings({}), all_rules())
-        if rule.severity != "info" and not rule.code.startswith(_OTHERS)
+        if (rule.severity != "info" or rule.code in _CHANCES) and not rule.code.startswith(_OTHERS)
     ]
     found = lint_compilation(CompilationFacts(facts, known), rules).findings
     by_code: dict[str, list[Finding]] = {}
     for item in found:
-        if item.severity != "info":
+        if item.severity != "info" or item.code in _CHANCES:
             by_code.setdefault(item.code, []).append(item)
     for items in list(by_code.values())[:_MOST]:
         yield _diagnosis(subject, items)

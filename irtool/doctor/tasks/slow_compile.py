@@ -27,6 +27,10 @@ TASK: Task = "slow-compile"
 READS: Reads = "validate"
 _LARGE_LOOP = 0.2
 """Part of the forward statements that a loop has to make."""
+_SHORT_LOOP = 100
+"""Statements of a loop below which nobody waits for it."""
+_LONG_LOOP = 200
+"""Statements of a loop from which on unrolling it is a fault: some ten seconds of compilation."""
 _MANY_COPIES = 2_000
 """Statements for micro-batches from which on copying them is a fault, not an opportunity."""
 _FEW_COPIES = 500
@@ -54,14 +58,14 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     command = subject.command("parse", dump.path, "--group-by", "scope")
     for alike in _by_line(unrolled_loops(dump, stages))[:1]:
         loop, statements = alike[0], sum(each.statements for each in alike)
-        if statements < _LARGE_LOOP * forward:
+        if statements < max(_SHORT_LOOP, _LARGE_LOOP * forward):
             continue
         source = source_of(loop.node)
         others = f" and {plural(len(alike) - 1, 'other layer')}" if len(alike) > 1 else ""
         fewer = statements - statements // loop.times
         yield diagnosis(
             TASK,
-            "warning",
+            "warning" if statements >= _LONG_LOOP else "info",
             f"a loop of Python in {loop.scope}{others} is unrolled {loop.times} times: "
             f"{count_text(statements)} of {count_text(forward)} forward statements",
             command,
