@@ -177,8 +177,9 @@ def compare_losses(
     drift = _drift(deltas, a)
     change = _change_step(steps, deltas, floor)
     jump = _jump(steps, a, b)
-    if change is None and jump is None:
-        jump = _split(steps, a, b)
+    has_parted = jump is not None or _have_parted(steps, a, b, change)
+    if not has_parted and (split := _split(steps, a, b)) is not None:
+        change, has_parted = split, True
     after = _drift_after(steps, deltas, a, change)
     broken = _broken(common, ours, theirs)
     first = relative[0] if good and good[0] == 0 else math.inf
@@ -207,7 +208,7 @@ def compare_losses(
         _verdict(
             first if first > _shown(left, right, ours[0]) else 0.0, drift, after, deltas, floor
         )
-        if jump is None and not _have_parted(steps, a, b, change)
+        if not has_parted
         else "drift",
         _grade(fmean(relative) if relative else 0.0),
     )
