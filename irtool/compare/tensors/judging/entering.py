@@ -195,13 +195,15 @@ class Entering:
 
     def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
         """Whether a factor stands out of the rounding that explains single elements."""
-        if places[0] in self.judged.pair.left.parameters or self.judged.pair.left.is_module:
+        reader = self.judged.pair.left
+        if places[0] in reader.parameters or reader.is_module or reader.phase != "forward":
             return False
-        if not is_comparable(measure) or self.has_no_effect(self.unit(places), 1.0):
+        if not is_comparable(measure):
             return False
         past = self.past
         before = explained_scale([past.worst_scale], past.worst, coarse, measure.exact)
-        return abs(scale_of(measure)) > before
+        # Figures of half precision are rounded themselves, and what lies between is not shown.
+        return abs(scale_of(measure)) > (before if measure.exact else 2 * before)
 
     def lowered_text(self, places: Places, coarse: float) -> str:
         """Which input was rounded to which type, and on which side."""
