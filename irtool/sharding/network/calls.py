@@ -140,12 +140,13 @@ def _gives_shape(node: Node, source: Node) -> bool:
 
 
 def _is_weight(network: Network, source: Source) -> bool:
+    held: Source | None = source
     if isinstance(source, Node) and primitive(source) == "Load":
-        source = network.first(source)
+        held = network.first(source)
     return (
-        isinstance(source, GraphParameter)
-        and source.declaration is not None
-        and source.declaration.is_weight
+        isinstance(held, GraphParameter)
+        and held.declaration is not None
+        and held.declaration.is_weight
     )
 
 

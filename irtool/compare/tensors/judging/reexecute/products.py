@@ -53,11 +53,16 @@ def _matmul_backward(call: Call) -> Results | None:
     """``mm`` for two matrices; with a batch, a view of what ``bmm`` gives, as above."""
     if max(call.saved("input.0").ndim, call.saved("input.1").ndim) > 2:
         return {"output.0": call.tensor("input.0")}
-    return _products(call)
+    return _of_both(call)
 
 
 @computes("bmm.backward", "mm.backward")
 def _products(call: Call) -> Results | None:
+    return _of_both(call)
+
+
+def _of_both(call: Call) -> Results | None:
+    """The gradients of both factors; None where their ranks are not those of a product."""
     gradient, a, b = call.tensor("input.0"), call.saved("input.0"), call.saved("input.1")
     if a.ndim != b.ndim or a.ndim < 2:
         return None
