@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from irtool.ir.collectives import is_collective
 from irtool.ir.dump import Dump
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, Unresolved
 from irtool.sharding.against_edges import compare_edges
 from irtool.sharding.against_model import (
     Comparison,
@@ -50,13 +50,16 @@ def compare(report: CheckResult, begin: Dump, actual: Dump) -> Comparison:
             later.setdefault(before, []).append(node)
     causes = [explain_in(around, node) for node in actual.nodes(where=is_collective)]
     is_end = _is_end(begin, actual)
+    is_excerpt = any(
+        isinstance(source, Unresolved) for node in actual.nodes() for source in node.inputs
+    )
     found: list[Difference | Unmatched] = []
     matched, total = 0, 0
     for operator in report.operators:
         total += 1
         nodes = later.get(operator.node, [])
         if operator.verdict != "legal" or not nodes:
-            found.append(_not_compared(operator.node, operator.verdict, operator.op))
+            found.append(_not_compared(operator.node, operator.verdict, operator.op, is_excerpt))
             continue
         matched += 1
         found += other_strategies(operator, nodes)
@@ -97,8 +100,10 @@ def _is_end(begin: Dump, actual: Dump) -> bool:
     return any(node.output_type is None or not node.output_type.tensors for node in inserted)
 
 
-def _not_compared(node: Node, verdict: str, op: str) -> Unmatched:
+def _not_compared(node: Node, verdict: str, op: str, is_excerpt: bool) -> Unmatched:
     why = "it was not found in the later dump: a pass removed, merged or replaced it"
+    if is_excerpt:
+        why = "it is not in the later dump, which is an excerpt"
     if verdict != "legal":
         why = f"its strategy is {verdict}"
     return Unmatched(f"{op} {node.id}", why, node)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from irtool.ir.collectives import collective, is_collective
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, Unresolved
 from irtool.ir.values import python_value
 from irtool.ir.whole import WholeNode
 from irtool.operators.table import operator_of
@@ -65,7 +65,12 @@ def compare_edges(
                 why = "its operands come through its own sharded form"
                 unmatched.append(Unmatched(_named(item), why, item.consumer, place.node))
                 continue
-            chain = chain_before(source, reshapes)
+            chain, beginning = chain_before(source, reshapes)
+            if isinstance(beginning, Unresolved):
+                why = f"the later dump does not hold what {place.node.id} takes there"
+                unmatched.append(Unmatched(_named(item), why, item.consumer, place.node))
+                seen.update(node.node for node in chain)
+                continue
             seen.update(node.node for node in chain)
             actual = [_shown(node.node, report) for node in chain if node.op not in _TIES]
             if not reshapes and item.producer not in later:
@@ -145,8 +150,8 @@ def _tail(actual: list[Step], wanted: list[Step]) -> tuple[list[Step], list[Step
     return (actual[-len(wanted) :] if wanted else []), wanted
 
 
-def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
-    """The inserted operators that end in ``source``, the first one first.
+def chain_before(source: object, reshapes: bool) -> tuple[list[WholeNode], object]:
+    """The inserted operators that end in ``source``, the first one first, and what comes before.
 
     Where ``reshapes`` don't count, those that later passes merged are part of the chain.
     """
@@ -162,7 +167,7 @@ def chain_before(source: object, reshapes: bool) -> list[WholeNode]:
         elif not found or source.op not in _TIES or not _ties_inserted(source):
             break
         source = source.inputs[0] if source.inputs else None
-    return list(reversed(found))
+    return list(reversed(found)), source
 
 
 def _ties_inserted(place: WholeNode) -> bool:

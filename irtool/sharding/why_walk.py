@@ -126,6 +126,32 @@ def _add_replaced(found: dict[Node, Node], begin: Dump, later: Dump) -> None:
     for key, nodes in after.items():
         if len(before[key]) == len(nodes):
             found.update(zip(nodes, before[key], strict=True))
+    _add_cut_off(found, begin, later)
+
+
+def _add_cut_off(found: dict[Node, Node], begin: Dump, later: Dump) -> None:
+    """Operators whose scope an excerpt has lost: those that are the only ones of their kind."""
+    tied = set(found.values())
+    before = _by_kind(begin, lambda node: node not in tied and node.op not in _NEVER)
+    after = _by_kind(
+        later,
+        lambda node: not (
+            node in found or node.scope or node.is_backward or node.is_recomputed
+            or is_inserted(node)
+        ),
+    )  # fmt: skip
+    for kind, nodes in after.items():
+        if len(nodes) == 1 and len(before.get(kind, [])) == 1:
+            found[nodes[0]] = before[kind][0]
+
+
+def _by_kind(
+    dump: Dump, wanted: Callable[[Node], bool]
+) -> dict[tuple[str, str | None], list[Node]]:
+    found: dict[tuple[str, str | None], list[Node]] = {}
+    for node in dump.nodes(where=wanted):
+        found.setdefault((node.op, node.instance_name), []).append(node)
+    return found
 
 
 def _by_name(dump: Dump) -> dict[tuple[str, str | None, str], list[Node]]:
