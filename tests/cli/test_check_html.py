@@ -44,7 +44,7 @@ def test_a_refused_network(page: Page) -> None:
     assert status == 1
     assert 'class="answer bad"' in text
     assert "refused, for 1 reason" in text
-    assert titles(text)[:2] == ["1 finding", "Operators"]
+    assert titles(text)[:3] == ["1 finding", "Graph", "Operators"]
     assert "axis-mismatch" in text
     assert "in_strategy ((2, 4), (1, 4))" in text
     (marks,) = (overlay["marks"] for overlay in data["graph"]["overlays"])

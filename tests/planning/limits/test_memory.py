@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -208,8 +209,8 @@ def test_plans_under_a_limit_are_close_to_the_bound(
 def smallest(begin: Dump, recompute: bool) -> int:
     with pytest.raises(CannotPlan) as caught:
         plan(begin, CONTEXT, MACHINE, memory_limit=1, decide_recompute=recompute)
-    numbers = [word.replace(",", "") for word in str(caught.value).split()]
-    return max(int(each) for each in numbers if each.isdigit())
+    exact = re.findall(r"\(([\d,]+) bytes\)", str(caught.value))
+    return max(int(each.replace(",", "")) for each in exact)
 
 
 @pytest.mark.parametrize("optimizer", [False, True])
