@@ -146,6 +146,8 @@ def record(files: Mapping[Path, str], whole: bool) -> None:
     if not whole:
         return
     for path in sorted(KEPT.rglob("*"), reverse=True):
+        if path == net_judgements.KEPT:
+            continue
         if path.is_file() and path.relative_to(KEPT) not in files:
             path.unlink()
         elif path.is_dir() and not any(path.iterdir()):
