@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irtool.cli.configuration import Configuration, read_configuration
@@ -123,7 +123,10 @@ def _shows(
         )  # fmt: skip
     wanted = set(keep) or whole
     rules = [rule for rule in rules if rule.code in wanted]
-    shows: Callable[[Dump], bool] = lambda part: not wanted or wanted <= found(part)  # noqa: E731
+
+    def shows(part: Dump) -> bool:
+        return not wanted or wanted <= found(part)
+
     return shows, tuple(sorted(wanted))
 
 
