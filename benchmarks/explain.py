@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import irtool
-from irtool.lint.failure.log import LogReader
+from irtool.linting.failure.log import LogReader
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 

@@ -92,7 +92,7 @@ def judge(findings: list[dict[str, Any]]) -> None:
 def by_rule(folder: str) -> None:
     """CPU seconds inside each rule's own check, in this process; shared facts count once."""
     from irtool.cli.main import main as irtool
-    from irtool.lint.registry import all_rules
+    from irtool.linting.registry import all_rules
 
     spent: defaultdict[str, float] = defaultdict(float)
 

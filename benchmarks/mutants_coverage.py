@@ -170,7 +170,7 @@ class TestMap:
     ) -> None:
         start = told = time.monotonic()
         # What is nearest to the mutants first, so that a measurement cut short is of use.
-        last = ("tests/cli/", "tests/lint/", "tests/report/")
+        last = ("tests/cli/", "tests/linting/", "tests/report/")
         rest = sorted(items, key=lambda item: item.nodeid.startswith(last))
         while rest:
             done = 0

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from irtool.lint.registry import own_rules
-from irtool.lint.settings import chosen_rules, read_settings
+from irtool.linting.registry import own_rules
+from irtool.linting.settings import chosen_rules, read_settings
 
 if sys.version_info >= (3, 11):
     import tomllib

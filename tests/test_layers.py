@@ -1,4 +1,4 @@
-"""Imports run one way only: api, cli, lsp, report, doctor, lint, planning, cluster, ... to ir."""
+"""Imports run one way only: api, cli, editor, report, diagnosis, linting, ... down to ir."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PACKAGE = Path(__file__).resolve().parents[1] / "irtool"
 LAYERS = [
     {"api"},
     {"cli"},
-    {"lsp"},
+    {"editor"},
     {"report"},
-    {"doctor"},
-    {"lint"},
+    {"diagnosis"},
+    {"linting"},
     {"planning"},
     {"cluster", "compare"},
     {"sharding"},
@@ -201,8 +201,8 @@ def test_no_import_is_relative() -> None:
         ("ir", "from irtool import syntax"),
         ("syntax", "def f():\n    from irtool.operators.layout import Layout"),
         ("cluster", "import irtool.compare"),
-        ("lint", "from irtool.doctor import hang"),
-        ("lsp", "from irtool.cli.configuration import read_configuration"),
+        ("linting", "from irtool.diagnosis import hang"),
+        ("editor", "from irtool.cli.configuration import read_configuration"),
         ("sharding", "if True:\n    import irtool.cli.main"),
         ("sharding", "if TYPE_CHECKING:\n    pass\nelse:\n    import irtool.cli.main"),
     ],
@@ -214,7 +214,7 @@ def test_the_check_sees_an_import_upwards(layer: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
-        ("cli", "import irtool.lint, irtool.report, irtool.ir.dump"),
+        ("cli", "import irtool.linting, irtool.report, irtool.ir.dump"),
         ("syntax", "from irtool.ir.dump import Dump"),
         ("syntax", "from irtool.syntax.part import Part"),
         ("ir", "if TYPE_CHECKING:\n    from irtool.syntax.load import load"),

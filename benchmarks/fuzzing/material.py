@@ -284,7 +284,7 @@ least_bytes = 1_000
 
 BASELINE = json.dumps(
     {
-        "schema": "irtool.lint.baseline/1",
+        "schema": "irtool.linting.baseline/1",
         "findings": [
             {"code": "STR005", "fingerprint": "0" * 16, "what": "MatMul: a strategy"},
         ],

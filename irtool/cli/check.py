@@ -299,8 +299,8 @@ def _files_of(context: RunContext) -> set[str]:
 
 def _write_findings(output: Output, form: FindingsForm, view: CheckView) -> None:
     """The findings alone, for CI."""
-    from irtool.lint.fingerprint import fingerprinted
-    from irtool.lint.places import located
+    from irtool.linting.fingerprint import fingerprinted
+    from irtool.linting.places import located
     from irtool.report.findings.places import relative
 
     told = [

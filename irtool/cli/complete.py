@@ -24,7 +24,7 @@ Offer = list[tuple[str, str]]
 
 def codes(incomplete: str) -> Offer:
     """Codes of rules and their families, after the last comma."""
-    from irtool.lint.registry import FAMILIES, own_rules
+    from irtool.linting.registry import FAMILIES, own_rules
 
     before, _, word = incomplete.rpartition(",")
     lead = f"{before}," if before else ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from irtool.cluster.context.given import Given
-    from irtool.doctor.diagnosis import Task
+    from irtool.diagnosis.diagnosis import Task
 
 
 def _doctor(
@@ -66,9 +66,9 @@ def _doctor(
 
     Exit status: 0 nothing is graver than an opportunity; 1 there are errors or warnings.
     """
-    from irtool.doctor.diagnosis import CannotJudge
-    from irtool.doctor.examine import examine
-    from irtool.doctor.subject import Subject
+    from irtool.diagnosis.diagnosis import CannotJudge
+    from irtool.diagnosis.examine import examine
+    from irtool.diagnosis.subject import Subject
     from irtool.report.doctor.answer import doctor_answer
     from irtool.report.doctor.report import commands_of, doctor_report
 
@@ -135,7 +135,7 @@ def _run(path: str) -> Run:
 def _tasks(names: list[str]) -> tuple[Task, ...]:
     from difflib import get_close_matches
 
-    from irtool.doctor.diagnosis import TASKS
+    from irtool.diagnosis.diagnosis import TASKS
 
     known: dict[str, Task] = {str(task): task for task in TASKS}
     for name in names:

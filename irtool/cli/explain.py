@@ -18,8 +18,8 @@ from irtool.cli.lint_settings import known_rules
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 from irtool.ir.finding import RuleText
-from irtool.lint.failure.known import KnownLine, known_lines
-from irtool.lint.settings import SettingsError, expanded
+from irtool.linting.failure.known import KnownLine, known_lines
+from irtool.linting.settings import SettingsError, expanded
 from irtool.report.rule_pages import codes_markdown, rule_markdown
 from irtool.report.rules import codes_answer, codes_report, rule_report, rules_answer
 from irtool.syntax.run_expand import STDIN

@@ -18,10 +18,10 @@ from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report
 from irtool.ir.limits import MAX_DOCUMENT
-from irtool.lint.failure.fail_dump import explain_dump, with_rank
-from irtool.lint.failure.finding import Explained
-from irtool.lint.failure.log import LogReader
-from irtool.lint.failure.report import Place, report_of
+from irtool.linting.failure.fail_dump import explain_dump, with_rank
+from irtool.linting.failure.finding import Explained
+from irtool.linting.failure.log import LogReader
+from irtool.linting.failure.report import Place, report_of
 from irtool.report.explain import explain_answer, explain_report
 from irtool.syntax.lines import MOST_LINE, chunks_of, lines_in
 from irtool.syntax.load import load

@@ -18,11 +18,11 @@ from irtool.cli.lint_settings import Asked, settings_for
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 from irtool.ir.finding import Finding, Findings
-from irtool.lint.fingerprint import fingerprinted
-from irtool.lint.gate import GateFacts, GateRule, run_gate
-from irtool.lint.rule import Rule
-from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
-from irtool.lint.rules.gate.gat011_budget import OverBudget
+from irtool.linting.fingerprint import fingerprinted
+from irtool.linting.gate import GateFacts, GateRule, run_gate
+from irtool.linting.rule import Rule
+from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
+from irtool.linting.rules.gate.gat011_budget import OverBudget
 from irtool.report.findings.answer import gate_answer
 from irtool.report.findings.places import relative
 

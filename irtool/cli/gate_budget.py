@@ -22,8 +22,8 @@ from irtool.syntax.run_names import parse_name
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
-    from irtool.lint.budget import Build, Limit, Measure, Measured
-    from irtool.lint.rules.gate.gat011_budget import OverBudget
+    from irtool.linting.budget import Build, Limit, Measure, Measured
+    from irtool.linting.rules.gate.gat011_budget import OverBudget
     from irtool.sharding.network.context import ParallelContext
 
 BAD_BUDGET = "GAT900"
@@ -46,7 +46,7 @@ def limits_of(configuration: Configuration, options: Sequence[str]) -> tuple[Lim
     Raises:
         Failure: one makes no sense.
     """
-    from irtool.lint.budget import BudgetError, read_budget, read_limit
+    from irtool.linting.budget import BudgetError, read_budget, read_limit
 
     table = configuration.gate.get("budget", {})
     if not isinstance(table, Mapping):
@@ -91,7 +91,7 @@ def judge(
         name: of the build, "" to take it from the environment.
         wanted: measure only what these need; everything where there are none.
     """
-    from irtool.lint.budget import Build, applies, exceeded
+    from irtool.linting.budget import Build, applies, exceeded
 
     ranks: list[Measured] = []
     findings: list[Finding] = []
@@ -123,7 +123,7 @@ def _measured(
     configuration: Configuration,
     machine: Machine | None,
 ) -> Measured:
-    from irtool.lint.budget import MEASURES, measured
+    from irtool.linting.budget import MEASURES, measured
 
     wanted: Sequence[Measure] = MEASURES if not limits else [
         each for each in MEASURES if any(limit.measure == each for limit in limits)
@@ -174,7 +174,7 @@ def write_trend(path: str, page: str | None, build: Build, limits: Sequence[Limi
     Raises:
         Failure: a file cannot be written, or is no trend file.
     """
-    from irtool.lint.budget import BudgetError, read_trend, trend_line
+    from irtool.linting.budget import BudgetError, read_trend, trend_line
 
     builds: list[Build] = []
     if os.path.exists(path):

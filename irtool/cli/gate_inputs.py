@@ -13,8 +13,8 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
 from irtool.ir.units import ranks_text
-from irtool.lint.kinds import kind_of_dump, kind_of_name
-from irtool.lint.rule import DumpKind
+from irtool.linting.kinds import kind_of_dump, kind_of_name
+from irtool.linting.rule import DumpKind
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError

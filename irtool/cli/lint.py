@@ -32,10 +32,10 @@ from irtool.cluster.context.evidence import Evidence
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Findings
 from irtool.ir.units import plural
-from irtool.lint.cache import Cache, cache_folder
-from irtool.lint.registry import OFF_FAMILIES
-from irtool.lint.rule import family_of
-from irtool.lint.settings import expanded
+from irtool.linting.cache import Cache, cache_folder
+from irtool.linting.registry import OFF_FAMILIES
+from irtool.linting.rule import family_of
+from irtool.linting.settings import expanded
 from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.text import summary_text
 from irtool.syntax.load import load

@@ -23,8 +23,8 @@ from irtool.cli.report import note
 from irtool.cli.work import Outcome, WorkerDied, processes_for, run_all
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.units import plural
-from irtool.lint.cache import Cache
-from irtool.lint.rule import RunRule
+from irtool.linting.cache import Cache
+from irtool.linting.rule import RunRule
 
 
 class Linting:

@@ -12,17 +12,17 @@ from irtool.cli.lint_units import Unit
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import write_file
 from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
-from irtool.lint.baseline import (
+from irtool.linting.baseline import (
     BaselineError,
     Known,
     apply_baseline,
     read_baseline,
     write_baseline,
 )
-from irtool.lint.fingerprint import fingerprinted
-from irtool.lint.folding import folded
-from irtool.lint.sources import SourceFiles
-from irtool.lint.suppression import Suppressions, apply_ignores
+from irtool.linting.fingerprint import fingerprinted
+from irtool.linting.folding import folded
+from irtool.linting.sources import SourceFiles
+from irtool.linting.suppression import Suppressions, apply_ignores
 from irtool.report.findings.places import relative
 
 

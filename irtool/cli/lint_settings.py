@@ -11,10 +11,10 @@ from irtool.cli.machines import machine_named
 from irtool.cli.report import Failure
 from irtool.cluster.machine import Machine
 from irtool.ir.finding import Severity
-from irtool.lint.registry import RegistryError, RuleEntry, all_rules
-from irtool.lint.rule import Rule
-from irtool.lint.rules.engine.eng001_rule_failed import RuleFailed
-from irtool.lint.settings import (
+from irtool.linting.registry import RegistryError, RuleEntry, all_rules
+from irtool.linting.rule import Rule
+from irtool.linting.rules.engine.eng001_rule_failed import RuleFailed
+from irtool.linting.settings import (
     Settings,
     SettingsError,
     chosen_rules,

@@ -17,8 +17,8 @@ from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.shown import Pass
 from irtool.cluster.machine import Machine
 from irtool.ir.run import InputFile
-from irtool.lint.kinds import kind_of_name
-from irtool.lint.rule import DumpKind
+from irtool.linting.kinds import kind_of_name
+from irtool.linting.rule import DumpKind
 from irtool.sharding.network.context import ParallelContext
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.run_expand import STDIN

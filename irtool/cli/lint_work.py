@@ -15,13 +15,13 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Severity, Silenced
 from irtool.ir.run import InputFile
-from irtool.lint.cache import digest, program_digest
-from irtool.lint.engine import Linted, lint_compilation, lint_run
-from irtool.lint.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
-from irtool.lint.kinds import kind_of_dump
-from irtool.lint.registry import all_rules
-from irtool.lint.rule import DumpKind, Lacking, Rule
-from irtool.lint.rules.syntax.syn000_unreadable_file import UnreadableFile
+from irtool.linting.cache import digest, program_digest
+from irtool.linting.engine import Linted, lint_compilation, lint_run
+from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
+from irtool.linting.kinds import kind_of_dump
+from irtool.linting.registry import all_rules
+from irtool.linting.rule import DumpKind, Lacking, Rule
+from irtool.linting.rules.syntax.syn000_unreadable_file import UnreadableFile
 from irtool.syntax.query import query
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError, read_content

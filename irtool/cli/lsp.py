@@ -12,7 +12,7 @@ from irtool.cli.report import Failure, note
 from irtool.report.plain import is_terminal
 
 if TYPE_CHECKING:
-    from irtool.lsp.project import Project
+    from irtool.editor.project import Project
 
 
 def command() -> int:
@@ -21,7 +21,7 @@ def command() -> int:
     Editors start it; docs/editor.md says how. Needs the extra irtool[lsp].
     """
     try:
-        from irtool.lsp.server import serve
+        from irtool.editor.server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("pygls", "lsprotocol"):
             raise
@@ -35,7 +35,7 @@ def command() -> int:
 
 def project_of(folder: str, context: Mapping[str, object]) -> Project:
     """A folder's settings; where they make no sense, none, and why."""
-    from irtool.lsp.project import Project
+    from irtool.editor.project import Project
 
     folder = folder or os.getcwd()
     try:

@@ -21,11 +21,11 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.run import InputFile
 from irtool.ir.units import plural
-from irtool.lint.cache import Cache
-from irtool.lint.engine import lint_compilation
-from irtool.lint.facts import CompilationFacts, DumpFacts, Surroundings
-from irtool.lint.kinds import kind_of_dump
-from irtool.lint.rule import DumpKind, Rule
+from irtool.linting.cache import Cache
+from irtool.linting.engine import lint_compilation
+from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.linting.kinds import kind_of_dump
+from irtool.linting.rule import DumpKind, Rule
 from irtool.syntax.redact import Redaction
 from irtool.syntax.reduce import NotShown, Shows, reduced
 from irtool.syntax.run_expand import STDIN

@@ -17,8 +17,8 @@ from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import CODE, cannot_write, told, write_file
 from irtool.ir.finding import RuleText
-from irtool.lint.registry import FAMILIES, own_rules
-from irtool.lint.settings import SettingsError, expanded
+from irtool.linting.registry import FAMILIES, own_rules
+from irtool.linting.settings import SettingsError, expanded
 from irtool.operators.notation import Rule
 from irtool.operators.table import operators, rule_of
 from irtool.report.rule_pages import (

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from irtool.ir.finding import Severity, SourceLine
 from irtool.ir.units import plural, ranks_text
-from irtool.lint.failure.finding import ROLES, Explained, LoggedFinding, Role
-from irtool.lint.failure.report import NO_DUMPS, Explanation
+from irtool.linting.failure.finding import ROLES, Explained, LoggedFinding, Role
+from irtool.linting.failure.report import NO_DUMPS, Explanation
 from irtool.report.answer import AnswerObject, doc
 from irtool.report.model import (
     Answer,

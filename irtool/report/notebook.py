@@ -54,7 +54,7 @@ DOCUMENTS: dict[str, str] = {
     "irtool.compare.graph_diff.GraphDiff": "irtool.report.notebook_reports:diff",
     "irtool.compare.losses.comparison.LossComparison": "irtool.report.diff.losses:losses_report",
     "irtool.compare.runs.comparison.RunComparison": "irtool.report.notebook_reports:runs",
-    "irtool.doctor.examine.Examination": "irtool.report.notebook_reports:doctor",
+    "irtool.diagnosis.examine.Examination": "irtool.report.notebook_reports:doctor",
     "irtool.ir.finding.Findings": "irtool.report.notebook_reports:findings",
     "irtool.planning.checkpoints.conversion.Conversion": "irtool.report.notebook_reports:ckpt",
     "irtool.planning.plans.cost_report.StepCost": "irtool.report.notebook_reports:cost",

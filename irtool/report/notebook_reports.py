@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from irtool.cluster.reuse import ReuseReport
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs.comparison import RunComparison
-    from irtool.doctor.examine import Examination
+    from irtool.diagnosis.examine import Examination
     from irtool.ir.finding import Findings
     from irtool.planning.checkpoints.conversion import Conversion
     from irtool.planning.plans.cost_report import StepCost

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from irtool.ir.finding import RuleText
 from irtool.ir.units import count_text
-from irtool.lint.failure.known import KnownLine
+from irtool.linting.failure.known import KnownLine
 from irtool.operators.notation import Rule
 from irtool.report.rules import as_typed, attributes_text, operator_name, summary
 from irtool.report.text import escape

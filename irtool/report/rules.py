@@ -10,7 +10,7 @@ from msgspec import field
 
 from irtool.ir.finding import RuleText, Severity
 from irtool.ir.units import count_text, plural
-from irtool.lint.failure.known import KnownLine
+from irtool.linting.failure.known import KnownLine
 from irtool.operators.notation import Attribute, Rule
 from irtool.report.answer import AnswerObject, Json, doc
 from irtool.report.json import json_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irtool.ir.units import quantity_text
-from irtool.lint.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
+from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
 from irtool.report.page.charts import Series, line_chart
 

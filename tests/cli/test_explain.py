@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from irtool.cli.main import main
-from irtool.lint.registry import own_rules
+from irtool.linting.registry import own_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 

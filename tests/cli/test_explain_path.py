@@ -19,7 +19,7 @@ import pytest
 from irtool.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-LOGS = "tests/lint/failure/logs/2.7.0"
+LOGS = "tests/linting/failure/logs/2.7.0"
 REFUSED = f"{LOGS}/mm_contract.log"
 FAILED = "samples/analyze_fail/rank_0/om/analyze_fail.ir"
 

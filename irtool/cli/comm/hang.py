@@ -21,7 +21,7 @@ from irtool.cluster.hang import HangReport, play, unknown_parts
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
-    from irtool.doctor.script_difference import ScriptDifference
+    from irtool.diagnosis.script_difference import ScriptDifference
     from irtool.report.comm.hang import HangView, PlayedOrder
 
 
@@ -122,7 +122,7 @@ def _difference(read: Read, report: HangReport, graph: int | None) -> ScriptDiff
     """How the odd rank's graph differs from another's, where a folder holds both."""
     if not report.left or not os.path.isdir(read.path):
         return None
-    from irtool.doctor.script_difference import script_difference
+    from irtool.diagnosis.script_difference import script_difference
     from irtool.syntax.run import load_run
 
     return script_difference(load_run(read.path), report.left[0], graph)

@@ -16,7 +16,7 @@ from irtool.cluster.hang_play import Wait, step_text
 from irtool.cluster.hang_script import Departure, DepartureKind
 from irtool.cluster.matching import FATAL, Transfer
 from irtool.compare.edits import Pattern
-from irtool.doctor.script_difference import ScriptDifference
+from irtool.diagnosis.script_difference import ScriptDifference
 from irtool.ir.graph import Node
 from irtool.ir.units import count_text, plural, ranks_text
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc

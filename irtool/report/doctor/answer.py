@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from irtool.cluster.context.model import RunContext
-from irtool.doctor.diagnosis import Diagnosis, NotJudged, Task
-from irtool.doctor.examine import Examination
-from irtool.doctor.figures import Figures
+from irtool.diagnosis.diagnosis import Diagnosis, NotJudged, Task
+from irtool.diagnosis.examine import Examination
+from irtool.diagnosis.figures import Figures
 from irtool.ir.finding import Severity
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.findings.answer import EditGain, FindingEdit, edit_gain, finding_edit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from irtool.doctor.diagnosis import Diagnosis
-from irtool.doctor.examine import Examination, ranks_of
+from irtool.diagnosis.diagnosis import Diagnosis
+from irtool.diagnosis.examine import Examination, ranks_of
 from irtool.ir.finding import Gain
 from irtool.ir.units import bytes_text, count_text, plural, ranks_text, seconds_text, share_text
 from irtool.report.model import (

@@ -1,0 +1,174 @@
+"""The examination of a run: every task behind a guard, alike causes told once, all ranked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, NotJudged, Task, ranked
+from irtool.diagnosis.figures import Figures, figures_of_begin, peak
+from irtool.diagnosis.registry import RegisteredTask, all_tasks
+from irtool.diagnosis.subject import Subject, total_bytes
+from irtool.ir.display import Shown
+from irtool.ir.units import ranks_text
+
+_WORTH_PROCESSES = 24 << 20
+"""Bytes of dumps from which on processes side by side are quicker than one."""
+_COVERS: dict[Task, tuple[Task, ...]] = {
+    "hang": ("group",),
+    "strategy": ("compile-failure",),
+    "compile-failure": ("failed-node",),
+}
+"""Where the first is an error, findings of the others only follow from it or tell it again."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is done: its name, how many parts are done, of how many."""
+
+
+@dataclass(frozen=True)
+class Examination(Shown):
+    """What the doctor says of a run.
+
+    Attributes:
+        path: the folder.
+        findings: ranked.
+        not_judged: tasks that nothing could be said about, and why.
+        figures: what a person wants to know of a run first.
+    """
+
+    path: str
+    findings: tuple[Diagnosis, ...]
+    not_judged: tuple[NotJudged, ...]
+    figures: Figures
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is worse than an opportunity."""
+        return all(item.severity == "info" for item in self.findings)
+
+
+@dataclass
+class _Told:
+    found: list[Diagnosis] = field(default_factory=list[Diagnosis])
+    not_judged: list[NotJudged] = field(default_factory=list[NotJudged])
+    figures: Figures | None = None
+    peak: int | None = None
+
+
+def examine(
+    subject: Subject,
+    tasks: Sequence[Task] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Examination:
+    """Ask a run everything that its folder allows.
+
+    Args:
+        subject: the run.
+        tasks: which; all of them if empty.
+        jobs: processes at most; None: as many as there are processors.
+        progress: told after each part.
+    """
+    chosen = [task for task in all_tasks() if not tasks or task.name in tasks]
+    parts = _parts(chosen)
+    told: list[_Told] = []
+    for number, result in enumerate(_results(subject, parts, jobs), 1):
+        told.append(result)
+        if progress is not None:
+            progress(", ".join(task.name for task in parts[number - 1]), number, len(parts))
+    found = [item for part in told for item in part.found]
+    made = next((part.figures for part in told if part.figures is not None), Figures())
+    made = replace(made, peak=next((part.peak for part in told if part.peak is not None), None))
+    return Examination(
+        subject.path,
+        ranked(_folded(_uncovered(found))),
+        tuple(sorted((item for part in told for item in part.not_judged), key=lambda i: i.task)),
+        made,
+    )
+
+
+def _parts(chosen: Iterable[RegisteredTask]) -> list[list[RegisteredTask]]:
+    """Tasks by what they read, so that nothing is read twice."""
+    parts: dict[str, list[RegisteredTask]] = {}
+    for task in chosen:
+        parts.setdefault(task.reads, []).append(task)
+    return [parts[name] for name in sorted(parts, key=lambda name: name != "begin")]
+
+
+def _results(
+    subject: Subject, parts: Sequence[Sequence[RegisteredTask]], jobs: int | None
+) -> Iterable[_Told]:
+    """What each part tells, in their order."""
+    count = min(jobs or os.cpu_count() or 1, len(parts))
+    with_fork = "fork" in multiprocessing.get_all_start_methods()
+    if count > 1 and with_fork and total_bytes(subject.run) >= _WORTH_PROCESSES:
+        context = multiprocessing.get_context("fork")
+        with context.Pool(count, _remember, (subject,)) as pool:
+            names: list[tuple[Task, ...]] = [tuple(task.name for task in part) for part in parts]
+            yield from pool.imap(_in_child, names)
+        return
+    for part in parts:
+        yield _part(subject, part)
+
+
+_subjects: list[Subject] = []
+
+
+def _remember(subject: Subject) -> None:
+    _subjects.append(subject)
+
+
+def _in_child(names: Sequence[Task]) -> _Told:
+    return _part(_subjects[-1], [task for task in all_tasks() if task.name in names])
+
+
+def _part(subject: Subject, part: Sequence[RegisteredTask]) -> _Told:
+    told = _Told()
+    for task in part:
+        try:
+            told.found += task.examine(subject)
+        except CannotJudge as reason:
+            told.not_judged.append(NotJudged(task.name, str(reason)))
+        except (MemoryError, RecursionError):
+            told.not_judged.append(NotJudged(task.name, "it is too large"))
+        except Exception as error:
+            if os.environ.get("IRTOOL_DEBUG"):
+                raise
+            why = f"internal error: {type(error).__name__}: {error}; please report it"
+            told.not_judged.append(NotJudged(task.name, why))
+    if any(task.reads == "begin" for task in part):
+        told.figures = figures_of_begin(subject)
+    if any(task.reads == "validate" for task in part):
+        told.peak = peak(subject)
+    return told
+
+
+def _uncovered(found: list[Diagnosis]) -> list[Diagnosis]:
+    """Without what only follows from a graver finding."""
+    wrong = {item.task for item in found if item.severity == "error"}
+    covered = {task for first, others in _COVERS.items() if first in wrong for task in others}
+    if "strategy" in wrong:
+        covered.add("failed-node")  # what was refused left no later dump
+    return [item for item in found if item.task not in covered]
+
+
+def _folded(found: Iterable[Diagnosis]) -> list[Diagnosis]:
+    """What several ranks have alike, told once."""
+    alike: dict[tuple[object, ...], list[Diagnosis]] = {}
+    for item in found:
+        key = (item.task, item.severity, item.message, item.edit)
+        alike.setdefault(key, []).append(item)
+    return [_together(items) for items in alike.values()]
+
+
+def _together(items: Sequence[Diagnosis]) -> Diagnosis:
+    ranks = {rank for item in items for rank in (*item.ranks, item.rank) if rank is not None}
+    first = min(items, key=lambda item: (item.rank is None, item.rank or 0))
+    return replace(first, ranks=tuple(sorted(ranks)))
+
+
+def ranks_of(item: Diagnosis) -> str:
+    """``1`` or ``0-3``; empty where it is the whole run's."""
+    return ranks_text(item.ranks) if item.ranks else ""

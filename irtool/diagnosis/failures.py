@@ -1,0 +1,101 @@
+"""What logs and ``analyze_fail.ir`` of a run say went wrong; several tasks ask."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import Subject
+from irtool.ir.limits import MAX_DOCUMENT
+from irtool.linting.failure.fail_dump import explain_dump, with_rank
+from irtool.linting.failure.finding import Explained, LoggedFinding
+from irtool.linting.failure.log import LogReader
+from irtool.linting.failure.report import Place, report_of
+from irtool.syntax.lines import text_lines
+from irtool.syntax.load import load
+from irtool.syntax.printer import dumps
+from irtool.syntax.run_walk import folder_rank_of
+from irtool.syntax.source import DumpError
+
+TASK_OF: dict[str, Task] = {
+    "hccl-timeout": "failed-node",
+    "rank-missing": "failed-node",
+    "device-error": "failed-node",
+    "out-of-memory": "memory",
+}
+"""The task that a code belongs to; all others are failures of the compilation."""
+
+
+def logged(subject: Subject) -> tuple[LoggedFinding, ...]:
+    """What the run's logs and failure dumps say, causes first.
+
+    Raises:
+        CannotJudge: there are none.
+    """
+    held = subject.remembered.get("failures")
+    if held is None:
+        held = subject.remembered["failures"] = _logged(subject)
+    if isinstance(held, CannotJudge):
+        raise held
+    return held  # type: ignore[return-value]  # what was put there above
+
+
+def _logged(subject: Subject) -> tuple[LoggedFinding, ...] | CannotJudge:
+    explained = list(_explained(subject))
+    if not explained:
+        return CannotJudge("there is no log and no analyze_fail.ir in this folder")
+    has_begin = any(one.file("step_parallel_begin") for one in subject.run.compilations)
+    place = Place(subject.path if has_begin else "", subject.path)
+    return report_of([(one, place) for one in explained]).findings
+
+
+def _explained(subject: Subject) -> Iterator[Explained]:
+    for compilation in subject.run.compilations:
+        for file in compilation.passes:
+            if file.kind != "failure" or file.size > MAX_DOCUMENT:
+                continue
+            try:
+                dump = load(file.path)
+            except DumpError:
+                continue
+            yield with_rank(explain_dump(dump, dumps(dump).splitlines()), compilation.rank)
+    for log in subject.run.logs:
+        rank = log.rank if log.rank is not None else folder_rank_of(log.path)
+        reader = LogReader(log.path, rank)
+        try:
+            for number, line in enumerate(text_lines(log.path), 1):
+                reader.feed(number, line)
+        except (OSError, ValueError):
+            continue
+        yield reader.finish("")
+
+
+def told(subject: Subject, task: Task) -> Iterator[Diagnosis]:
+    """What logs say of a task: causes as errors, consequences only where no cause is told."""
+    found = logged(subject)
+    causes = [item for item in found if item.role in ("cause", "unknown")]
+    for item in causes or [item for item in found if item.role == "consequence"]:
+        if item.severity == "info" or TASK_OF.get(item.code, "compile-failure") != task:
+            continue
+        yield diagnosed(subject, item, task)
+
+
+def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
+    """A failure as the doctor tells it."""
+    command = tuple(shlex.split(item.command)) if item.command else ()
+    if not command or command[:2] == ("irtool", "explain"):
+        command = ("irtool", "explain", item.file)
+    types = f" (operands {', '.join(item.operands)})" if item.operands else ""
+    return diagnosis(
+        task,
+        "error",
+        f"{item.message}{types}",
+        command,
+        rank=item.ranks[0] if item.ranks else None,
+        ranks=tuple(item.ranks),
+        file=item.file,
+        line=item.line,
+        source=item.source,
+        edit=item.edit,
+    )

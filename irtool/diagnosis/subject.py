@@ -1,0 +1,273 @@
+"""The run that is examined: what tasks ask for is read once, when the first one asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from irtool.cluster.context.evidence import evidence_of
+from irtool.cluster.context.find import find_context
+from irtool.cluster.context.given import ContextError, Given
+from irtool.cluster.context.model import RunContext
+from irtool.cluster.context.weigh import weighed
+from irtool.cluster.machine import Machine, default_machine
+from irtool.cluster.memory import Memory, memory
+from irtool.cluster.ranks import Cluster, cluster_of_classes
+from irtool.cluster.sources import user_location
+from irtool.diagnosis.diagnosis import CannotJudge
+from irtool.ir.dump import Dump
+from irtool.ir.finding import Finding, SourceLine
+from irtool.ir.graph import Node
+from irtool.ir.run import PassFile
+from irtool.planning.cost.structure import structure_of
+from irtool.planning.plans.cost_report import StepCost, step_cost
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import CheckResult
+from irtool.syntax.run import Compilation, Run
+from irtool.syntax.source import DumpError, read_content
+
+Reads: TypeAlias = Literal["logs", "begin", "validate", "texts", "others"]
+"""What a task reads most of: logs, begin dumps, validate dumps, texts of all passes, other runs."""
+
+BEGIN, VALIDATE = "step_parallel_begin", "validate"
+
+GivenFor: TypeAlias = Callable[[str], Given]
+"""What options and files say of the context of a dump, by its path."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A begin dump with what ``check`` says of it."""
+
+    dump: Dump
+    context: ParallelContext
+    report: CheckResult
+
+
+@dataclass(frozen=True)
+class Held:
+    """What ranks with equal graphs hold."""
+
+    ranks: tuple[int, ...]
+    dump: Dump
+    memory: Memory
+
+
+@dataclass(eq=False)
+class Subject:
+    """A run folder under examination.
+
+    Attributes:
+        run: the folder.
+        given: what options and files say of the context.
+        named: the machine, where somebody named one.
+        against: the other run, healthy or of another device.
+        graph: the number of the compilation, where one was asked for.
+        memory_limit: bytes of a device, where somebody said.
+        problems: of dumps that were read, by path.
+        unread: ranks whose validate dump can't be read, and why.
+        remembered: what tasks share, by a name that they agree on.
+    """
+
+    run: Run
+    given: GivenFor
+    named: Machine | None = None
+    against: Run | None = None
+    graph: int | None = None
+    memory_limit: int | None = None
+    problems: dict[str, tuple[Finding, ...]] = field(default_factory=dict[str, tuple[Finding, ...]])
+    unread: dict[int, str] = field(default_factory=dict[int, str])
+    remembered: dict[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self.run.path
+
+    def read(self, compilation: Compilation, file: PassFile) -> Dump:
+        """A dump of the run; what could not be read of it is kept in ``problems``.
+
+        Raises:
+            CannotJudge: it can't be read, or there is nothing in it.
+        """
+        try:
+            dump = compilation.read(file)
+        except DumpError as error:
+            raise CannotJudge(f"{error.path}: {error.message}") from None
+        self.problems[dump.path] = dump.problems
+        if not any(True for _ in dump.nodes()):
+            raise CannotJudge(f"{file.path}: there is no statement in this dump")
+        return dump
+
+    @cached_property
+    def picked(self) -> Compilation:
+        """The compilation of the lowest rank that is examined."""
+        try:
+            return self.run.compilation(self.graph)
+        except LookupError as error:
+            raise CannotJudge(str(error.args[0]).removeprefix(f"{self.path}: ")) from None
+
+    @cached_property
+    def compilations(self) -> Mapping[int, Compilation]:
+        """The same compilation of all ranks."""
+        _ = self.picked
+        return self.run.across_ranks(self.graph)
+
+    @cached_property
+    def context(self) -> RunContext:
+        """What is known of the parallel context."""
+        begin = self.picked.file(BEGIN) or self.picked.main
+        try:
+            return find_context(
+                self.given(begin.path), evidence_of(self.run, self.picked, {}, self.graph),
+                self.named, as_run=True,
+            )  # fmt: skip
+        except ContextError as error:
+            raise CannotJudge(
+                f"{error.key}: {error.message}" if error.key else error.message
+            ) from None
+
+    @cached_property
+    def parallel(self) -> ParallelContext:
+        """Devices and options."""
+        found = self.context.parallel
+        if found is None:
+            raise CannotJudge(
+                "nobody says for how many devices this was compiled (--devices, or --context FILE)"
+            )
+        return found
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The one that was named, else that of the target."""
+        if self.named is not None:
+            return self.named
+        found = self.context.parallel
+        return default_machine(found.target if found is not None else "Ascend")
+
+    # -- before the parallel pass ----------------------------------------------------------------
+
+    @cached_property
+    def checked(self) -> Checked:
+        """The begin dump of the lowest rank that has one, judged."""
+        return self.checked_of(self.picked.rank)
+
+    def checked_of(self, rank: int) -> Checked:
+        """The begin dump of a rank, judged.
+
+        Raises:
+            CannotJudge: there is none, or nobody says how many devices there are.
+        """
+        compilation = self.compilations.get(rank)
+        file = None if compilation is None else compilation.file(BEGIN)
+        if compilation is None or file is None:
+            raise CannotJudge(f"there is no dump {BEGIN} of rank {rank}")
+        dump = self.read(compilation, file)
+        parallel = self.parallel
+        if rank != parallel.rank:
+            parallel = replace(parallel, rank=rank)
+        return Checked(dump, parallel, check(dump, parallel))
+
+    @cached_property
+    def weighed_context(self) -> RunContext:
+        """The context, with assumptions that decide marked."""
+        return weighed(self.context, self.checked.report)
+
+    @cached_property
+    def cost(self) -> StepCost:
+        """The predicted step of the lowest rank's stage."""
+        checked = self.checked
+        if not checked.report.operators:
+            raise CannotJudge("nothing in the begin dump has a strategy")
+        return step_cost(structure_of(checked.dump, checked.context), checked.report, self.machine)
+
+    # -- the whole graph ---------------------------------------------------------------------------
+
+    @cached_property
+    def validated(self) -> Mapping[int, PassFile]:
+        """The validate dumps, by rank."""
+        found = {rank: one.file(VALIDATE) for rank, one in self.compilations.items()}
+        files = {rank: file for rank, file in found.items() if file is not None}
+        if not files:
+            raise CannotJudge("there is no validate dump, which holds the whole graph")
+        return files
+
+    @cached_property
+    def classes(self) -> tuple[tuple[tuple[int, ...], Dump], ...]:
+        """Ranks with equal validate dumps, and the dump of the first of them."""
+        files = self.validated
+        found: list[tuple[tuple[int, ...], Dump]] = []
+        reasons: list[str] = []
+        for item in self.run.classes(self.graph):
+            ranks = tuple(rank for rank in item.ranks if rank in files)
+            if not ranks:
+                continue
+            try:
+                found.append((ranks, self.read(self.compilations[ranks[0]], files[ranks[0]])))
+            except CannotJudge as error:
+                reasons.append(str(error))
+                self.unread.update(dict.fromkeys(ranks, str(error)))
+        if not found:
+            raise CannotJudge(reasons[0] if reasons else "no validate dump can be read")
+        return tuple(found)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """What all ranks communicate."""
+        files = self.validated
+
+        def text(rank: int) -> tuple[str, str]:
+            path = files[rank].path
+            return path, read_content(path).data.decode("utf-8", "surrogateescape")
+
+        def load(rank: int) -> Dump:
+            return self.read(self.compilations[rank], files[rank])
+
+        devices = self.context.value("device_num")
+        known = isinstance(devices, int) and self.context.is_known("device_num")
+        return cluster_of_classes(self.classes, text, load, devices if known else None)  # type: ignore[arg-type]  # an int
+
+    @cached_property
+    def memories(self) -> tuple[Held, ...]:
+        """What each class of ranks holds, the one that needs most first."""
+        counted = [Held(ranks, dump, memory(dump)) for ranks, dump in self.classes]
+        return tuple(sorted(counted, key=lambda item: -item.memory.device_bytes.low))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """A command of irtool; ``RUN`` stands for the folder."""
+        return ("irtool", *(self.path if word == "RUN" else word for word in words))
+
+    def rank_of(self, path: str) -> int | None:
+        """The rank whose dump a file is."""
+        return next(
+            (
+                one.rank
+                for one in self.run.compilations
+                if any(file.path == path for file in one.passes)
+            ),
+            None,
+        )
+
+
+def source_of(node: Node | None) -> SourceLine | None:
+    """The user's line of Python behind a node."""
+    location = None if node is None else user_location(node)
+    if location is None:
+        return None
+    text = (location.source or "").strip().strip("/").strip()
+    return SourceLine(location.path, location.line, text=text)
+
+
+def total_bytes(run: Run) -> int:
+    """Of all dumps that the tasks would read."""
+    return sum(
+        file.size
+        for one in run.compilations
+        for file in (one.file(BEGIN), one.file(VALIDATE))
+        if file is not None
+    )

@@ -1,0 +1,1 @@
+"""The tasks of the doctor, one a module; see :mod:`irtool.diagnosis.registry`."""

@@ -1,0 +1,129 @@
+"""Does the run hang, where, and who left the common script?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from irtool.cluster.hang import HangReport, play
+from irtool.cluster.hang_script import Departure
+from irtool.cluster.memory_layers import layer_of_scope
+from irtool.compare.edits import Pattern
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.script_difference import ScriptDifference, script_difference
+from irtool.diagnosis.subject import Reads, Subject, source_of
+from irtool.ir.finding import Edit, SourceLine
+from irtool.ir.graph import Node
+from irtool.ir.units import plural, ranks_text
+
+TASK: Task = "hang"
+READS: Reads = "validate"
+_RESHARDED = re.compile(r"in_strategy: (.+) → (.+)")
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """An error where the run hangs.
+
+    Raises:
+        CannotJudge: nothing hangs in these dumps, and dumps of ranks are missing.
+    """
+    report = play(subject.cluster)
+    if report.hangs:
+        yield _hang(subject, report)
+    elif report.missing_ranks:
+        missing = ranks_text(report.missing_ranks)
+        one = len(report.missing_ranks) == 1
+        raise CannotJudge(
+            f"no hang in the dumps that are there; rank{'' if one else 's'} {missing} left none"
+        )
+
+
+def _hang(subject: Subject, report: HangReport) -> Diagnosis:
+    left = report.left[0] if report.left else None
+    difference = None if left is None else script_difference(subject.run, left, subject.graph)
+    node, rank, file, line = _place(report, left)
+    changed = _changed(difference)
+    source = source_of(changed) or source_of(node)
+    cause = report.blocked.why if report.blocked is not None else "it hangs"
+    if left is not None:
+        cause = _departure_text(left, report)
+    cause += _edits_text(difference)
+    return diagnosis(
+        TASK,
+        "error",
+        cause,
+        subject.command("comm", "hang", "RUN"),
+        rank=rank,
+        ranks=left.ranks if left is not None else (),
+        node=None if node is None else node.id,
+        file=file,
+        line=line,
+        source=source,
+        edit=_edit(difference, source),
+    )
+
+
+def _departure_text(left: Departure, report: HangReport) -> str:
+    word = "rank" if len(left.ranks) == 1 else "ranks"
+    stuck = tuple(report.stuck)
+    waits = (
+        f"; rank{'' if len(stuck) == 1 else 's'} {ranks_text(stuck)} "
+        f"wait{'s' if len(stuck) == 1 else ''} for ever"
+        if stuck
+        else ""
+    )
+    if left.certain:
+        return f"{word} {ranks_text(left.ranks)} left the common script: {left.text}{waits}"
+    sides = f"{word} {ranks_text(left.ranks)} and {ranks_text(left.common)}"
+    return f"{sides} do not communicate alike: {left.text}{waits}"
+
+
+def _edits_text(difference: ScriptDifference | None) -> str:
+    if difference is None:
+        return ""
+    first = _first_edit(difference)
+    more = len(difference.edits) - 1
+    rest = f" and {plural(more, 'more edit')}" if more else ""
+    return (
+        f". Its graph differs from that of rank {difference.other}: {first.first.kind} "
+        f"{first.first.node.op} in {layer_of_scope(first.first.node.scope)}: {first.detail}{rest}"
+    )
+
+
+def _first_edit(difference: ScriptDifference) -> Pattern:
+    """The first edit of the forward pass, which what follows goes back to."""
+    forward = (pattern for pattern in difference.edits if pattern.first.phase == "forward")
+    return next(forward, difference.edits[0])
+
+
+def _place(report: HangReport, left: Departure | None) -> tuple[Node | None, int | None, str, int]:
+    place = None
+    if left is not None:
+        place = left.here or left.there
+        rank: int | None = left.ranks[0]
+    elif report.blocked is not None:
+        place = next((one.place for one in report.blocked.members if one.place), None)
+        rank = None if place is None else place.rank
+    else:
+        rank = None
+    if place is None:
+        return None, rank, "", 0
+    return place.collective.node, rank, place.path, place.line
+
+
+def _changed(difference: ScriptDifference | None) -> Node | None:
+    """What is another in the odd rank's graph."""
+    if difference is None:
+        return None
+    first = _first_edit(difference).first
+    return (first.right or first.left)[0]
+
+
+def _edit(difference: ScriptDifference | None, source: SourceLine | None) -> Edit | None:
+    """The strategy that others have, where a strategy is all that differs."""
+    if difference is None or source is None:
+        return None
+    found = _RESHARDED.fullmatch(_first_edit(difference).detail)
+    if found is None:
+        return None
+    return Edit(file=source.path, line=source.line, old=found[2], new=found[1])

@@ -1,0 +1,79 @@
+"""What do the rules say that no other task tells?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import BEGIN, VALIDATE, Reads, Subject
+from irtool.ir.finding import Finding
+from irtool.linting.engine import lint_compilation
+from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.linting.registry import all_rules
+from irtool.linting.rule import DumpKind
+from irtool.linting.settings import chosen_rules, read_settings
+
+TASK: Task = "lint"
+READS: Reads = "validate"
+_KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "validate"))
+_OTHERS = ("STR001", "COM007", "COM008", "PIP", "REC", "ENG", "SYN", "GAT")
+"""Rules whose question another task answers, or that are about files."""
+_FAULTS = (
+    "ENV", "STR006", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
+    "NUM007", "NUM008",
+)  # fmt: skip
+"""Rules whose warnings are faults of this run; those of others are chances that a run may leave."""
+_CHANCES = ("COM005",)
+"""Rules whose infos no other task tells."""
+_MOST = 5
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """Errors and warnings of the rules, each rule once."""
+    facts: list[DumpFacts] = []
+    for name, kind in _KINDS:
+        file = subject.picked.file(name)
+        if file is not None:
+            dump = subject.read(subject.picked, file)
+            facts.append(DumpFacts(lambda dump=dump: dump, kind, file.path))
+    if not facts:
+        return
+    context = subject.context
+    known = Surroundings(
+        rank=subject.picked.rank,
+        parallel=context.parallel,
+        context=context.given,
+        machine=subject.named,
+        contradictions=context.contradictions,
+    )
+    rules = [
+        rule
+        for rule in chosen_rules(read_settings({}), all_rules())
+        if (rule.severity != "info" or rule.code in _CHANCES) and not rule.code.startswith(_OTHERS)
+    ]
+    found = lint_compilation(CompilationFacts(facts, known), rules).findings
+    by_code: dict[str, list[Finding]] = {}
+    for item in found:
+        if item.severity != "info" or item.code in _CHANCES:
+            by_code.setdefault(item.code, []).append(item)
+    for items in list(by_code.values())[:_MOST]:
+        yield _diagnosis(subject, items)
+
+
+def _diagnosis(subject: Subject, items: list[Finding]) -> Diagnosis:
+    first = items[0]
+    severity = first.severity
+    if severity == "warning" and not first.code.startswith(_FAULTS):
+        severity = "info"
+    more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
+    return diagnosis(
+        TASK,
+        severity,
+        f"{first.code}: {first.message}{more}",
+        subject.command("lint", "RUN", "--select", first.code),
+        rank=subject.picked.rank,
+        node=first.node,
+        file=first.file,
+        line=first.line,
+        source=first.source,
+    )

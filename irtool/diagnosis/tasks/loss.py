@@ -1,0 +1,57 @@
+"""Do the losses part from those of the other run?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.compare.losses.comparison import NothingInCommon, compare_losses
+from irtool.compare.losses.read import read_loss
+from irtool.compare.losses.series import LossRun, NoLoss
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import Reads, Subject
+from irtool.syntax.run import Run
+
+TASK: Task = "loss"
+READS: Reads = "others"
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """An error where the loss leaves that of the run that it is held against.
+
+    Raises:
+        CannotJudge: there is no other run, or one of them left no losses.
+    """
+    if subject.against is None:
+        raise CannotJudge("there is nothing to compare with (--against RUN)")
+    left, right = _losses(subject.against), _losses(subject.run)
+    try:
+        found = compare_losses(left, right)
+    except NothingInCommon as error:
+        raise CannotJudge(str(error)) from None
+    if not found.is_suspicious:
+        return
+    since = found.broken[0][0] if found.broken else found.change_step
+    where = f" from step {since} on" if since is not None else ""
+    if found.broken:
+        cause = f"the loss is not finite{where}"
+    else:
+        cause = f"the loss leaves that of the other run{where}: {found.verdict}"
+    yield diagnosis(
+        TASK,
+        "error",
+        f"{cause}, by up to {found.worst[0]:.2%} (step {found.worst[1]})",
+        ("irtool", "diff", subject.against.path, subject.path, "--loss"),
+        file=right.path,
+        since="" if since is None else f"step {since}",
+    )
+
+
+def _losses(run: Run) -> LossRun:
+    for path in (*run.losses, *(log.path for log in run.logs)):
+        try:
+            found = read_loss(path)
+        except (NoLoss, OSError, ValueError):
+            continue
+        if len(found.loss):
+            return found
+    raise CannotJudge(f"{run.path} left no losses")

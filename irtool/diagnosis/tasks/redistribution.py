@@ -1,0 +1,78 @@
+"""Is something redistributed that another strategy or setting would leave in place?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import Reads, Subject, source_of
+from irtool.ir.finding import Edit, Gain
+from irtool.ir.units import bytes_text, plural, seconds_text
+from irtool.planning.plans.edits import NetworkEdit, network_edits
+
+TASK: Task = "redistribution"
+READS: Reads = "begin"
+_WORK = 5_000
+"""Operators to judge in all trials together: this is a first look."""
+_MUCH = 0.2
+"""Part of a step from which on saving it is more than an opportunity: a model says it, and what
+is cut like its equals may be meant so."""
+_MOST = 3
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """Edits that were checked on the whole network, and what each saves."""
+    checked = subject.checked
+    if checked.report.accepted is False or not checked.report.operators:
+        return
+    if not checked.report.redistributions and subject.parallel.stage_size < 2:
+        return
+    found = network_edits(
+        checked.dump, checked.context, checked.report, subject.machine, work=_WORK
+    )
+    told: set[object] = set()
+    for edit in found.edits:
+        place = edit.setting or (edit.node is not None and (edit.node.op, source_of(edit.node)))
+        if place in told or len(told) >= _MOST:
+            continue
+        told.add(place)
+        yield _diagnosis(subject, edit, found.before.seconds, checked.dump.path)
+
+
+def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> Diagnosis:
+    share = edit.seconds / step if step else 0.0
+    node = edit.node
+    source = source_of(node)
+    if node is None:
+        cause = f"{edit.setting} is off: tensors go from layout to layout by gathers"
+        change = Edit(setting=edit.setting, value=True)
+        command = subject.command("check", "RUN", "--enable-alltoall")
+    else:
+        many = f" and {len(edit.nodes) - 1} more" if len(edit.nodes) > 1 else ""
+        usual = "unlike its equals in other layers, " if edit.is_usual else ""
+        cause = (
+            f"{node.op} {node.id}{many} is cut {edit.old}: {usual}"
+            f"what it takes or gives has to be redistributed"
+            if edit.edges > 0 or edit.is_usual
+            else f"{node.op} {node.id}{many} is cut {edit.old}, {edit.new} is cheaper"
+        )
+        change = None
+        if source is not None:
+            change = Edit(file=source.path, line=source.line, old=str(edit.old), new=str(edit.new))
+        command = subject.command("check", "RUN", "--redistributions")
+    fewer = f", {plural(edit.edges, 'redistribution')} fewer" if edit.edges > 0 else ""
+    moved = f", {bytes_text(edit.bytes)} less to receive" if edit.bytes > 0 else ""
+    return diagnosis(
+        TASK,
+        "warning" if edit.is_usual or (share >= _MUCH and edit.edges > 0) else "info",
+        f"{cause}; {seconds_text(edit.seconds)} of {seconds_text(step)} a step{fewer}{moved}",
+        command,
+        rank=subject.picked.rank,
+        node=None if node is None else node.id,
+        file=path,
+        line=0 if node is None else node.line,
+        source=source,
+        edit=change,
+        gain=Gain(seconds=edit.seconds),
+        weight=edit.seconds + (1.0 if edit.is_usual else 0.0),
+    )

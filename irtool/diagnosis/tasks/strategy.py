@@ -1,0 +1,122 @@
+"""Would MindSpore refuse a strategy, and what would it take instead?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.strategies import SUFFIXES, read_strategies
+from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import Checked, Reads, Subject, source_of
+from irtool.ir.finding import Edit, Finding
+from irtool.ir.graph import Node
+from irtool.planning.files.saved_strategies import SavedCheck, check_saved
+from irtool.sharding.suggest import Proposals, proposals
+
+TASK: Task = "strategy"
+READS: Reads = "begin"
+
+
+def examine(subject: Subject) -> Iterator[Diagnosis]:
+    """An error for each strategy that the compiler refuses, on every stage that left a dump."""
+    for rank in _one_a_stage(subject):
+        checked = subject.checked_of(rank) if rank != subject.picked.rank else subject.checked
+        wrong = [item for item in checked.report.findings if item.severity == "error"]
+        proposed = proposals(checked.dump, checked.report) if wrong else None
+        for finding in wrong:
+            yield _refused(subject, checked, finding, proposed, rank)
+    yield from _saved(subject)
+
+
+def _saved(subject: Subject) -> Iterator[Diagnosis]:
+    """A warning for a strategy file of the run that says otherwise than its network."""
+    checked = subject.checked
+    if checked.report.accepted is False:
+        return
+    for path in subject.run.strategy_files:
+        if not path.endswith(SUFFIXES):
+            continue
+        try:
+            file = read_strategies(path)
+        except ArtefactError:
+            continue
+        said = _contradiction(
+            check_saved(checked.dump, checked.context, file), checked.context.stage
+        )
+        if said:
+            yield diagnosis(
+                TASK,
+                "warning",
+                f"{os.path.relpath(path, subject.path)} {said}",
+                subject.command("check", "RUN", "--strategy", path),
+                rank=subject.picked.rank,
+                file=path,
+            )
+
+
+def _contradiction(saved: SavedCheck, stage: int) -> str:
+    """What a saved file says otherwise than the network that lies beside it; "" for nothing."""
+    others = [
+        each
+        for each in saved.entries
+        if each.before is not None and each.before != each.strategy and each.effect != "unknown"
+    ]
+    if others:
+        first = others[0]
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return (
+            f"names {first.strategy} for {first.key}{more}, and the run has {first.before}: "
+            "it was not loaded, or has no effect"
+        )
+    lying = [
+        each.name
+        for each in saved.layouts
+        if each.saved is not None and each.other is not None and (each.saved.stage or 0) == stage
+    ]
+    if not lying:
+        return ""
+    more = f" and {len(lying) - 1} more" if len(lying) > 1 else ""
+    return (
+        f"says that {lying[0]}{more} lies otherwise than in this run: checkpoints that are "
+        "converted by it are cut wrong"
+    )
+
+
+def _one_a_stage(subject: Subject) -> list[int]:
+    """The lowest rank of each stage that has a begin dump."""
+    size = subject.parallel.stage_size
+    lowest: dict[int, int] = {}
+    for rank, compilation in sorted(subject.compilations.items()):
+        if compilation.file("step_parallel_begin") is not None:
+            lowest.setdefault(rank // size, rank)
+    return list(lowest.values()) or [subject.picked.rank]
+
+
+def _refused(
+    subject: Subject,
+    checked: Checked,
+    finding: Finding,
+    proposed: Proposals | None,
+    rank: int,
+) -> Diagnosis:
+    node = finding.subject if isinstance(finding.subject, Node) else None
+    source = finding.source or source_of(node)
+    rows = proposed.strategies.get(finding, ()) if proposed is not None else ()
+    edit = finding.edit
+    strategy = node.in_strategy if node is not None else None
+    if edit is None and rows and source is not None and strategy is not None:
+        edit = Edit(file=source.path, line=source.line, old=str(strategy), new=str(rows[0]))
+    refused = f"MindSpore refuses {finding.op}: " if finding.op else ""
+    return diagnosis(
+        TASK,
+        "error",
+        f"{refused}{finding.message}",
+        subject.command("check", "RUN"),
+        rank=rank,
+        node=finding.node,
+        file=checked.dump.path,
+        line=finding.line,
+        source=source,
+        edit=edit,
+    )

@@ -1,0 +1,63 @@
+"""References and highlights: where a node, parameter or graph is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsprotocol.types import DocumentHighlight, DocumentHighlightKind, Location, Position
+
+from irtool.editor.document import Document, Mention, Thing, key_of
+from irtool.ir.graph import Node
+
+
+def references(document: Document, position: Position, declared: bool = True) -> list[Location]:
+    """Where the thing at a position is named.
+
+    Args:
+        document: the dump.
+        position: in a name; elsewhere in a statement, its node is meant.
+        declared: whether its definition counts, too.
+    """
+    thing = thing_at(document, position)
+    if thing is None:
+        return []
+    own = document.location(thing) if declared else None
+    found = [] if own is None else [own]
+    for mention in mentions_of(document, thing):
+        where = document.text.range(mention.start, mention.end)
+        found.append(Location(document.uri, where))
+    return found
+
+
+def highlights(document: Document, position: Position) -> list[DocumentHighlight]:
+    """The same, for the names that light up with the one under the cursor."""
+    mention = document.mention_at(position)
+    if mention is None:
+        return []
+    own = document.definition(mention.thing)
+    found = [] if own is None else [DocumentHighlight(own, DocumentHighlightKind.Write)]
+    for each in mentions_of(document, mention.thing):
+        where = document.text.range(each.start, each.end)
+        found.append(DocumentHighlight(where, DocumentHighlightKind.Read))
+    return found
+
+
+def thing_at(document: Document, position: Position) -> Thing | None:
+    """What is named at a position, else the node whose lines hold it."""
+    mention = document.mention_at(position)
+    return mention.thing if mention is not None else document.node_at(position)
+
+
+def node_named(document: Document, position: Position) -> Node | None:
+    """The node at a position, if it is one that stands there."""
+    thing = thing_at(document, position)
+    return thing if isinstance(thing, Node) else None
+
+
+def mentions_of(document: Document, thing: Thing) -> Iterator[Mention]:
+    """Every name that may mean a thing, its definition left out."""
+    key = key_of(thing)
+    for owner in document.uses.get(key, ()):
+        for mention in document.mentions(owner):
+            if not mention.is_definition and any(key_of(each) == key for each in mention.things):
+                yield mention

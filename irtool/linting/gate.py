@@ -1,0 +1,173 @@
+"""The gate: structural regressions of a dump against a golden one.
+
+Some rules look for what somebody changed (a strategy, an element type, recomputation, a layer, a
+rate), others for what comes of it (collectives, bytes, memory, statements).  What comes of a change
+that was found is told below it.
+
+Rules of the gate see both dumps, what was matched between them, and what each communicates and
+keeps in memory.  They stand beside the lint rules (family ``GAT``) and are configured alike, but
+only ``irtool gate`` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from irtool.cluster.memory import Memory, memory
+from irtool.compare.graph_diff import GraphDiff, diff_graphs
+from irtool.ir.collectives import Collective
+from irtool.ir.dump import Dump
+from irtool.ir.finding import SEVERITIES, Finding, RelatedPlace
+from irtool.ir.graph import Node
+from irtool.linting.engine import placed
+from irtool.linting.facts import CompilationFacts, DumpFacts, Surroundings
+from irtool.linting.rule import Rule
+
+
+class GateFacts:
+    """Two dumps of the same pass: the golden one, and the one that is judged."""
+
+    def __init__(self, old: Dump, new: Dump) -> None:
+        self.old = _facts(old)
+        self.new = _facts(new)
+
+    @cached_property
+    def diff(self) -> GraphDiff:
+        """What was matched, and what differs."""
+        return diff_graphs(self.old.dump, self.new.dump)
+
+    @cached_property
+    def added(self) -> frozenset[Node]:
+        """Nodes that the golden dump does not have."""
+        return frozenset(self.diff.only_right)
+
+    @cached_property
+    def old_memory(self) -> Memory:
+        """Memory of the golden dump."""
+        return memory(self.old.dump)
+
+    @cached_property
+    def new_memory(self) -> Memory:
+        """Memory of the dump that is judged."""
+        return memory(self.new.dump)
+
+
+def _facts(dump: Dump) -> DumpFacts:
+    facts = DumpFacts(lambda: dump, "other", dump.path)
+    CompilationFacts([facts], Surroundings())
+    return facts
+
+
+class GateRule(Rule):
+    """Looks at two dumps; a finding's node is one of the new dump.
+
+    Attributes:
+        follows_from: codes of the rules whose findings may be the cause of this one's, the most
+            likely first; empty for what is a cause itself.
+    """
+
+    is_default = False
+    follows_from: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, facts: GateFacts) -> Iterable[Finding]:
+        """What became worse."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveChange:
+    """Collectives of one operator, reason and phase: those of either dump."""
+
+    op: str
+    origin: str
+    phase: str
+    old: tuple[Collective, ...]
+    new: tuple[Collective, ...]
+
+    @property
+    def label(self) -> str:
+        """``AllGather (redistribution, forward)``."""
+        return f"{self.op} ({self.origin}, {self.phase})"
+
+
+def collective_changes(facts: GateFacts) -> Iterator[CollectiveChange]:
+    """Collectives of both dumps by what they are and why they are there."""
+    sides: list[dict[tuple[str, str, str], list[Collective]]] = []
+    for side in (facts.old, facts.new):
+        found: dict[tuple[str, str, str], list[Collective]] = {}
+        for item in side.collectives:
+            if not item.is_virtual:
+                phase = side.phases.get(item.node, "other")
+                found.setdefault((item.op, item.origin, phase), []).append(item)
+        sides.append(found)
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (tuple(side.get(key, ())) for side in sides)
+        yield CollectiveChange(*key, old, new)
+
+
+def run_gate(
+    facts: GateFacts,
+    rules: Sequence[GateRule],
+    failed: Callable[[Rule, Exception], Finding],
+) -> list[Finding]:
+    """What the rules of the gate find: causes in the order of the flow, then what has none.
+
+    Args:
+        facts: both dumps.
+        rules: with their thresholds and severities.
+        failed: makes a finding of a rule that raised.
+    """
+    found: list[Finding] = []
+    failures: list[Finding] = []
+    for rule in rules:
+        try:
+            said = list(rule.check(facts))
+        except Exception as error:
+            failures.append(failed(rule, error))
+            continue
+        found += [placed(finding, facts.new) for finding in said]
+    return [*nested(found, {rule.code: rule.follows_from for rule in rules}), *failures]
+
+
+def nested(findings: Sequence[Finding], follows: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+    """Causes with their consequences as related places; consequences without a cause stay.
+
+    Args:
+        findings: of all rules.
+        follows: by code, the codes that are its causes, the most likely first.
+    """
+    causes = [each for each in findings if not follows.get(each.code)]
+    below: dict[int, list[Finding]] = {}
+    alone: list[Finding] = []
+    for finding in findings:
+        codes = follows.get(finding.code)
+        if not codes:
+            continue
+        likely = (place for code in codes for place, each in enumerate(causes) if each.code == code)
+        place = next(likely, None)
+        if place is None:
+            alone.append(finding)
+        else:
+            below.setdefault(place, []).append(finding)
+    made = [_with(cause, below.get(place, ())) for place, cause in enumerate(causes)]
+    return [*made, *alone]
+
+
+def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
+    places = tuple(
+        RelatedPlace(
+            f"consequence, {each.code}: {each.message}",
+            each.file,
+            each.line,
+            each.column,
+            each.node,
+        )
+        for each in consequences
+    )
+    severity = min(
+        (cause.severity, *(each.severity for each in consequences)), key=SEVERITIES.index
+    )
+    return replace(cause, severity=severity, related=(*places, *cause.related))

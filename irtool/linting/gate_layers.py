@@ -1,0 +1,80 @@
+"""Layers of two dumps: which are in both, and what of an edit is in which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from irtool.cluster.memory_layers import layer_of_scope
+from irtool.compare.edits import Edit, Pattern
+from irtool.ir.graph import Node
+from irtool.ir.operators import COMMUNICATION, PLUMBING
+from irtool.linting.facts import DumpFacts
+from irtool.linting.gate import GateFacts
+from irtool.linting.layers import kind_of
+from irtool.linting.places import user_frames
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChange:
+    """Layers that only one of the dumps has."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
+    """Numbered layers with their forward operators, in printed order."""
+    return facts.kept("gate.layers", lambda: _forward_layers(facts))
+
+
+def _forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in facts.dump.nodes():
+        if node.op in PLUMBING or node.op in COMMUNICATION or node.is_recomputed:
+            continue
+        layer = layer_of_scope(node.scope)
+        if any(char.isdigit() for char in layer) and facts.phases.get(node) == "forward":
+            found.setdefault(layer, []).append(node)
+    return found
+
+
+def layer_change(facts: GateFacts) -> LayerChange:
+    """Layers that came or went, where others of their kind are in both dumps.
+
+    A kind of which no layer is in both was renamed or replaced: that is no layer more or less.
+    """
+    old, new = forward_layers(facts.old), forward_layers(facts.new)
+    lasting = {kind_of(layer) for layer in old if layer in new}
+
+    def alone(side: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+        known = set(other)
+        return tuple(each for each in side if each not in known and kind_of(each) in lasting)
+
+    return LayerChange(alone(new, old), alone(old, new))
+
+
+def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
+    """Whether an edit is part of a layer that came or went."""
+    return layer_of_scope(edit.node.scope) in (*change.added, *change.removed)
+
+
+def where(pattern: Pattern) -> str:
+    """`` in layers.1``, or the last part of the scope."""
+    layers = list(dict.fromkeys(layer_of_scope(edit.node.scope) for edit in pattern.edits))
+    numbered = [layer for layer in layers if any(char.isdigit() for char in layer)]
+    if numbered:
+        more = f" and {len(numbered) - 3} more" if len(numbered) > 3 else ""
+        return f" in {', '.join(numbered[:3])}{more}"
+    scope = (pattern.first.node.scope or "").rpartition("/")[2]
+    return f" in {scope}" if scope else ""
+
+
+def shown(nodes: Iterable[Node]) -> Node | None:
+    """The node that a person can look at: one with a line of Python, else the first."""
+    first: Node | None = None
+    for node in nodes:
+        first = first or node
+        if user_frames(node):
+            return node
+    return first

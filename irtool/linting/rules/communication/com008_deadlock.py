@@ -1,0 +1,88 @@
+"""COM008: ranks that wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.cluster.hang import HangReport, play
+from irtool.cluster.matching import FATAL, Disagreement, Place
+from irtool.cluster.ranks import cluster_of
+from irtool.ir.finding import Finding
+from irtool.ir.graph import Node
+from irtool.linting.facts import RunFacts
+from irtool.linting.rule import RunRule
+
+
+class Deadlock(RunRule):
+    """Collectives that the members of a group come to in different orders, or that do not fit."""
+
+    code = "COM008"
+    name = "deadlock"
+    severity = "error"
+    summary = "Ranks wait for each other in a cycle, or disagree on a collective"
+    explanation = """
+        All members of a group have to come to its collectives in the same order, with the same
+        operator, element type and shape. The communications of all ranks that were given are
+        played in launch order; what never completes, and where members disagree, is told with both
+        places. `irtool comm hang` shows the whole cycle, and which rank left the common order.
+
+        If the cycle breaks as soon as each group runs on a stream of its own, it is a warning.
+        """
+    hint = "irtool comm hang shows who waits for whom; compile all ranks from the same network"
+    bad = """
+        rank 0: AllReduce over (0, 1) in group a, then AllReduce over (0, 1) in group b
+        rank 1: AllReduce over (0, 1) in group b, then AllReduce over (0, 1) in group a
+        """
+    good = """
+        rank 0: AllReduce over (0, 1) in group a, then AllReduce over (0, 1) in group b
+        rank 1: AllReduce over (0, 1) in group a, then AllReduce over (0, 1) in group b
+        """
+
+    def check(self, run: RunFacts) -> Iterator[Finding]:
+        report = run.kept("hang", lambda: _played(run))
+        fatal = [
+            item for item in report.mismatches if item.kind in FATAL and item.left.rank in run.ranks
+        ]
+        for item in fatal:
+            yield self._disagreement(item)
+        # Who waits for what members disagree on hangs for that reason, and is no finding more.
+        if report.cycle and (report.closed or not fatal):
+            yield self._waiting(report)
+
+    def _disagreement(self, item: Disagreement) -> Finding:
+        related = () if item.right is None else ((f"rank {item.right_rank}", _node(item.right)),)
+        return self.finding(
+            item.message,
+            item.left.collective.node,
+            related=related,
+            rank=item.left.rank,
+            key=f"{item.kind} {item.index}",
+        )
+
+    def _waiting(self, report: HangReport) -> Finding:
+        """Who waits for whom, from the first; each other one is a related place."""
+        cycle = report.cycle
+        first = cycle[0]
+        ranks = ", ".join(str(wait.place.rank) for wait in cycle)
+        what = "wait for each other in a cycle" if report.closed else "wait for what never comes"
+        return self.finding(
+            f"ranks {ranks} {what}: {first.place.op} of rank {first.place.rank} waits for rank "
+            f"{first.waits_for}",
+            first.place.collective.node,
+            related=tuple(
+                (f"rank {wait.place.rank} waits here", _node(wait.place)) for wait in cycle[1:]
+            ),
+            rank=first.place.rank,
+            severity=None if report.certain else "warning",
+            key="circle",
+        )
+
+
+def _played(run: RunFacts) -> HangReport:
+    devices = max((facts.device_num or 0 for facts in run.dumps.values()), default=0)
+    dumps = {rank: facts.dump for rank, facts in run.dumps.items()}
+    return play(cluster_of(dumps, devices or None))
+
+
+def _node(place: Place) -> Node:
+    return place.collective.node

@@ -1,0 +1,49 @@
+"""GAT003: a strategy that is not that of the golden dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.finding import Finding
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
+from irtool.linting.rule import Threshold
+
+
+class ChangedStrategy(GateRule):
+    """Operators whose strategy differs, equal changes of repeated layers told once."""
+
+    code = "GAT003"
+    name = "changed-strategy"
+    severity = "warning"
+    summary = "A strategy is not that of the golden dump"
+    explanation = """
+        A search may choose other strategies when a shape, a version or an option changes. Then
+        parameters are sliced differently: old checkpoints load only after they were transformed,
+        and what was tuned around the old layouts is no longer.
+        """
+    hint = "pin the strategy with shard(), or update the golden dump if the change is meant"
+    bad = "MatMul: in_strategy ((8, 1), (1, 1)) → ((2, 1), (1, 4))"
+    good = "MatMul: in_strategy ((8, 1), (1, 1))"
+    most_changed = Threshold(0, "operators", "so many changed operators are let through")
+
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
+        change = layer_change(facts)
+        found = [
+            each
+            for each in facts.diff.patterns
+            if each.first.kind == "re-sharded"
+            and each.first.phase != "recompute"
+            and not in_changed_layer(each.first, change)
+        ]
+        # What is differentiated follows what it is the gradient of.
+        found = [each for each in found if each.first.phase == "forward"] or found
+        if sum(len(each.edits) for each in found) <= self.most_changed:
+            return
+        for pattern in found:
+            first = pattern.first
+            yield self.finding(
+                f"{first.node.op}: {pattern.detail}{where(pattern)}",
+                shown(first.right or first.left),
+                key=f"{pattern.scope} {pattern.detail}",
+            )

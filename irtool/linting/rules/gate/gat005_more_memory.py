@@ -1,0 +1,45 @@
+"""GAT005: more memory than the golden dump takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.ir.finding import Finding
+from irtool.ir.graph import Node
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.rule import MIB, Threshold
+
+
+class MoreMemory(GateRule):
+    """Static memory or the peak of a step that grew."""
+
+    code = "GAT005"
+    name = "more-memory"
+    severity = "warning"
+    summary = "A device needs more memory than with the golden dump"
+    explanation = """
+        Compared are the bytes that stay (parameters, optimizer state, accumulated gradients) and
+        the peak of a step's tensors in launch order, as `irtool memory` counts them. Dumps with
+        dimensions that are not known are not compared.
+        """
+    hint = "irtool memory shows what is alive at the peak"
+    bad = "peak of a step: 3,100 MiB became 5,900 MiB"
+    follows_from = ("GAT004", "GAT008", "GAT006", "GAT003", "GAT010", "GAT009")
+    good = "peak of a step: 3,100 MiB became 3,120 MiB"
+    most_percent = Threshold(5, "percent", "growth up to this is let through")
+    least_bytes = Threshold(MIB, "bytes", "growth below this is let through")
+
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
+        old, new = facts.old_memory, facts.new_memory
+        if not old.is_complete or not new.is_complete:
+            return
+        largest = new.alive[0].node if new.alive else None
+        yield from self._grown("memory that stays", old.static_bytes, new.static_bytes, None)
+        yield from self._grown("peak of a step", old.dynamic_bytes, new.dynamic_bytes, largest)
+
+    def _grown(self, what: str, old: int, new: int, node: Node | None) -> Iterator[Finding]:
+        grew = new - old
+        if grew >= self.least_bytes and grew * 100 > self.most_percent * old:
+            yield self.finding(
+                f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB", node, key=what
+            )

@@ -1,0 +1,75 @@
+"""GAT008: layers that came or went, and parameters of other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.cluster.memory_layers import layer_of_parameter
+from irtool.ir.finding import Finding
+from irtool.ir.units import count_text, plural
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.gate_layers import forward_layers, layer_change, shown
+from irtool.linting.layers import kind_of
+
+
+class ChangedStructure(GateRule):
+    """A layer more or less than in the golden dump, or weights and inputs of other shapes."""
+
+    code = "GAT008"
+    name = "changed-structure"
+    severity = "warning"
+    summary = "Layers, or the sizes of weights or inputs, are not those of the golden dump"
+    explanation = """
+        Layers are numbered cells (`layers-CellList/4-Block`), and one is told as added or removed
+        where others of its kind are in both dumps. Weights and inputs that are in both are compared
+        by their shapes, unless a strategy changed, which slices them otherwise. More collectives,
+        more memory and more statements follow from it and are told below.
+        """
+    hint = "update the golden dump if the network was meant to change"
+    bad = "layers.4 was added: 5 layers instead of 4"
+    good = "layers.0 to layers.3, as before"
+
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
+        change = layer_change(facts)
+        old, new = forward_layers(facts.old), forward_layers(facts.new)
+        for layers, what in ((change.added, "added"), (change.removed, "removed")):
+            by_kind: dict[str, list[str]] = {}
+            for layer in layers:
+                by_kind.setdefault(kind_of(layer), []).append(layer)
+            for kind, names in by_kind.items():
+                counts = [sum(kind_of(each) == kind for each in side) for side in (old, new)]
+                side = new if what == "added" else old
+                operators = sum(len(side[name]) for name in names)
+                told = ", ".join(names[:4])
+                told += f" and {len(names) - 4} more" if len(names) > 4 else ""
+                last = names[0] if what == "added" else [k for k in new if kind_of(k) == kind][-1]
+                yield self.finding(
+                    f"{told} {'was' if len(names) == 1 else 'were'} {what}: {counts[1]} layers "
+                    f"instead of {counts[0]}, {plural(operators, 'operator')}",
+                    shown(new[last]),
+                    key=f"{kind} {what}",
+                )
+        yield from self._sizes(facts, (*change.added, *change.removed))
+
+    def _sizes(self, facts: GateFacts, layers: tuple[str, ...]) -> Iterator[Finding]:
+        resized = [
+            item
+            for item in facts.diff.parameters
+            if item.before and item.after and _shape(item.before) != _shape(item.after)
+            and layer_of_parameter(item.name) not in layers
+        ]  # fmt: skip
+        if not resized or any(each.first.kind == "re-sharded" for each in facts.diff.patterns):
+            return  # another strategy slices them otherwise
+        first = resized[0]
+        more = f", and {count_text(len(resized) - 1)} more" if len(resized) > 1 else ""
+        parameters = {item.name: item for item in facts.new.dump.parameters}
+        declared = parameters.get(first.name)
+        yield self.finding(
+            f"{first.name} is {first.after} instead of {first.before}{more}",
+            line=declared.line if declared is not None else 0,
+            key="sizes",
+        )
+
+
+def _shape(text: str) -> str:
+    return text.partition("[")[2]

@@ -1,0 +1,60 @@
+"""GAT009: attributes and constants that change what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irtool.compare.edits import Pattern
+from irtool.ir.finding import Finding
+from irtool.linting.gate import GateFacts, GateRule
+from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
+from irtool.operators.table import operator_of
+
+_KINDS = ("attribute changed", "constant changed")
+_ABSENT = "(none)"
+
+
+class ChangedAttribute(GateRule):
+    """Rates, epsilons, axes, factors: what an operator is told, not where it runs."""
+
+    code = "GAT009"
+    name = "changed-attribute"
+    severity = "warning"
+    summary = "An attribute or constant of an operator is not that of the golden dump"
+    explanation = """
+        What a dropout keeps, the epsilon of a normalisation, the axis of a sum, the factor of the
+        scores, a learning rate: the network has the same operators and computes something else.
+        Only operators of the forward pass and the optimizer are told, gradients follow them.
+        Attributes that only one of the dumps has come with another version of MindSpore, and
+        seeds and the sizes that a Reshape is given are not compared.
+        """
+    hint = "update the golden dump if the change is meant"
+    bad = "Dropout: operand 2: 0.9 → 0.5 in layers.1"
+    good = "Dropout: operand 2: 0.9"
+
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
+        change = layer_change(facts)
+        for pattern in facts.diff.patterns:
+            first = pattern.first
+            if first.kind not in _KINDS or first.phase not in ("forward", "optimizer", "other"):
+                continue
+            if in_changed_layer(first, change) or not _means_something(pattern):
+                continue
+            yield self.finding(
+                f"{first.node.op}: {pattern.detail}{where(pattern)}",
+                shown(first.right or first.left),
+                key=f"{pattern.scope} {pattern.detail}",
+            )
+
+
+def _means_something(pattern: Pattern) -> bool:
+    first = pattern.first
+    entry = operator_of(first.node.op)
+    if _ABSENT in first.detail:
+        return False
+    if first.kind == "constant changed":
+        if entry.is_("shape_taker") or entry.moves or entry.computes == "collective":
+            return False
+        if entry.is_("random"):
+            return "." in first.detail  # a seed is a whole number
+    return entry.computes != "collective"

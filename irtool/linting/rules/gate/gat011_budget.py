@@ -1,0 +1,42 @@
+"""GAT011: a build that costs more than its budget lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from irtool.ir.finding import Finding
+from irtool.linting.budget import Exceeded
+from irtool.linting.gate import GateFacts, GateRule
+
+
+class OverBudget(GateRule):
+    """A measure above its limit in ``[gate.budget]`` or ``--budget``."""
+
+    code = "GAT011"
+    name = "over-budget"
+    severity = "warning"
+    summary = "A build costs more than its budget"
+    explanation = """
+        Limits for communication (bytes, seconds, the share that redistributions take), peak memory,
+        statements and the predicted step stand in `[gate.budget]` of `irtool.toml`, or behind
+        `--budget`. They are absolute (`30 GiB`) or against the golden dump (`+5%`), for all ranks,
+        for one rank or for one stage. What the dumps do not tell is not judged, and said.
+        """
+    hint = "irtool memory and irtool cost show where it goes; raise the budget if it is meant"
+    bad = 'peak_memory = "40 GiB": 41.2 GiB'
+    good = 'peak_memory = "40 GiB": 38.9 GiB'
+    references = ("docs/gate.md",)
+
+    def check(self, facts: GateFacts) -> Iterator[Finding]:
+        return iter(())  # budgets need no golden dump: the command asks for them by itself
+
+    def told(self, over: Exceeded, path: str) -> Finding:
+        """A limit that a build is above."""
+        rank = over.measured.rank
+        return replace(
+            self.finding(over.message, line=1, key=f"{over.limit.measure} {over.limit.text}"),
+            file=path,
+            rank=rank,
+            ranks=() if rank is None else (rank,),
+        )

@@ -1,0 +1,53 @@
+"""PIP003: a weight that several stages hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from irtool.ir.finding import Finding
+from irtool.ir.items import Parameter
+from irtool.linting.facts import RunFacts
+from irtool.linting.rule import MIB, RunRule, Threshold
+from irtool.linting.rules.pipeline.stages import one_a_stage
+
+
+class SharedParameter(RunRule):
+    """A large weight among the parameters of several stages."""
+
+    code = "PIP003"
+    name = "parameter-in-several-stages"
+    severity = "info"
+    summary = "A weight is used by several pipeline stages"
+    explanation = """
+        Each of the stages keeps the weight, its gradient and its optimizer state; MindSpore adds
+        the gradients up between the stages once a step. Tied embeddings of a language model do this
+        on purpose. It costs the memory twice, and the transfer waits for the first stage's
+        backward pass, the last thing in a step.
+        """
+    hint = "place the operators that share it in one stage, or give each stage a weight of its own"
+    bad = "stage 0 and stage 3: %para3_word_embedding.table (32768, 1024)"
+    good = "stage 0: %para3_word_embedding.table (32768, 1024)"
+    needs = ("ranks", "devices")
+    least_bytes = Threshold(64 * MIB, "bytes", "weights of at least so many bytes are told")
+
+    def check(self, run: RunFacts) -> Iterator[Finding]:
+        stages = one_a_stage(run)
+        holders: dict[str, dict[int, Parameter]] = defaultdict(dict)
+        for stage, (_, facts) in stages.items():
+            for item in facts.dump.parameters:
+                if item.is_weight and (item.size or 0) >= self.least_bytes:
+                    holders[item.name][stage] = item
+        for name, found in holders.items():
+            if len(found) < 2:
+                continue
+            first = min(found)
+            rank, facts = stages[first]
+            size = max(item.size or 0 for item in found.values())
+            numbers = " and ".join(map(str, sorted(found)))
+            yield self.finding(
+                f"{name} ({size / MIB:,.0f} MiB) is held by stages {numbers}",
+                line=found[first].line,
+                rank=rank,
+                key=name,
+            )

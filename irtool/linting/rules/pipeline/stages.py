@@ -1,0 +1,54 @@
+"""Stages of a run: which ranks belong to which, and one dump for each."""
+
+from __future__ import annotations
+
+from irtool.ir.dump import Dump
+from irtool.ir.graph import Node
+from irtool.linting.facts import DumpFacts, RunFacts
+from irtool.linting.places import user_frames
+from irtool.linting.rule import Lacking
+
+
+def stage_of(rank: int, devices: int, stages: int) -> int:
+    """Stages are equal blocks of ranks in order."""
+    return rank * stages // devices
+
+
+def one_a_stage(run: RunFacts) -> dict[int, tuple[int, DumpFacts]]:
+    """The lowest rank of each stage that has a dump, with its facts, by stage.
+
+    Raises:
+        Lacking: nobody says how many devices and stages there are.
+    """
+    found: dict[int, tuple[int, DumpFacts]] = {}
+    for rank, facts in run.dumps.items():
+        parallel = facts.parallel
+        if parallel.stages < 2:
+            raise Lacking("devices", "no pipeline_stages above 1 in the context")
+        stage = stage_of(rank, parallel.devices, parallel.stages)
+        found.setdefault(stage, (rank, facts))
+    return found
+
+
+def micro_batches(dump: Dump) -> int:
+    """Micro-batches that the operators of a dump name; 0 where none does."""
+    found = [node.micro for node in dump.nodes() if node.micro is not None]
+    return max(found) + 1 if found else 0
+
+
+def first_of_a_micro_batch(dump: Dump) -> Node | None:
+    """A node of a micro-batch that somebody wrote, if there is one: a person can look at it."""
+    first: Node | None = None
+    for node in dump.nodes():
+        if node.micro is not None:
+            first = first or node
+            if user_frames(node):
+                return node
+    return first
+
+
+def is_training(facts: DumpFacts) -> bool:
+    """Whether a dump holds a backward pass; before differentiation, whether one is to come."""
+    if any(phase == "backward" for phase in facts.phases.values()):
+        return True
+    return any(node.op == "J" for node in facts.dump.nodes())

@@ -1,0 +1,261 @@
+"""The examination: what is asked of a run, in which order it is told, and what guards it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from irtool.cli.main import app
+from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked
+from irtool.diagnosis.registry import RegisteredTask, all_tasks
+from tests.cluster.rank_dumps import Do, all_reduce, rank_text
+
+WORLD = (0, 1, 2)
+
+
+def asked(*words: object, status: int) -> Any:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == status, result.output
+    return result.stdout
+
+
+def made(path: Path, *words: object, status: int, command: str = "doctor") -> dict[str, Any]:
+    return json.loads(asked(command, path, *words, "-f", "json", status=status))
+
+
+def run_of(folder: Path, *programs: list[Do]) -> Path:
+    for rank, steps in enumerate(programs):
+        place = folder / f"rank_{rank}"
+        place.mkdir(parents=True)
+        (place / "20_validate_0080.ir").write_text(rank_text(*steps))
+    return folder
+
+
+def test_every_task_is_registered_once_and_has_a_place_in_the_order() -> None:
+    names = [task.name for task in all_tasks()]
+    assert sorted(names) == sorted(TASKS)
+
+
+def test_errors_come_first_and_then_what_stops_a_run() -> None:
+    def of(task: str, severity: str, weight: float = 0.0) -> Diagnosis:
+        return Diagnosis(task, severity, "", (), weight=weight)  # type: ignore[arg-type]  # names
+
+    found = [
+        of("memory", "info"), of("lint", "error"), of("recompute", "warning", 1.0),
+        of("recompute", "warning", 2.0), of("hang", "error"), of("strategy", "error"),
+    ]  # fmt: skip
+    order = [(item.task, item.severity, item.weight) for item in ranked(found)]
+    assert order == [
+        ("strategy", "error", 0.0),
+        ("hang", "error", 0.0),
+        ("lint", "error", 0.0),
+        ("recompute", "warning", 2.0),
+        ("recompute", "warning", 1.0),
+        ("memory", "info", 0.0),
+    ]
+
+
+def test_a_refused_strategy_comes_with_its_line_and_what_to_write(samples: Path) -> None:
+    told = made(samples / "mlp_rejected", status=1)
+    first = told["findings"][0]
+    assert (first["task"], first["severity"]) == ("strategy", "error")
+    assert first["source"] == {"file": "net.py", "line": 33}
+    assert first["edit"] == {
+        "file": "net.py",
+        "line": 33,
+        "old": "((2, 4), (1, 2))",
+        "new": "((2, 4), (1, 4))",
+    }
+    assert first["command"] == ["irtool", "check", str(samples / "mlp_rejected")]
+
+
+def test_a_folder_in_the_place_of_a_command_is_examined(samples: Path) -> None:
+    path = samples / "pipeline_2_stages"
+    by_command = asked("doctor", path, status=0)
+    assert asked(path, status=0) == by_command
+    assert "nothing wrong" in by_command
+
+
+def test_the_name_of_a_command_wins_over_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "STR001" in asked("rules", status=0)
+
+
+def test_a_rank_that_leaves_the_script_is_named_with_its_line(tmp_path: Path) -> None:
+    usual = [all_reduce(WORLD), all_reduce(WORLD, shape=(8, 8))]
+    odd = [all_reduce(WORLD), all_reduce(WORLD, shape=(9, 9))]
+    told = made(run_of(tmp_path / "run", usual, odd, usual), status=1)
+    first = told["findings"][0]
+    assert (first["task"], first["rank"], first["ranks"]) == ("hang", 1, [1])
+    assert first["source"] == {"file": "net.py", "line": 2}
+    assert "rank 1 left the common script" in first["cause"]
+
+
+def test_ranks_that_left_nothing_make_a_hang_not_judged(samples: Path) -> None:
+    told = made(samples / "pipeline_run", status=0)
+    assert "hang" in {item["task"] for item in told["not_judged"]}
+    assert told["healthy"] is True
+
+
+def test_a_rank_that_stopped_half_way_is_a_failed_node(samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_run", path)
+    (path / "rank_4/20_validate_0080.ir").unlink()
+    told = made(path, status=1)
+    first = told["findings"][0]
+    assert (first["task"], first["rank"]) == ("failed-node", 4)
+
+
+def test_without_another_run_losses_and_precision_are_not_judged(samples: Path) -> None:
+    told = made(samples / "pipeline_2_stages", status=0)
+    why = {item["task"]: item["why"] for item in told["not_judged"]}
+    assert "--against" in why["loss"]
+    assert "--against" in why["precision"]
+
+
+def test_a_task_that_breaks_leaves_the_others_alone(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(subject: object) -> list[Diagnosis]:
+        raise ZeroDivisionError("by design")
+
+    monkeypatch.delenv("IRTOOL_DEBUG", raising=False)
+    tasks = [
+        RegisteredTask(task.name, task.reads, broken) if task.name == "memory" else task
+        for task in all_tasks()
+    ]
+    monkeypatch.setattr("irtool.diagnosis.examine.all_tasks", lambda: tuple(tasks))
+    told = made(samples / "mlp_rejected", status=1)
+    why = {item["task"]: item["why"] for item in told["not_judged"]}
+    assert "ZeroDivisionError" in why["memory"]
+    assert told["findings"][0]["task"] == "strategy"
+
+
+def test_half_of_a_dump_gives_what_can_be_judged(samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_2_stages", path)
+    dump = path / "rank_1/20_validate_0080.ir"
+    dump.write_bytes(dump.read_bytes()[:2000])
+    told = made(path, status=1)
+    assert (told["findings"][0]["task"], told["findings"][0]["rank"]) == ("failed-node", 1)
+    assert {item["task"] for item in told["not_judged"]} >= {"strategy"}
+
+
+def test_a_dump_that_is_cut_off_is_told(samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_2_stages", path)
+    dump = path / "rank_3/20_validate_0080.ir"
+    dump.write_bytes(dump.read_bytes()[:-3000])
+    told = made(path, status=1)
+    assert "cut off" in "; ".join(item["cause"] for item in told["findings"])
+
+
+def test_one_question_alone(samples: Path) -> None:
+    told = made(samples / "mlp_rejected", "--task", "hang", status=0)
+    assert (told["findings"], [item["task"] for item in told["not_judged"]]) == ([], ["hang"])
+
+
+def test_an_unknown_task_is_refused_with_the_nearest(samples: Path) -> None:
+    result = CliRunner().invoke(app, ["doctor", str(samples / "gpt"), "--task", "hangs"])
+    assert result.exit_code == 2
+    assert "did you mean hang?" in result.output
+
+
+def test_an_empty_folder_is_no_run(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "nothing of a run" in result.output
+
+
+def test_processes_side_by_side_say_the_same(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = samples / "mlp_rejected"
+    alone = made(path, "--jobs", 1, status=1)
+    monkeypatch.setattr("irtool.diagnosis.examine._WORTH_PROCESSES", 0)
+    assert made(path, "--jobs", 2, status=1) == alone
+
+
+def test_what_cannot_be_judged_says_why() -> None:
+    assert str(CannotJudge("no logs")) == "no logs"
+
+
+def test_open_writes_a_page_that_leads_to_those_of_each_question(
+    samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "index.html"
+    asked("doctor", samples / "mlp_rejected", "--open", "-o", page, status=1)
+    assert opened == [f"file://{page}"]
+    text = page.read_text()
+    assert '<a href="1.html">irtool check' in text
+    assert "MindSpore refuses MatMul" in text
+    assert "the dimension that is summed up" in (tmp_path / "1.html").read_text()
+
+
+def test_the_operator_that_introduces_error_is_named_with_its_line(samples: Path) -> None:
+    runs = samples / "precision"
+    told = made(runs / "tanh_gelu", "--against", runs / "reference", status=1)
+    first = told["findings"][0]
+    assert (first["task"], first["since"]) == ("precision", "rank 0, step 0")
+    assert "gelu" in first["cause"]
+    assert first["source"]["line"] == 26
+
+
+def test_runs_cut_over_different_devices_are_not_compared(samples: Path, tmp_path: Path) -> None:
+    runs = samples / "precision"
+    other = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_2_stages", other)
+    told = made(runs / "reference", "--against", other, "--task", "precision", status=0)
+    assert "slices" in told["not_judged"][0]["why"]
+
+
+def test_the_step_from_which_losses_part_is_told(tmp_path: Path) -> None:
+    for name, factor in (("good", 1), ("bad", 2)):
+        (tmp_path / name).mkdir()
+        rows = [f"{n},{(3 / (n + 1) + 0.5) * (factor if n >= 6 else 1)}" for n in range(12)]
+        (tmp_path / name / "loss.csv").write_text("\n".join(["step,loss", *rows]))
+    told = made(tmp_path / "bad", "--against", tmp_path / "good", status=1)
+    assert (told["findings"][0]["task"], told["findings"][0]["since"]) == ("loss", "step 6")
+    assert made(tmp_path / "good", "--against", tmp_path / "good", status=0)["findings"] == []
+
+
+def test_a_strategy_file_that_the_run_does_not_follow_is_told(
+    tmp_path: Path, samples: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(samples / "mlp_semi_auto", run)
+    key = "Default/network-WithLossCell/_backbone-Mlp/ReLU-op0"
+
+    def saved(strategy: list[int]) -> None:
+        item = {key: {"parallel_strategy": [strategy], "stage": 0}}
+        text = {"current_stage": 0, "parallel_strategy_item": item, "parallel_layout_item": {}}
+        (run / "strategy.json").write_text(json.dumps(text))
+
+    saved([1, 8])
+    (first,) = made(run, "--task", "strategy", status=1)["findings"]
+    assert first["severity"] == "warning"
+    assert "strategy.json names ((1, 8),) for" in first["cause"]
+    saved([2, 4])
+    assert made(run, "--task", "strategy", status=0)["findings"] == []
+
+
+def test_losses_of_several_ranks_are_read(tmp_path: Path) -> None:
+    curve = [3.0 / (step + 1) + 0.4 for step in range(12)]
+    sick = [value * (2 if step >= 6 else 1) for step, value in enumerate(curve)]
+    for name, values in (("healthy", curve), ("sick", sick)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "loss.json").write_text(json.dumps({"loss": [values, values]}))
+    told = made(
+        tmp_path / "sick", "--task", "loss", "--against", tmp_path / "healthy", status=1
+    )  # fmt: skip
+    assert "from step 6 on" in told["findings"][0]["cause"]

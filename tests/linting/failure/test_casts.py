@@ -1,0 +1,48 @@
+"""The cast that is proposed where operands have different types."""
+
+from __future__ import annotations
+
+import pytest
+
+from irtool.ir.finding import SourceLine
+from irtool.linting.failure.casts import cast_of
+
+SAID = "For 'MatMul', the type of 'x2' should be same as 'x1', but got Float32 and Float16."
+MIXED = ("Float32[8,16]", "Float16[16,32]")
+
+
+def line(text: str) -> SourceLine:
+    return SourceLine("net.py", 7, text=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "operands", "new"),
+    [
+        ("y = self.matmul(x, self.w)", MIXED,
+         "y = self.matmul(x, ops.cast(self.w, mindspore.float32))"),
+        ("y = self.matmul(x, self.w)", MIXED[::-1],
+         "y = self.matmul(ops.cast(x, mindspore.float32), self.w)"),
+        ("return x + self.b", MIXED, "return x + ops.cast(self.b, mindspore.float32)"),
+    ],
+)  # fmt: skip
+def test_the_narrower_operand_is_cast(text: str, operands: tuple[str, ...], new: str) -> None:
+    edit = cast_of(SAID, operands, line(text))
+    assert edit is not None
+    assert (edit.file, edit.line, edit.old, edit.new) == ("net.py", 7, text, new)
+
+
+@pytest.mark.parametrize(
+    ("message", "operands", "text"),
+    [
+        ("the input dimensions must be equal", MIXED, "y = self.matmul(x, w)"),
+        (SAID, ("Float32[8]", "Float32[8]"), "y = self.matmul(x, w)"),
+        (SAID, ("Float32[8]", "Int32[8]"), "y = self.matmul(x, w)"),
+        (SAID, MIXED, "y = f(self.matmul(x, w), w)"),
+        (SAID, MIXED, "y = self.matmul("),
+        (SAID, MIXED, ""),
+    ],
+)
+def test_where_nobody_can_say_nothing_is_proposed(
+    message: str, operands: tuple[str, ...], text: str
+) -> None:
+    assert cast_of(message, operands, line(text)) is None
