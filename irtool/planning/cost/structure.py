@@ -33,6 +33,7 @@ from irtool.sharding.network.gradients import differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.received import is_received, received_layout
 from irtool.sharding.network.recomputation import recomputed
 from irtool.sharding.network.reshape import judge_reshapes
 from irtool.sharding.network.states import Weight, original_of
@@ -295,7 +296,9 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: frozenset[Node]) -> It
         yield Link(Edge(node, 0, node, 0), source, target, item_bytes(dtype), node in marked, True)
     finder = EdgeFinder(analysis)
     for port in analysis.order:
-        if not isinstance(port, Node) or is_silent(primitive(port)) or port not in analysis.judged:
+        if not isinstance(port, Node) or is_silent(primitive(port)):
+            continue
+        if port not in analysis.judged and not is_received(analysis, port):
             continue
         for edge in finder.edges(port):
             if edge.consumer in analysis.foreign:
@@ -308,7 +311,7 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: frozenset[Node]) -> It
 def _link(
     analysis: Analysis, symbols: _Symbols, edge: Edge, marked: frozenset[Node]
 ) -> Link | None:
-    source = symbols.layout(analysis.judged[edge.producer].output_layout(edge.output))
+    source = symbols.layout(_made(analysis, edge))
     target = symbols.layout(_wanted(analysis, edge))
     if source is None or target is None or source == target:
         return None
@@ -320,6 +323,14 @@ def _link(
     dtype = dtypes[0] if dtypes else ""
     gradient = edge.producer in marked
     return Link(edge, source, target, item_bytes(dtype), gradient, is_bool=dtype == "Bool")
+
+
+def _made(analysis: Analysis, edge: Edge) -> TensorLayout | None:
+    """How what an edge hands on lies; what comes from another stage, as its operator left it."""
+    producer = analysis.judged.get(edge.producer)
+    if producer is None:
+        return received_layout(analysis, edge.producer)
+    return producer.output_layout(edge.output)
 
 
 def _wanted(analysis: Analysis, edge: Edge) -> TensorLayout | None:

@@ -265,7 +265,7 @@ def _by_calls(plan: Plan, again: Again) -> Carried:
 
 def _with_calls(plan: Plan, dump: Dump, context: ParallelContext) -> Plan:
     """What MindSpore makes of a network with the calls for a plan: its own for the rest."""
-    bare = plain_dump(dump)
+    bare = _unplanned(plan, dump)
     twins = dict(zip(plan.dump.nodes(), bare.nodes(), strict=True))
     said = [item for item in plan.operators if held_by(item.node) and item.after is not None]
     written = with_strategies(
@@ -274,6 +274,15 @@ def _with_calls(plan: Plan, dump: Dump, context: ParallelContext) -> Plan:
         {twins[item.node]: item.out_after for item in said if item.out_after is not None},
     )
     return replace(plan, dump=written, context=context, report=check(written, context))
+
+
+def _unplanned(plan: Plan, dump: Dump) -> Dump:
+    """The dump without the strategies that a plan decides: what other stages do, it does not."""
+    planned = {item.node for item in plan.operators}
+    pairs = zip(dump.nodes(), plan.dump.nodes(), strict=True)
+    return plain_dump(
+        dump, {node for node, made in pairs if made.strategy is not None and made not in planned}
+    )
 
 
 def _price(free: StepCost, made: StepCost) -> str:
@@ -332,7 +341,7 @@ def _completed(plan: Plan, text: str, dump: Dump, context: ParallelContext) -> P
     Raises:
         NotExpressible: MindSpore would refuse it, or what it makes of it is not known.
     """
-    bare = plain_dump(dump)
+    bare = _unplanned(plan, dump)
     found = check_saved(bare, context, _file(text))
     if unknown := found.of("unknown", "names nothing"):
         raise NotExpressible(f"read back, {unknown[0].key} of the file names no certain operator")

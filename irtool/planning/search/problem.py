@@ -17,6 +17,7 @@ from irtool.sharding.judge import judge
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.received import RECEIVE
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.stages import foreign_nodes
 
@@ -81,10 +82,13 @@ def problem_of(
     Raises:
         CannotPlan: nothing in it takes a strategy.
     """
-    foreign: Set[Node] = frozenset()
+    kept: Set[Node] = frozenset()
     if target.stages > 1:
-        foreign = foreign_nodes(network_of(dump), target.stage)
-    plain = plain_dump(dump, foreign)
+        kept = foreign_nodes(network_of(dump), target.stage)
+    if target.stage_size == context.stage_size:
+        # What the stage before hands over lies as it does now, whatever this one does with it.
+        kept = {*kept, *dump.nodes(RECEIVE)}
+    plain = plain_dump(dump, kept)
     twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
     structure = structure_of(plain, target)
     if not structure.calls:
@@ -93,7 +97,7 @@ def problem_of(
     report = check(dump, context) if context.is_parallel else None
     beside = _beside(report, twins, structure)
     if beside:
-        plain = plain_dump(dump, beside | foreign)
+        plain = plain_dump(dump, beside | kept)
         twins = dict(zip(dump.nodes(), plain.nodes(), strict=True))
         structure = structure_of(plain, target)
     current = _current(report, twins, structure)

@@ -80,19 +80,7 @@ def test_a_plan_is_accepted_and_no_dearer_than_the_dump(case: str) -> None:
         assert made.after.seconds <= made.before.seconds * (1 + 1e-9)
 
 
-NOT_IN_A_PLAN = pytest.mark.xfail(
-    reason="a plan of a later stage does not price the redistribution of what it receives",
-    strict=True,
-)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=name, marks=NOT_IN_A_PLAN if name.startswith("a later stage") else ())
-        for name, case in ALL.items()
-    ],
-)
+@pytest.mark.parametrize("case", ALL.values(), ids=list(ALL))
 def test_the_cost_before_is_what_the_dump_costs(case: str) -> None:
     dump, context = read(case)
     made = planned(case)
