@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from irtool.cli.answering import Answered
 from irtool.cli.context import ContextArguments
@@ -24,17 +24,26 @@ from irtool.syntax.run import Run
 if TYPE_CHECKING:
     from irtool.cli.cluster_inputs import Asked
     from irtool.cli.configuration import Configuration
+    from irtool.cli.plan import Planned
     from irtool.cluster.context.model import RunContext
     from irtool.cluster.groups import GroupReport
     from irtool.cluster.hang import HangReport
     from irtool.cluster.memory import Memory
     from irtool.cluster.pipeline import Pipeline
+    from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.losses.comparison import LossComparison
+    from irtool.compare.runs.comparison import RunComparison
+    from irtool.diagnosis.examine import Examination
+    from irtool.ir.finding import Findings
     from irtool.planning.plans.cost_report import StepCost
     from irtool.report.model import Report
     from irtool.sharding.network.report import CheckResult
 
 Source: TypeAlias = "str | os.PathLike[str] | Run | Dump"
 """A path of a dump or a run folder, a run, or a dump that was read already."""
+
+Place: TypeAlias = "str | os.PathLike[str] | Run"
+"""A path, or a run."""
 
 Context: TypeAlias = "Mapping[str, object] | None"
 """Keys of ``set_auto_parallel_context``, which go before what dumps and files show."""
@@ -122,12 +131,34 @@ class Answer(Generic[Result]):
     def __str__(self) -> str:
         from irtool.report.plain import plain_lines
 
+        if self._answered.text is not None:
+            return self._answered.text().rstrip("\n")
         return "\n".join(plain_lines(self._report(is_page=False).blocks))
 
     def _repr_html_(self) -> str:
         from irtool.report.notebook import document_html
 
         return document_html(self._report(is_page=False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanAnswer(Answer["Plan"]):
+    """A plan, which can be written in the forms that others read."""
+
+    _planned: Planned = field(repr=False)
+
+    def written(self, form: Literal["strategy", "ir", "shard", "msjob"]) -> str:
+        """The plan itself, as ``--format`` writes it.
+
+        Args:
+            form: MindSpore's strategy file, the dump with the plan's strategies, lines of Python,
+                or a job of Kubernetes.
+
+        Raises:
+            CannotAnswer: the form can't say what the plan says.
+        """
+        with _heard():
+            return "".join(self._planned.written(form))
 
 
 # -- sharding --------------------------------------------------------------------------------------
@@ -194,6 +225,55 @@ def cost(
         _one(source), _arguments(context, rank), _no_configuration(), machine, graph=graph
     )
     return _answer(lambda: cost_answered(asked), lambda view: view.cost)
+
+
+def plan(
+    source: Source,
+    context: Context = None,
+    *,
+    devices: int | None = None,
+    machine: str | None = None,
+    memory: int | None = None,
+    stages: int | None = None,
+    algorithm: Literal["exact", "recursive", "propagation"] = "exact",
+    rank: int | None = None,
+    graph: int | None = None,
+) -> PlanAnswer:
+    """Which strategy would be better, and how far from the best can it be?
+
+    Args:
+        source: a dump taken before the parallel pass, or a run.
+        context: keys of ``set_auto_parallel_context``, that the dump was compiled under.
+        devices: to plan for; None: those of the context.
+        machine: a built-in machine's name, or a file; None: the usual one of the target.
+        memory: bytes of a device that the plan must not exceed.
+        stages: pipeline stages to cut the network into; None: the dump's.
+        algorithm: exact, or one of MindSpore's own searches.
+        rank: of a run, whose dump; of a dump, whose it is.
+        graph: of a run, the number of the compilation.
+
+    Returns:
+        With the plan; :meth:`PlanAnswer.written` gives it to MindSpore.
+
+    Raises:
+        CannotAnswer: there is no plan, or no dump with operators to plan.
+    """
+    from irtool.cli.plan import PlanQuestion, plan_answered, planned
+    from irtool.cli.plan_options import Algorithm, PlanOptions
+
+    options = PlanOptions(
+        algorithm=Algorithm(algorithm), to=devices, machine=machine, to_stages=stages,
+        memory=None if memory is None else str(memory),
+    )  # fmt: skip
+    asked = PlanQuestion(
+        _one(source), options, _arguments(context, rank), _no_configuration(), graph
+    )
+    with _heard() as notes:
+        found = planned(asked)
+        answered = plan_answered(found)
+    return PlanAnswer(
+        answered.result.plan, answered.context, tuple(notes), answered.status != 0, answered, found
+    )
 
 
 # -- what a run does -------------------------------------------------------------------------------
@@ -305,6 +385,142 @@ def hang(
     return _answer(lambda: hang_answered(asked), lambda view: view.report)
 
 
+# -- what is wrong ---------------------------------------------------------------------------------
+
+
+@overload
+def diff(
+    left: Source,
+    right: Source,
+    *,
+    loss: Literal[False] = False,
+    rank: int | None = None,
+    graph: int | None = None,
+    step: int | None = None,
+) -> Answer[GraphDiff | RunComparison]: ...
+@overload
+def diff(left: Source, right: Source, *, loss: Literal[True]) -> Answer[LossComparison]: ...
+def diff(
+    left: Source,
+    right: Source,
+    *,
+    loss: bool = False,
+    rank: int | None = None,
+    graph: int | None = None,
+    step: int | None = None,
+) -> Answer[GraphDiff | RunComparison] | Answer[LossComparison]:
+    """Two dumps or two runs: what differs, where does it begin, and why?
+
+    Args:
+        left: a dump, a run, a tensor dump or a digest.
+        right: another.
+        loss: compare loss curves alone, of runs, logs or tables.
+        rank: of runs, whose dumps and tensors.
+        graph: of runs, the number of the compilation.
+        step: of runs, the step whose tensors are compared.
+
+    Returns:
+        With the difference of two graphs, or of two runs: tensors, graphs, losses, settings.
+
+    Raises:
+        CannotAnswer: a side can't be read, or the sides have nothing in common.
+    """
+    from irtool.cli.diff.graphs import dumps_answered
+    from irtool.cli.diff.losses import losses_answered
+    from irtool.cli.diff.options import DiffOptions
+    from irtool.cli.diff.runs import is_for_runs, runs_answered
+
+    sides = [_one(left), _one(right)]
+    paths = [side for side in sides if isinstance(side, str)]
+    if loss:
+        if len(paths) < len(sides):
+            raise CannotAnswer("a dump has no loss curve", hint="name a run, a log or a table")
+        return _answer(lambda: losses_answered(paths[0], paths[1], ()), lambda curves: curves)
+    asked = DiffOptions(rank=rank, graph=graph, step=step)
+    if len(paths) == len(sides) and is_for_runs(paths):
+        return _answer(lambda: runs_answered(paths, asked), lambda view: view.comparison)
+    return _answer(lambda: dumps_answered(sides, asked), lambda view: view.diff)
+
+
+def lint(
+    source: Place | Sequence[Place],
+    context: Context = None,
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    machine: str | None = None,
+    rank: int | None = None,
+    graph: int | None = None,
+) -> Answer[Findings]:
+    """What is wrong, or worth a look, in dumps?
+
+    Args:
+        source: a run, or paths of dumps, folders and run folders. (Rules look at all dumps of a
+            compilation together, so what they look at are files.)
+        context: keys of ``set_auto_parallel_context``.
+        select: only these rules: codes, prefixes, names.
+        ignore: not these.
+        machine: a built-in machine's name, or a file, for rules that weigh seconds.
+        rank: of runs, whose dumps.
+        graph: of runs, the number of the compilation.
+
+    Raises:
+        CannotAnswer: no dump can be read, or there is no such rule.
+    """
+    from irtool.cli.lint import LintQuestion, lint_answered
+    from irtool.cli.lint_settings import settings_for
+
+    sources = [source] if isinstance(source, str | os.PathLike | Run) else source
+    paths = [_path(one) for one in sources]
+    configuration = _no_configuration()
+    with _heard():
+        rules = settings_for(
+            configuration, select=select, extend_select=(), ignore=ignore, baseline=None,
+            machine=machine, fail_on=None, source_map=(),
+        )  # fmt: skip
+    asked = LintQuestion(paths, _arguments(context, rank), configuration, rules, graph=graph)
+    return _answer(lambda: lint_answered(asked), lambda findings: findings)
+
+
+def doctor(
+    source: Place,
+    context: Context = None,
+    *,
+    against: Place | None = None,
+    tasks: Sequence[str] = (),
+    machine: str | None = None,
+    memory: int | None = None,
+    graph: int | None = None,
+    jobs: int = 1,
+) -> Answer[Examination]:
+    """What is wrong with this run, ranked: cause, place, edit, gain, and what shows more.
+
+    Args:
+        source: a run, or its folder.
+        context: keys of ``set_auto_parallel_context``.
+        against: a healthy run, or one of another device: without it neither loss nor precision
+            is judged.
+        tasks: only these questions.
+        machine: a built-in machine's name, or a file; None: the usual one of the target.
+        memory: bytes of a device.
+        graph: the number of the run's compilation.
+        jobs: processes at a time.
+
+    Raises:
+        CannotAnswer: nothing of a run is there.
+    """
+    from irtool.cli.doctor import DoctorQuestion, doctor_answered, run_at, tasks_named
+    from irtool.cli.machines import named_machine
+
+    with _heard():
+        asked = DoctorQuestion(
+            run_at(_path(source)), _arguments(context, None), _no_configuration(),
+            None if against is None else run_at(_path(against)), tasks_named(tasks),
+            named_machine(machine), graph, memory, jobs,
+        )  # fmt: skip
+    return _answer(lambda: doctor_answered(asked), lambda examination: examination)
+
+
 # -- how they are asked ----------------------------------------------------------------------------
 
 
@@ -332,9 +548,11 @@ def _is_rows(value: object) -> bool:
 
 
 def _one(source: Source) -> str | Dump:
-    if isinstance(source, Dump):
-        return source
-    return source.path if isinstance(source, Run) else os.fspath(source)
+    return source if isinstance(source, Dump) else _path(source)
+
+
+def _path(place: Place) -> str:
+    return place.path if isinstance(place, Run) else os.fspath(place)
 
 
 def _arguments(context: Context, rank: int | None) -> ContextArguments:

@@ -27,6 +27,9 @@ SAME: list[tuple[str, Ask, str, dict[str, object]]] = [
     ("comm groups", irtool.comm_groups, "pipeline_2_stages", {}),
     ("comm hang", irtool.hang, "hang_one_strategy", {}),
     ("comm hang", irtool.hang, "pipeline_2_stages", {}),
+    ("plan", irtool.plan, "mlp_semi_auto/step_parallel_begin_0018.ir", {"device_num": 8}),
+    ("doctor", irtool.doctor, "hang_one_strategy", {}),
+    ("lint --no-cache", irtool.lint, "mlp_rejected", {}),
 ]
 
 
@@ -47,7 +50,11 @@ def test_a_function_answers_as_its_command(
     assert without_time(answer.to_dict()) == without_time(json.loads(told.out))
     assert answer.has_findings == (status == 1)
     assert capsys.readouterr() == ("", "")
-    # What the command says beside its answer is kept.
+    # What the command says beside its answer is kept; lint says the end of its text again.
+    if command.startswith("lint"):
+        assert str(answer).endswith(told.err.replace("irtool: ", "").rstrip("\n"))
+        assert answer.notes == ()
+        return
     assert [line.removeprefix("irtool: ") for line in told.err.splitlines()] == [
         line for note in answer.notes for line in note.splitlines()
     ]
@@ -57,7 +64,9 @@ def without_time(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key != "seconds"}
 
 
-@pytest.mark.parametrize(("command", "function", "path", "context"), SAME[:1] + SAME[5:6])
+@pytest.mark.parametrize(
+    ("command", "function", "path", "context"), SAME[:1] + SAME[5:6] + SAME[-2:]
+)
 def test_text_is_that_of_a_pipe(
     command: str,
     function: Ask,
@@ -88,6 +97,65 @@ def test_dumps_by_rank_are_a_run(samples: Path) -> None:
     assert tuple(report.odd_ranks) == (1,)
     # Without the odd one nobody can tell.
     assert not irtool.hang({0: dumps[0], 2: dumps[2]}).result.hangs
+
+
+def test_a_plan_is_written_as_its_command_writes_it(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir"
+    answer = irtool.plan(begin, {"device_num": 8})
+    for form in ("strategy", "ir", "shard", "msjob"):
+        main(["plan", str(begin), "--devices=8", "--format", form])
+        assert answer.written(form) == capsys.readouterr().out
+    staged = irtool.plan(begin, {"device_num": 8}, devices=16)
+    assert staged.result.context.devices == 16
+    with pytest.raises(irtool.CannotAnswer, match="no strategies fit into 1 B"):
+        irtool.plan(begin, {"device_num": 8}, memory=1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (
+            "mlp_semi_auto/step_parallel_begin_0018.ir",
+            "mlp_recursive_search/step_parallel_begin_0019.ir",
+        ),
+        ("hang_one_strategy/rank_0", "hang_one_strategy/rank_1"),
+    ],
+)
+def test_a_difference_is_that_of_the_command(
+    left: str, right: str, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(samples / left), str(samples / right)]
+    status = main(["diff", *paths, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    answer = irtool.diff(*paths)
+    assert answer.to_dict() == told
+    assert answer.has_findings == (status == 1)
+
+
+def test_dumps_that_were_read_are_compared(samples: Path) -> None:
+    begin = samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir"
+    text = begin.read_text()
+    left, right = (
+        irtool.loads(text),
+        irtool.loads(text.replace("((2, 4), (1, 4))", "((4, 2), (1, 2))")),
+    )
+    assert not irtool.diff(left, begin).has_findings
+    assert irtool.diff(left, right).has_findings
+    with pytest.raises(irtool.CannotAnswer, match="a dump has no loss curve"):
+        irtool.diff(left, right, loss=True)
+
+
+def test_lint_and_doctor_refuse_what_is_not_there(samples: Path, tmp_path: Path) -> None:
+    with pytest.raises(irtool.CannotAnswer):
+        irtool.lint(tmp_path)
+    with pytest.raises(irtool.CannotAnswer, match="XYZ"):
+        irtool.lint(samples / "mlp_rejected", select=["XYZ"])
+    with pytest.raises(irtool.CannotAnswer, match="nothing of a run"):
+        irtool.doctor(tmp_path)
+    with pytest.raises(irtool.CannotAnswer, match="there is no task hanging"):
+        irtool.doctor(samples / "hang_one_strategy", tasks=["hanging"])
 
 
 def test_rows_are_those_of_a_list(samples: Path) -> None:
@@ -127,5 +195,6 @@ def test_settings_of_the_folder_are_not_read(
 
 def test_the_door_shows_what_it_has() -> None:
     names = dir(irtool)
-    assert {"check", "cost", "memory", "pipeline", "comm_groups", "hang", "load"} <= set(names)
+    functions = {"check", "comm_groups", "cost", "diff", "doctor", "hang", "lint", "memory"}
+    assert {*functions, "pipeline", "plan", "load", "load_run"} <= set(names)
     assert all(getattr(irtool, name) is not None for name in irtool.__all__)

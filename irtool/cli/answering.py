@@ -32,6 +32,7 @@ class Answered(Generic[Result]):
         context: of the run; None where the answer rests on none.
         assumptions: what the answer takes for granted beside the context.
         status: the exit status: 0 there is nothing to see, 1 there is.
+        text: makes the text of a pipe, where that is no form of the report.
     """
 
     result: Result
@@ -40,6 +41,7 @@ class Answered(Generic[Result]):
     context: RunContext | None = None
     assumptions: Sequence[str] = ()
     status: int = 0
+    text: Callable[[], str] | None = None
 
 
 class AnswerForm(str, Enum):

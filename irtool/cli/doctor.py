@@ -10,13 +10,14 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options
-from irtool.cli.answering import AnswerForm, write_answer
-from irtool.cli.configuration import load_custom_rules, read_configuration
+from irtool.cli.answering import Answered, AnswerForm, tell
+from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, given_by
 from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from irtool.cluster.context.given import Given
+    from irtool.cluster.machine import Machine
     from irtool.diagnosis.diagnosis import Task
+    from irtool.diagnosis.examine import Examination
 
 
 def _doctor(
@@ -66,57 +69,103 @@ def _doctor(
 
     Exit status: 0 nothing is graver than an opportunity; 1 there are errors or warnings.
     """
-    from irtool.diagnosis.diagnosis import CannotJudge
-    from irtool.diagnosis.examine import examine
-    from irtool.diagnosis.subject import Subject
-    from irtool.report.doctor.answer import doctor_answer
-    from irtool.report.doctor.report import commands_of, doctor_report
+    from irtool.report.doctor.report import commands_of
 
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    chosen = _tasks(only or [])
-    run = _run(path)
-
-    def given(dump: str) -> Given:
-        return given_by(context, configuration, dump, path)
-
-    subject = Subject(
-        run,
-        given,
-        named_machine(machine),
-        None if against is None else _run(against),
-        graph,
-        None if memory is None else size_of(memory, "--memory"),
-    )
-    with _progress() as progress:
-        found = examine(subject, chosen, jobs, progress)
-    try:
-        known = subject.context
-    except CannotJudge:
-        known = RunContext(None)
+    asked = DoctorQuestion(
+        run_at(path), context, configuration, None if against is None else run_at(against),
+        tasks_named(only or []), named_machine(machine), graph,
+        None if memory is None else size_of(memory, "--memory"), jobs, limit, fail_on,
+    )  # fmt: skip
     pages: list[tuple[str, str]] = []
+    with _progress() as progress:
+        answered = doctor_answered(asked, progress, pages)
     if open_page:
         format = AnswerForm.html
         output_file = output_file or os.path.join(_page_folder(path), "index.html")
-        pages = _pages(commands_of(found), os.path.dirname(output_file) or os.curdir)
-    write_answer(
-        Output(output_file),
-        format,
-        answer=lambda: doctor_answer(found, known),
-        report=lambda is_page: doctor_report(found, limit, is_page, pages),
-        context=known,
-        all_assumptions=assumptions,
-    )
+        pages += _pages(commands_of(answered.result), os.path.dirname(output_file) or os.curdir)
+    status = tell(answered, Output(output_file), format, assumptions)
     if open_page and output_file is not None:
         note(f"wrote {output_file}")
         webbrowser.open(f"file://{os.path.abspath(output_file)}")
-    return fails(fail_on, those=(each.severity for each in found.findings))
+    return status
 
 
 command = context_command("doctor", _doctor)
 
 
-def _run(path: str) -> Run:
+@dataclass(frozen=True, slots=True)
+class DoctorQuestion:
+    """Which run is to be examined, and for what.
+
+    Attributes:
+        run: its folder.
+        context: what is said of it.
+        configuration: ``irtool.toml``.
+        against: the other run, healthy or of another device.
+        tasks: the questions; none: all of them.
+        machine: what things cost; None: the usual machine of the context's target.
+        graph: the number of the run's compilation.
+        memory: bytes of a device.
+        jobs: processes at a time; None: as many as there are processors.
+        limit: rows that text shows.
+        fail_on: from which severity on the status is 1.
+    """
+
+    run: Run
+    context: ContextArguments
+    configuration: Configuration
+    against: Run | None = None
+    tasks: tuple[Task, ...] = ()
+    machine: Machine | None = None
+    graph: int | None = None
+    memory: int | None = None
+    jobs: int | None = None
+    limit: int | None = None
+    fail_on: FailLevel = FailLevel.warning
+
+
+def doctor_answered(
+    asked: DoctorQuestion,
+    progress: Callable[[str, int, int], None] | None = None,
+    pages: Sequence[tuple[str, str]] = (),
+) -> Answered[Examination]:
+    """What is wrong with a run.
+
+    Args:
+        asked: the question.
+        progress: told of each part that is done.
+        pages: of single questions, that the page links to: what each asks, and its file.
+
+    Raises:
+        Failure: what is said of the context makes no sense.
+    """
+    from irtool.diagnosis.diagnosis import CannotJudge
+    from irtool.diagnosis.examine import examine
+    from irtool.diagnosis.subject import Subject
+    from irtool.report.doctor.answer import doctor_answer
+    from irtool.report.doctor.report import doctor_report
+
+    def given(dump: str) -> Given:
+        return given_by(asked.context, asked.configuration, dump, asked.run.path)
+
+    subject = Subject(asked.run, given, asked.machine, asked.against, asked.graph, asked.memory)
+    found = examine(subject, asked.tasks, asked.jobs, progress)
+    try:
+        known = subject.context
+    except CannotJudge:
+        known = RunContext(None)
+    return Answered(
+        found,
+        lambda: doctor_answer(found, known),
+        lambda is_page: doctor_report(found, asked.limit, is_page, pages),
+        known,
+        status=fails(asked.fail_on, those=(each.severity for each in found.findings)),
+    )
+
+
+def run_at(path: str) -> Run:
     """A run folder with something in it.
 
     Raises:
@@ -132,7 +181,12 @@ def _run(path: str) -> Run:
     return run
 
 
-def _tasks(names: list[str]) -> tuple[Task, ...]:
+def tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
+    """Questions by their names.
+
+    Raises:
+        Failure: there is none of such a name.
+    """
     from difflib import get_close_matches
 
     from irtool.diagnosis.diagnosis import TASKS

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from irtool.cli import complete, options
-from irtool.cli.answering import FindingsForm, write_findings
+from irtool.cli.answering import Answered, FindingsForm, write_findings
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, find, given_by
 from irtool.cli.lint_call import Linting
@@ -30,14 +30,15 @@ from irtool.cli.report import Failure, note, report, report_problems
 from irtool.cli.where import read_query
 from irtool.cluster.context.evidence import Evidence
 from irtool.ir.dump import Dump
-from irtool.ir.finding import Findings
+from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural
 from irtool.linting.cache import Cache, cache_folder
 from irtool.linting.registry import OFF_FAMILIES
 from irtool.linting.rule import family_of
 from irtool.linting.settings import expanded
 from irtool.report.findings.answer import lint_answer
-from irtool.report.findings.text import summary_text
+from irtool.report.findings.html import findings_page
+from irtool.report.findings.text import TextStyle, summary_text, text_pieces
 from irtool.syntax.load import load
 from irtool.syntax.source import DumpError
 
@@ -120,38 +121,27 @@ def _lint(
     asked = _of_one_dump(asked, [*(select or ()), *(extend_select or ())])
     if update_baseline and asked.settings.baseline is None:
         raise Failure("--update-baseline needs a file", hint="--baseline irtool-baseline.json")
-    _check_context(context, configuration)
-    plan = Plan(
-        tuple(PlannedRule.of(rule) for rule in asked.rules),
-        context,
-        configuration,
-        _checked_query(where),
-        asked.machine,
-        os.getpid(),
+    question = LintQuestion(
+        paths, context, configuration, asked, where, graph, all_passes, jobs, not no_cache
     )
-    output = Output(output_file)
-    linting = Linting(asked, plan, Cache(None if no_cache else cache_folder()))
-    linting.find(paths, context.rank, graph, all_passes)
-    linting.work(jobs, bar=True)
-    linting.cache.close()
+    linting = linted(question, bar=True)
     report_problems(linting.problems)
     if not linting.read_files:
         return _nothing_read(linting)
-    gathered = Gathered(linting.findings, linting.units, linting.silenced(), linting.read_files)
+    gathered = gathered_by(linting)
     found = settled(asked, gathered)
     if update_baseline:
         count = plural(save_baseline(asked, found), "finding")
         note(f"{count} written to {asked.settings.baseline}")
         return int(linting.unread)
-    marked, stale = against_baseline(asked, found)
-    made = report_of(asked, gathered, marked, stale)
-    known = [(unit.paths, unit.known) for unit in linting.units if unit.known is not None]
+    answered = _answered(linting, gathered, found)
+    made = answered.result
     write_findings(
-        output,
+        Output(output_file),
         format,
         made,
         command="lint",
-        answer=lambda: lint_answer(made, known),
+        answer=answered.answer,
         dump=lambda: _shown_dump(made),
         files=[path for unit in linting.units for path in unit.paths],
         limit=limit,
@@ -163,6 +153,95 @@ def _lint(
 
 
 command = context_command("lint", _lint)
+
+
+@dataclass(frozen=True, slots=True)
+class LintQuestion:
+    """What is to be linted.
+
+    Attributes:
+        paths: of dumps, folders and run folders.
+        context: what is said of the runs.
+        configuration: ``irtool.toml``.
+        asked: the rules, with their settings.
+        where: a query that chooses nodes.
+        graph: the number of a run's compilation.
+        all_passes: every dump of a run folder, not the telling ones.
+        jobs: processes at a time; None: as many as there is work for.
+        is_cached: whether what was looked at before is remembered.
+    """
+
+    paths: Sequence[str]
+    context: ContextArguments
+    configuration: Configuration
+    asked: Asked
+    where: str | None = None
+    graph: int | None = None
+    all_passes: bool = False
+    jobs: int | None = None
+    is_cached: bool = True
+
+
+def lint_answered(asked: LintQuestion) -> Answered[Findings]:
+    """What is wrong, or worth a look, in dumps.
+
+    Raises:
+        Failure: no dump can be read, or a setting makes no sense.
+    """
+    linting = linted(asked, bar=False)
+    report_problems(linting.problems)
+    if not linting.read_files:
+        problem = next(iter((*linting.findings, *linting.problems)), None)
+        if problem is None:
+            raise Failure("there is no dump to lint", hint="irtool lint samples/")
+        raise Failure(problem.message, problem.file, hint=problem.hint, code=problem.code)
+    gathered = gathered_by(linting)
+    return _answered(linting, gathered, settled(asked.asked, gathered))
+
+
+def linted(asked: LintQuestion, bar: bool) -> Linting:
+    """Look at dumps.
+
+    Args:
+        asked: which, for what.
+        bar: whether a terminal shows how far it is.
+
+    Raises:
+        Failure: a value of the context, or the query, makes no sense.
+    """
+    _check_context(asked.context, asked.configuration)
+    plan = Plan(
+        tuple(PlannedRule.of(rule) for rule in asked.asked.rules),
+        asked.context,
+        asked.configuration,
+        _checked_query(asked.where),
+        asked.asked.machine,
+        os.getpid(),
+    )
+    linting = Linting(asked.asked, plan, Cache(cache_folder() if asked.is_cached else None))
+    linting.find(asked.paths, asked.context.rank, asked.graph, asked.all_passes)
+    linting.work(asked.jobs, bar=bar)
+    linting.cache.close()
+    return linting
+
+
+def gathered_by(linting: Linting) -> Gathered:
+    """All that was found, with what was looked at."""
+    return Gathered(linting.findings, linting.units, linting.silenced(), linting.read_files)
+
+
+def _answered(linting: Linting, gathered: Gathered, found: Sequence[Finding]) -> Answered[Findings]:
+    asked = linting.asked
+    marked, stale = against_baseline(asked, found)
+    made = report_of(asked, gathered, marked, stale)
+    known = [(unit.paths, unit.known) for unit in linting.units if unit.known is not None]
+    return Answered(
+        made,
+        lambda: lint_answer(made, known),
+        lambda is_page: findings_page(made, _shown_dump(made) if is_page else None, "lint"),
+        status=int(linting.unread) or status_of(asked, made),
+        text=lambda: "".join(text_pieces(made, TextStyle(100))),
+    )
 
 
 def _shown_dump(findings: Findings) -> Dump | None:

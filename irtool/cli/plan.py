@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irtool.cli import options as shared
-from irtool.cli.answering import AnswerForm, write_answer
-from irtool.cli.begin import context_of, find_begin
+from irtool.cli.answering import Answered, AnswerForm, tell
+from irtool.cli.begin import begin_of, context_of, find_begin
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.cost import read_begin
@@ -22,12 +22,15 @@ from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
 from irtool.cli.plan_forms import plan_itself
 from irtool.cli.plan_options import PlanOptions, not_weighed, refuse_ignored, way_of
 from irtool.cli.plan_request import Made, Request, made
-from irtool.cli.report import Failure, note
+from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.ir.dump import Dump
 from irtool.report.text import escape_lines
 from irtool.sharding.network.context import ParallelContext
+
+if TYPE_CHECKING:
+    from irtool.report.planning.view import PlanView
 
 
 class Format(str, Enum):
@@ -71,55 +74,124 @@ def _plan(
     complete plan, or could not be read whole; 2 there is no plan. With --format ir, strategy, shard
     and msjob 1 says only that it could not be read whole.
     """
-    from irtool.planning.plans.plan import CannotPlan
-
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    file = find_begin(path, context.rank, graph)
-    read = read_begin(file)
+    asked = PlanQuestion(path, options, context, configuration, graph, format.value)
+    found = planned(asked)
+    output = Output(output_file)
+    if format.value in PLAN_ITSELF:
+        # A dump keeps the bytes that it came with; in other forms names are but comments.
+        is_dump = format is Format.ir
+        for piece in found.written(format.value):
+            output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
+        output.close()
+        return 1 if found.request.dump.problems else 0
+    return tell(plan_answered(found), output, AnswerForm(format.value), assumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanQuestion:
+    """What is to be planned.
+
+    Attributes:
+        source: a begin dump, its path, or a run folder.
+        options: how, as it is typed.
+        context: what is said of the run.
+        configuration: ``irtool.toml``.
+        graph: the number of a run's compilation.
+        form: in which the plan is written; options that would not count in it are refused.
+    """
+
+    source: str | Dump
+    options: PlanOptions
+    context: ContextArguments
+    configuration: Configuration
+    graph: int | None = None
+    form: str = Format.table.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A plan, with what it was made from.
+
+    Attributes:
+        made: the plan, and what it is a part of.
+        request: what was asked, once the dump is known.
+        read: the dump before unknown sizes were bound.
+        known: the context of the run.
+        path: of the dump.
+    """
+
+    made: Made
+    request: Request
+    read: Dump
+    known: RunContext
+    path: str
+
+    def written(self, form: str) -> list[str]:
+        """The plan as text, in pieces.
+
+        Args:
+            form: one of ``PLAN_ITSELF``.
+
+        Raises:
+            Failure: the form can't say what the plan says.
+        """
+        return plan_itself(self.made, self.request, form, self.read)
+
+
+def planned(asked: PlanQuestion) -> Planned:
+    """Make a plan.
+
+    Raises:
+        Failure: there is no plan, no such dump, or an option means nothing here.
+    """
+    from irtool.planning.plans.plan import CannotPlan
+
+    options, context, configuration = asked.options, asked.context, asked.configuration
+    file, read = begin_of(asked.source, context.rank, asked.graph)
+    report_problems(read.problems)
     model = named_machine(options.machine)
     known = context_of(file, read, context, configuration, model)
     dump = sized(read, file.path, sizes_of(options.bind or ()))
-    _refuse(options, format, dump, parallel_of(known, file.path))
+    _refuse(options, asked.form, dump, parallel_of(known, file.path))
     old = _old(options.onto, context, configuration)
     request = _request(options, dump, parallel_of(known, file.path), model, old)
     try:
         found = made(request)
     except CannotPlan as error:
-        raise Failure(str(error), path) from None
+        raise Failure(str(error), file.path) from None
     for text in (*found.plan.notes, *part_of(dump, request.context)):
         note(text)
-    output = Output(output_file)
-    if format.value in PLAN_ITSELF:
-        # A dump keeps the bytes that it came with; in other forms names are but comments.
-        is_dump = format is Format.ir
-        for piece in plan_itself(found, request, format.value, read):
-            output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
-        output.close()
-        return 1 if dump.problems else 0
-    _write(
-        found, request, known, file.path, Answered(output, AnswerForm(format.value), assumptions)
+    return Planned(found, request, read, known, file.path)
+
+
+def plan_answered(found: Planned) -> Answered[PlanView]:
+    """The answer about a plan."""
+    from irtool.report.planning.answer import plan_answer
+    from irtool.report.planning.report import plan_report
+    from irtool.report.planning.view import PlanView, assumed
+
+    plan, request = found.made.plan, found.request
+    view = PlanView(plan, found.path, request.options.limit, found.made.elastic, found.made.staged)
+    return Answered(
+        view,
+        lambda: plan_answer(view, found.known),
+        lambda is_page: plan_report(view, plan.dump if is_page else None),
+        found.known,
+        assumed(view),
+        1 if request.dump.problems or _is_better(found.made, request) else 0,
     )
-    return 1 if dump.problems or _is_better(found, request) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Where an answer goes, in which form, and whether with all assumptions."""
-
-    output: Output
-    form: AnswerForm
-    assumptions: bool
-
-
-def _refuse(options: PlanOptions, format: Format, dump: Dump, context: ParallelContext) -> None:
+def _refuse(options: PlanOptions, form: str, dump: Dump, context: ParallelContext) -> None:
     """Say what would not count.
 
     Raises:
         Failure: an option would be ignored.
     """
     way = way_of(options, dump, context)
-    refuse_ignored(way, format.value, options)
+    refuse_ignored(way, form, options)
     if said := not_weighed(way, options, dump, context):
         note(said)
 
@@ -157,24 +229,6 @@ def _request(
         onto=old,
         lost=ranks_of(options.lost, "--lost"),
         horizon=horizon_of(options.horizon, HORIZON),
-    )
-
-
-def _write(found: Made, request: Request, known: RunContext, path: str, answered: Answered) -> None:
-    """Write the answer about a plan."""
-    from irtool.report.planning.answer import plan_answer
-    from irtool.report.planning.report import plan_report
-    from irtool.report.planning.view import PlanView, assumed
-
-    view = PlanView(found.plan, path, request.options.limit, found.elastic, found.staged)
-    write_answer(
-        answered.output,
-        answered.form,
-        answer=lambda: plan_answer(view, known),
-        report=lambda is_page: plan_report(view, found.plan.dump if is_page else None),
-        context=known,
-        assumptions=assumed(view),
-        all_assumptions=answered.assumptions,
     )
 
 

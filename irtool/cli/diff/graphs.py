@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from irtool.cli.answering import write_answer
+from irtool.cli.answering import Answered, tell, write_answer
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.inputs import inputs_for, read_statements
 from irtool.cli.output import Output
@@ -38,22 +38,42 @@ def tell_dumps(paths: list[str], asked: DiffOptions) -> int:
     Raises:
         Failure: a side can't be read.
     """
-    left, right = map(_dump, _same_pass(paths, asked))
-    diff = diff_graphs(left, right)
+    answered = dumps_answered(paths, asked)
     if asked.form is None:
-        _write_explorer(asked, diff)
-    else:
-        view = DiffView(diff, asked.limit, asked.wanted)
-        write_answer(
-            asked.output,
-            asked.form,
-            answer=lambda: diff_answer(view),
-            report=lambda is_page: diff_report(view, is_page),
-        )
-    return 0 if diff.is_identical and not (left.problems or right.problems) else 1
+        _write_explorer(asked, answered.result.diff)
+        return answered.status
+    return tell(answered, asked.output, asked.form)
 
 
-def _same_pass(paths: list[str], asked: DiffOptions) -> list[InputFile]:
+def dumps_answered(sides: Sequence[str | Dump], asked: DiffOptions) -> Answered[DiffView]:
+    """What differs between two dumps.
+
+    Args:
+        sides: dumps, or their paths; of run folders the last pass that both have is compared.
+        asked: how to compare.
+
+    Raises:
+        Failure: a side can't be read.
+    """
+    left, right = _both(sides, asked)
+    diff = diff_graphs(left, right)
+    view = DiffView(diff, asked.limit, asked.wanted)
+    return Answered(
+        view,
+        lambda: diff_answer(view),
+        lambda is_page: diff_report(view, is_page),
+        status=0 if diff.is_identical and not (left.problems or right.problems) else 1,
+    )
+
+
+def _both(sides: Sequence[str | Dump], asked: DiffOptions) -> list[Dump]:
+    paths = [side for side in sides if isinstance(side, str)]
+    if len(paths) == len(sides):
+        return [_dump(file) for file in _same_pass(paths, asked)]
+    return [side if isinstance(side, Dump) else _dump(_file(side, asked)) for side in sides]
+
+
+def _same_pass(paths: Sequence[str], asked: DiffOptions) -> list[InputFile]:
     """The two files; of run folders the dumps of the last pass that both have."""
     if not all(os.path.isdir(path) for path in paths):
         return [_file(path, asked) for path in paths]

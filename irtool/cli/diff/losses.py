@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from irtool.cli.answering import write_answer
+from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.compare.losses.comparison import LossComparison, NothingInCommon, compare_losses
@@ -30,16 +30,29 @@ def tell_losses(left: str, right: str, repeats: Sequence[str], asked: DiffOption
     Raises:
         Failure: a side has no loss curve, or they have no step in common.
     """
+    return tell(losses_answered(left, right, repeats), asked.output, asked.answer_form)
+
+
+def losses_answered(left: str, right: str, repeats: Sequence[str]) -> Answered[LossComparison]:
+    """How two loss curves differ.
+
+    Args:
+        left: a log, a table or a run folder.
+        right: another.
+        repeats: more runs of the left side, whose differences are the noise floor.
+
+    Raises:
+        Failure: a side has no loss curve, or they have no step in common.
+    """
     from irtool.report.diff.losses import losses_answer, losses_report
 
     comparison = compared_losses(loss_of(left), loss_of(right), [loss_of(path) for path in repeats])
-    write_answer(
-        asked.output,
-        asked.answer_form,
-        answer=lambda: losses_answer(comparison),
-        report=lambda is_page: losses_report(comparison, is_page),
+    return Answered(
+        comparison,
+        lambda: losses_answer(comparison),
+        lambda is_page: losses_report(comparison, is_page),
+        status=1 if comparison.is_suspicious else 0,
     )
-    return 1 if comparison.is_suspicious else 0
 
 
 def compared_losses(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from irtool.cli.answering import DrawnForm
 from irtool.cli.output import Output
@@ -25,8 +25,8 @@ class DiffOptions:
         scheduler: address of the Dask cluster that does.
     """
 
-    form: DrawnForm | None
-    output: Output
+    form: DrawnForm | None = DrawnForm.table
+    output: Output = field(default_factory=lambda: Output(None))
     file: str | None = None
     wanted: Predicate | None = None
     limit: int | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irtool.cli.answering import write_answer
+from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
@@ -18,12 +18,13 @@ from irtool.syntax.source import DumpError
 if TYPE_CHECKING:
     from irtool.compare.runs.sides import RunSide
     from irtool.compare.tensors.measuring.measure import Scheduler
+    from irtool.report.diff.runs.answer import RunsView
 
 MANY_OBJECTS = 1 << 20
 """Objects up to which the collector need not look for garbage."""
 
 
-def is_for_runs(paths: list[str]) -> bool:
+def is_for_runs(paths: Sequence[str]) -> bool:
     """Whether two paths are to be compared as runs: one holds tensors, or both are run folders."""
     return any(holds_tensors(path) for path in paths) or all(os.path.isdir(p) for p in paths)
 
@@ -61,12 +62,25 @@ def tell_runs(paths: list[str], asked: DiffOptions) -> int:
     Raises:
         Failure: a side can't be read, or the sides have nothing in common.
     """
+    return tell(runs_answered(paths, asked), asked.output, asked.answer_form)
+
+
+def runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsView]:
+    """What differs between two runs.
+
+    Args:
+        paths: run folders, tensor dumps or digests.
+        asked: how to compare.
+
+    Raises:
+        Failure: a side can't be read, or the sides have nothing in common.
+    """
     calm_numpy()
     with CollectorPause.over(MANY_OBJECTS):  # an object or more a tensor, and hardly any garbage
-        return _tell_runs(paths, asked)
+        return _runs_answered(paths, asked)
 
 
-def _tell_runs(paths: list[str], asked: DiffOptions) -> int:
+def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsView]:
     from irtool.compare.runs.comparison import compare_runs, first_case
     from irtool.compare.runs.units import Settings
     from irtool.report.diff.runs.answer import RunsView, runs_answer
@@ -92,16 +106,15 @@ def _tell_runs(paths: list[str], asked: DiffOptions) -> int:
         for complaint in side.complaints[:5]:
             note(complaint)
     view = RunsView(comparison, first_case(comparison), asked.limit)
-    write_answer(
-        asked.output,
-        asked.answer_form,
-        answer=lambda: runs_answer(view),
-        report=lambda is_page: runs_report(view, is_page),
-    )
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
-    return 1 if comparison.is_suspicious or unread else 0
+    return Answered(
+        view,
+        lambda: runs_answer(view),
+        lambda is_page: runs_report(view, is_page),
+        status=1 if comparison.is_suspicious or unread else 0,
+    )
 
 
 def side_of(path: str, asked: DiffOptions) -> RunSide:
