@@ -7,7 +7,6 @@ the dumps themselves show is for :mod:`irtool.cluster.context` to find.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +22,7 @@ from irtool.cli.configuration import (
     check_context_keys,
     read_table,
 )
+from irtool.cli.declared import given_by_parts
 from irtool.cli.help import CONTEXT, HelpfulCommand
 from irtool.cli.report import Failure, note, report
 from irtool.cluster.context.evidence import Evidence
@@ -137,29 +137,21 @@ def _with_dashes(token: str) -> str:
 
 
 def _with_context(function: Callable[..., int]) -> Callable[..., int]:
-    @functools.wraps(function)
-    def wrapped(**arguments: Any) -> int:
-        given = {option.key: arguments.pop(option.key) for option in OPTIONS}
-        given = {key: value for key, value in given.items() if value is not None}
-        for item in arguments.pop("settings") or ():
-            key, value = _setting(item)
-            given[key] = value
-        context = ContextArguments(given, arguments.pop("context_file"))
-        return function(**arguments, context=context)
-
-    # Not typing.get_type_hints: up to Python 3.10 it hides an option whose default is None.
-    declared = inspect.signature(function, eval_str=True).parameters
-    parameters = [parameter for name, parameter in declared.items() if name != "context"]
-    parameters += [_parameter(option.key, _annotation(option)) for option in OPTIONS]
-    parameters += [
+    parts = [_parameter(option.key, _annotation(option)) for option in OPTIONS]
+    parts += [
         _parameter("settings", Annotated[list[str] | None, _SETTINGS]),
         _parameter("context_file", Annotated[str | None, _FILE]),
     ]
-    hints = {parameter.name: parameter.annotation for parameter in parameters}
-    wrapped.__annotations__ = {**hints, "return": int}
-    # Functions have the attribute; stubs of Callable do not.
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return wrapped
+    return given_by_parts(function, "context", parts, _gathered)
+
+
+def _gathered(arguments: dict[str, Any]) -> ContextArguments:
+    given = {option.key: arguments.pop(option.key) for option in OPTIONS}
+    given = {key: value for key, value in given.items() if value is not None}
+    for item in arguments.pop("settings") or ():
+        key, value = _setting(item)
+        given[key] = value
+    return ContextArguments(given, arguments.pop("context_file"))
 
 
 _SETTINGS = typer.Option(

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 T = TypeVar("T")
@@ -20,27 +20,45 @@ def with_options(options: type[Any], name: str = "options") -> Callable[[T], T]:
             defaults.
         name: the function's parameter that gets one.
     """
+    fields = parameters_of(options)
 
-    def decorate(function: Any) -> Any:
-        fields = parameters_of(options)
+    def gathered(arguments: dict[str, Any]) -> Any:
+        return options(**{field: arguments.pop(field) for field in fields})
 
-        @functools.wraps(function)
-        def wrapped(**arguments: Any) -> Any:
-            given = {field: arguments.pop(field) for field in fields}
-            return function(**arguments, **{name: options(**given)})
+    return lambda function: given_by_parts(function, name, list(fields.values()), gathered)
 
-        declared = inspect.signature(function, eval_str=True).parameters
-        parameters: list[inspect.Parameter] = []
-        for own in declared.values():
-            found = list(fields.values()) if own.name == name else [own]
-            parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
-        hints = {parameter.name: parameter.annotation for parameter in parameters}
-        wrapped.__annotations__ = {**hints, "return": int}
-        # Functions have the attribute; stubs of Callable do not.
-        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return wrapped
 
-    return decorate
+def given_by_parts(
+    function: Any,
+    name: str,
+    parts: Sequence[inspect.Parameter],
+    gathered: Callable[[dict[str, Any]], Any],
+) -> Any:
+    """The function with several parameters in the place of one.
+
+    Args:
+        function: of a command.
+        name: its parameter that is made of others.
+        parts: those that stand there instead.
+        gathered: takes them out of what was given, and makes the one.
+    """
+
+    @functools.wraps(function)
+    def wrapped(**arguments: Any) -> Any:
+        made = gathered(arguments)
+        return function(**arguments, **{name: made})
+
+    # Not typing.get_type_hints: up to Python 3.10 it hides an option whose default is None.
+    declared = inspect.signature(function, eval_str=True).parameters
+    parameters: list[inspect.Parameter] = []
+    for own in declared.values():
+        there = parts if own.name == name else [own]
+        parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in there]
+    hints = {parameter.name: parameter.annotation for parameter in parameters}
+    wrapped.__annotations__ = {**hints, "return": int}
+    # Functions have the attribute; stubs of Callable do not.
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return wrapped
 
 
 def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:

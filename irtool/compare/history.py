@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from irtool.compare.edits import Edit
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.side import TRANSPARENT
 from irtool.ir.dump import Dump
@@ -131,39 +132,47 @@ def _same_places(nodes: Sequence[Node], dump: Dump) -> tuple[Node, ...]:
 
 def _fate(diff: GraphDiff, nodes: tuple[Node, ...]) -> _Link:
     """What nodes of the left dump became in the right one."""
-    wanted = set(nodes)
-    pairs = [pair for pair in diff.pairs if pair.left in wanted]
-    lost = wanted - {pair.left for pair in pairs}
-    edits = [edit for edit in diff.edits if lost.intersection(edit.left)]
-    made = tuple(node for edit in edits for node in edit.right)
-    found = tuple(dict.fromkeys((*(pair.right for pair in pairs), *made)))
-    details = [str(change) for pair in pairs for change in pair.what]
-    details += [f"{edit.kind}: {edit.detail}" for edit in edits]
-    event: Event = "changed" if details else "unchanged"
-    if not found:
-        event = "removed"
-    elif made:
-        event = "replaced"
-    elif len(found) != len(nodes):
-        event = "copied" if len(found) > len(nodes) else "merged"
-    return _Link(event, tuple(dict.fromkeys(details)), found)
+    pairs = [(pair.left, pair.right, pair.what) for pair in diff.pairs]
+    edits = [(edit.left, edit.right, edit) for edit in diff.edits]
+    return _link(nodes, pairs, edits, "removed", ("copied", "merged"))
 
 
 def _origin(diff: GraphDiff, nodes: tuple[Node, ...]) -> _Link:
     """What nodes of the right dump were in the left one."""
+    pairs = [(pair.right, pair.left, pair.what) for pair in diff.pairs]
+    edits = [(edit.right, edit.left, edit) for edit in diff.edits]
+    return _link(nodes, pairs, edits, "added", ("merged", "copied"))
+
+
+def _link(
+    nodes: tuple[Node, ...],
+    pairs: Sequence[tuple[Node, Node, Sequence[object]]],
+    edits: Sequence[tuple[Sequence[Node], Sequence[Node], Edit]],
+    gone: Event,
+    many: tuple[Event, Event],
+) -> _Link:
+    """What nodes are in the other dump, and what happened to them.
+
+    Args:
+        nodes: of one dump.
+        pairs: of equal nodes, the one of this dump first, and what changed.
+        edits: nodes of this dump, and what stands in the other for them.
+        gone: what happened if the other dump has nothing of them.
+        many: and if it has more nodes than there are here, or fewer.
+    """
     wanted = set(nodes)
-    pairs = [pair for pair in diff.pairs if pair.right in wanted]
-    new = wanted - {pair.right for pair in pairs}
-    edits = [edit for edit in diff.edits if new.intersection(edit.right)]
-    sources = tuple(node for edit in edits for node in edit.left)
-    found = tuple(dict.fromkeys((*(pair.left for pair in pairs), *sources)))
-    details = [str(change) for pair in pairs for change in pair.what]
-    details += [f"{edit.kind}: {edit.detail}" for edit in edits]
+    here = [pair for pair in pairs if pair[0] in wanted]
+    lost = wanted - {own for own, _, _ in here}
+    edited = [(others, edit) for own, others, edit in edits if lost.intersection(own)]
+    replaced = tuple(node for others, _ in edited for node in others)
+    there = tuple(dict.fromkeys((*(other for _, other, _ in here), *replaced)))
+    details = [str(change) for _, _, what in here for change in what]
+    details += [f"{edit.kind}: {edit.detail}" for _, edit in edited]
     event: Event = "changed" if details else "unchanged"
-    if not found:
-        event = "added"
-    elif sources:
+    if not there:
+        event = gone
+    elif replaced:
         event = "replaced"
-    elif len(found) != len(nodes):
-        event = "copied" if len(found) < len(nodes) else "merged"
-    return _Link(event, tuple(dict.fromkeys(details)), found)
+    elif len(there) != len(nodes):
+        event = many[0] if len(there) > len(nodes) else many[1]
+    return _Link(event, tuple(dict.fromkeys(details)), there)
