@@ -373,7 +373,7 @@ def _of_redistributions(
     merged = _merged_before_gradients(own)
     for item in own:
         edge = item.edge
-        value = id(operand_of(edge))
+        value = _compared(item)
         has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
@@ -407,17 +407,17 @@ def _of_redistributions(
 
 def _merged_before_gradients(
     redistributions: Iterable[Redistribution],
-) -> set[tuple[int, tuple[RedistributionStep, ...]]]:
+) -> set[tuple[Hashable, tuple[RedistributionStep, ...]]]:
     """Values, and beginnings of chains behind them, that are merged before gradients are made.
 
     They are where all chains behind the value that communicate begin alike. Where some begin
     otherwise each keeps its own, and with it its gradient (MindSpore 2.7).
     """
-    begins: dict[int, Counter[tuple[RedistributionStep, ...]]] = {}
+    begins: dict[Hashable, Counter[tuple[RedistributionStep, ...]]] = {}
     for item in redistributions:
         begin = _as_far_as_the_first(item.operators or ())
         if begin and begin[-1].is_collective:
-            begins.setdefault(id(operand_of(item.edge)), Counter())[begin] += 1
+            begins.setdefault(_compared(item), Counter())[begin] += 1
     return {
         (value, begin)
         for value, counts in begins.items()
@@ -425,6 +425,15 @@ def _merged_before_gradients(
         for begin, count in counts.items()
         if count > 1
     }
+
+
+def _compared(item: Redistribution) -> Hashable:
+    """The value that a chain begins with, and whether it replaces a Reshape.
+
+    What replaces a Reshape has other attributes than what stands before another operator, so the
+    two are never taken for equal (MindSpore 2.7).
+    """
+    return id(operand_of(item.edge)), item.replaces
 
 
 def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[RedistributionStep, ...]:

@@ -250,9 +250,19 @@ def _differentiated(analysis: Analysis, node: Node) -> Graph | None:
     return None
 
 
+def _in_order(analysis: Analysis, port: Port) -> list[Use]:
+    """The users of a value: where one dump holds several stages, those of the first stage first.
+
+    Users were put in order before the stages were cut from one another: what a later stage is sent
+    made no difference then.
+    """
+    uses = analysis.network.users_of(port)
+    return sorted(uses, key=lambda use: use.node.line) if analysis.foreign else list(uses)
+
+
 def _care_user_here(analysis: Analysis, port: Port, seen: set[int]) -> Use | None:
     later: list[Use] = []
-    for use in analysis.network.users_of(port):
+    for use in _in_order(analysis, port):
         name = primitive(use.node)
         if not name or (name == "Depend" and use.position != 0) or name in ("Receive", "Send"):
             continue
@@ -332,7 +342,7 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
     found: dict[int, tuple[int, ...]] = {}
     if not analysis.differentiates:
         return found
-    # Groups of one rank are kept where micro-batches and optimizer parallel meet.
+    # Groups of one rank are kept where micro-batches and optimizer parallel meet; not of layouts.
     keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
     adasum = _sums_by_server(analysis)
     own = analysis.operators.own_rank
@@ -350,7 +360,8 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
             if trained is None and (primitive(judged.node), position) in UNTRAINED:
                 continue
             ranks = _of_server(mirrors[tensor], own) if adasum else mirrors[tensor]
-            if (len(ranks) > 1 or keeps_one) and judged.node not in analysis.foreign:
+            kept = len(ranks) > 1 or (keeps_one and judged.wanted.in_layout is None)
+            if kept and judged.node not in analysis.foreign:
                 found[id(parameter)] = ranks
     return found
 

@@ -6,12 +6,17 @@ which they came to it, so these come last, wherever they stand. The graph does n
 more; the source line of the user does: there the operand is the result of a call, and no location
 of what is used now is that call.
 
+A graph that several calls use is copied for all of them but the last, and in a copy users come in the
+graph's own order. Nodes of a copy are numbered in the order in which they compute; in what the
+parser made a value's number is larger than those of its users.
+
 Source: compilations with MindSpore 2.7 of rotary embeddings by a constant of ones.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from irtool.ir.comments import Location
@@ -21,6 +26,9 @@ from irtool.sharding.network.graphs import Use
 
 Place = tuple[str, int, int | None, int | None]
 """File, line, first and last column of an expression."""
+
+NUMBERED = re.compile(r"CNode_(\d+)")
+"""The name of a node that the user gave none."""
 
 
 def as_they_came(source: Node, uses: Sequence[Use]) -> Sequence[Use]:
@@ -33,7 +41,14 @@ def as_they_came(source: Node, uses: Sequence[Use]) -> Sequence[Use]:
     if len(uses) < 2:
         return uses
     made = {_place(location) for location in source.comments.locations}
-    return sorted(uses, key=lambda use: _was_another(use, made))
+    return sorted(uses, key=lambda use: _was_another(use, made) and not _is_copy(source, use.node))
+
+
+def _is_copy(source: Node, user: Node) -> bool:
+    """Whether a value and its user are numbered as a copy of a graph is: the value before it."""
+    numbers = [NUMBERED.match(node.name) for node in (source, user)]
+    first, second = (int(match[1]) if match is not None else None for match in numbers)
+    return first is not None and second is not None and first < second
 
 
 def _was_another(use: Use, made: set[Place]) -> bool:

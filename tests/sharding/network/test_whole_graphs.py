@@ -2,7 +2,7 @@
 
 ``whole_graphs.json.xz`` holds networks that were once predicted wrongly: the dump before the
 parallel pass without source lines, MindSpore's verdict, and the communication operators of its
-validate dump.
+validate dump; of some also the ranks of each mirror, those of one rank included.
 """
 
 from __future__ import annotations
@@ -47,3 +47,14 @@ def test_copies_of_recomputed_cells_say_so() -> None:
     communications = report_of("4711_0196_decoder").communications
     again = [item for item in communications if "recomputed" in item.why]
     assert [(item.op, item.phase) for item in again] == [("AllReduce", "backward")]
+
+
+@pytest.mark.parametrize("name", [name for name, one in NETWORKS.items() if "mirrors" in one])
+def test_mirrors(name: str) -> None:
+    """Groups of one rank, too: they are kept where the weight's user has a tuple strategy."""
+    predicted = {
+        item.name: "-".join(map(str, item.mirror_ranks))
+        for item in report_of(name).parameters
+        if item.mirror_ranks
+    }
+    assert predicted == NETWORKS[name]["mirrors"]

@@ -12,18 +12,21 @@ TURN = "return self.add(self.scale(x, self.one), self.turn(x))"
 PLAIN = "return self.add(x, self.turn(x))"
 
 
-def users(line: str, place: str) -> list[str]:
-    """The users of a Reshape: the sum of a line of the user's, and what stands before the sum."""
+def users(line: str, place: str, names: tuple[str, str] = ("x", "z")) -> list[str]:
+    """The users of a Reshape: the sum of a line of the user's, and what stands before the sum.
+
+    ``names``: those of the Reshape and of the sum.
+    """
     end = 8 + len(line)
     text = (
         "# IR entry: @main\n# Total subgraphs: 1\n\n# Attrs:\n\n# Total params: 1\n# Params:\n"
         f"%para1_x: {SIZE} : [8, 8]\n\n"
         "subgraph attr:\nsubgraph instance: main : 0x1\nsubgraph @main() {\n"
-        "  %0(x) = PrimFunc_Reshape(%para1_x, (I64(8), I64(8)))\n"
+        f"  %0({names[0]}) = PrimFunc_Reshape(%para1_x, (I64(8), I64(8)))\n"
         f"      : ({SIZE}, <null>) -> ({SIZE})\n"
         f"      # In file net.py:{place}/        x = self.reshape(x)/\n"
         f"  %1(y) = PrimFunc_Neg(%0)\n      : ({SIZE}) -> ({SIZE})\n"
-        f"  %2(z) = PrimFunc_Add(%0, %1)\n      : ({SIZE}, {SIZE}) -> ({SIZE})\n"
+        f"  %2({names[1]}) = PrimFunc_Add(%0, %1)\n      : ({SIZE}, {SIZE}) -> ({SIZE})\n"
         f"      # In file net.py:9, 8~{end}/        {line}/\n"
         f"  Return(%2)\n      : ({SIZE})\n}}\n"
     ).replace(f"8~{end}", f"15~{end}")
@@ -35,6 +38,12 @@ def users(line: str, place: str) -> list[str]:
 
 def test_who_was_given_it_instead_of_another_value_comes_last() -> None:
     assert users(TURN, "5, 12~30") == ["Neg", "Add"]
+
+
+def test_in_a_copy_of_a_graph_users_come_in_its_own_order() -> None:
+    copied, parsed = ("CNode_2969", "CNode_2973"), ("CNode_451$x", "CNode_433$x")
+    assert users(TURN, "5, 12~30", copied) == ["Add", "Neg"]
+    assert users(TURN, "5, 12~30", parsed) == ["Neg", "Add"]
 
 
 def test_who_names_it_keeps_its_place() -> None:
