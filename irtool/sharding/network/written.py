@@ -6,8 +6,8 @@ which they came to it, so these come last, wherever they stand. The graph does n
 more; the source line of the user does: there the operand is the result of a call, and no location
 of what is used now is that call.
 
-A graph that several calls use is copied for all of them but the last, and in a copy users come in the
-graph's own order. Nodes of a copy are numbered in the order in which they compute; in what the
+A graph that several calls use is copied for all of them but the last, and in a copy users come in
+the graph's own order. Nodes of a copy are numbered in the order in which they compute; in what the
 parser made a value's number is larger than those of its users.
 
 Source: compilations with MindSpore 2.7 of rotary embeddings by a constant of ones.
