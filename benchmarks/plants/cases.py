@@ -30,6 +30,10 @@ class Plant:
         styles: in which it is made.
         large: draw sizes that matter, instead of small ones.
         ranks: whose dumps are made; one a stage counts.
+        devices: how many; 0: what the mesh has.
+        options: of ``irtool lint`` when it is asked.
+        environment: variables of the process that compiles, which ``case.json`` tells.
+        told: what ``case.json`` says otherwise than the settings.
     """
 
     name: str
@@ -41,6 +45,9 @@ class Plant:
     large: bool = False
     ranks: tuple[int, ...] = (0,)
     devices: int = 0
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    told: Given = field(default_factory=dict)
 
 
 def base(draw: random.Random, style: str, large: bool) -> Given:
@@ -161,7 +168,7 @@ class Made:
     def truth(self) -> Given:
         """What a judge of the findings is told."""
         words = self.plant.words.replace("{layer}", str(self.given.get("chosen", "")))
-        return {"codes": self.plant.codes, "words": words}
+        return {"codes": self.plant.codes, "words": words, "options": self.plant.options}
 
 
 def drawn(seed: int, regex: str = "") -> Iterator[Made]:

@@ -45,7 +45,11 @@ def main() -> int:
         folder = options.out / made.name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        ended = _in_child(made, folder, options.seconds)
+        ended = ""
+        for rank in made.plant.ranks:
+            own = folder if len(made.plant.ranks) == 1 else folder / f"rank_{rank}"
+            own.mkdir(exist_ok=True)
+            ended = _in_child(made, own, options.seconds, rank)
         truth.write_text(
             json.dumps({**made.truth(), "ended": ended, "given": made.given}, indent=1)
         )
@@ -53,11 +57,11 @@ def main() -> int:
     return 0
 
 
-def _in_child(made: Any, folder: Path, seconds: float) -> str:
+def _in_child(made: Any, folder: Path, seconds: float, rank: int) -> str:
     child = os.fork()
     if child == 0:
         try:
-            (folder / "said").write_text(_compile(made, folder))
+            (folder / "said").write_text(_compile(made, folder, rank))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -95,12 +99,12 @@ def _in_child(made: Any, folder: Path, seconds: float) -> str:
     return ended
 
 
-def _compile(made: Any, folder: Path) -> str:
+def _compile(made: Any, folder: Path, rank: int) -> str:
     log = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 2)
     os.environ.update(
         GLOG_v="3", MS_DEV_SAVE_GRAPHS="1", MS_DEV_SAVE_GRAPHS_PATH=str(folder),
-        MS_DEV_DUMP_IR_CONFIG="DISABLE_BACKEND",
+        MS_DEV_DUMP_IR_CONFIG="DISABLE_BACKEND", **made.plant.environment,
     )  # fmt: skip
     import numpy
     import styles
@@ -111,7 +115,7 @@ def _compile(made: Any, folder: Path) -> str:
     numpy.random.seed(0)
     context.set_context(mode=context.GRAPH_MODE, device_target="CPU")
     settings = {
-        "parallel_mode": "semi_auto_parallel", "device_num": made.devices, "global_rank": 0,
+        "parallel_mode": "semi_auto_parallel", "device_num": made.devices, "global_rank": rank,
         "full_batch": True, "pipeline_stages": made.given.get("stages", 1), **made.plant.settings,
     }  # fmt: skip
     if "dataset_strategy" in settings:
@@ -121,8 +125,10 @@ def _compile(made: Any, folder: Path) -> str:
             {
                 "name": made.name,
                 "context": {
-                    k: str(v) if not isinstance(v, dict) else v for k, v in settings.items()
-                },
+                    k: str(v) if not isinstance(v, dict) else v
+                    for k, v in {**settings, **made.plant.told}.items()
+                }
+                | ({"environment": made.plant.environment} if made.plant.environment else {}),
             }
         )
     )
@@ -131,6 +137,8 @@ def _compile(made: Any, folder: Path) -> str:
     virtual_devices.set_world_size(made.devices)
     virtual_devices.answer_group_sizes()
     try:
+        if made.given["style"] in ("dense", "images"):
+            import cells as styles
         cell, inputs = styles.build(made.given)
         cell.set_train()
         _cell_graph_executor.compile(cell, *inputs, phase="train")

@@ -46,9 +46,12 @@ def cases(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def linted(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Each network: its name, the verdict, and what was said."""
-    found = asked("lint", folder)
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for name, truth in cases(folder):
-        own = [each for each in found if f"/{name}/" in each["file"]]
+        options = tuple(truth.get("options", ()))
+        if options not in found:
+            found[options] = asked("lint", folder, *options)
+        own = [each for each in found[options] if f"/{name}/" in each["file"]]
         grave = [each for each in own if each["severity"] != "info"]
         if not truth["codes"]:
             yield name, "clean" if not grave else "NOISE", told(grave)
@@ -92,7 +95,7 @@ def told(findings: list[dict[str, Any]]) -> str:
     return " | ".join(texts) + (f" (+{len(findings) - 2})" if len(findings) > 2 else "")
 
 
-def asked(command: str, *paths: Path) -> list[dict[str, Any]]:
+def asked(command: str, *paths: Path | str) -> list[dict[str, Any]]:
     """The findings of a command."""
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "answer.json")

@@ -25,7 +25,8 @@ DEFAULTS: dict[str, Any] = {
     "softmax": None, "norms": 0, "rate_off": False, "guard": "add", "loss_half": False,
     "round_trip": False, "reduced": "", "solo": False, "optimizer": "", "head_tied": False,
     "unsharded": (), "layer": {}, "stages": 1, "micro": 1, "long_sum": False, "extra_weights": 0,
-    "mask_early": False, "head_even": True, "axis": -1, "fusion": 1,
+    "mask_early": False, "axis": -1, "fusion": 1, "mesh": "", "heavy": 1, "shared": False,
+    "own_recompute": False, "tied_cut": False,
 }  # fmt: skip
 
 
@@ -44,10 +45,11 @@ class Cutting:
     def __init__(self, o: dict[str, Any]) -> None:
         self.sizes = {"dp": o["dp"], "tp": o["tp"]}
         self.layouts = o["style"] == "gated"
+        self.names = ("tp", "dp") if o["mesh"] == "turned" else ("dp", "tp")
 
     def __call__(self, operator: Any, *specs: tuple[Any, ...]) -> Any:
         if self.layouts and all(specs) and operator.name in TAKES_LAYOUTS:
-            made = Layout((self.sizes["dp"], self.sizes["tp"]), ("dp", "tp"))
+            made = Layout(tuple(self.sizes[name] for name in self.names), self.names)
             rows = tuple(made(*(entry or "None" for entry in spec)) for spec in specs)
             return operator.shard(in_strategy=rows)
         rows = tuple(tuple(self.sizes.get(entry, 1) for entry in spec) for spec in specs)
@@ -149,13 +151,18 @@ class Attention(nn.Cell):
             shard(self.softmax, heads)
         self.mul = shard(ops.Mul(), heads, ())
         self.scale = o["scale"]
+        self.hide = shard(ops.Mul(), heads, ("dp", None, None, None))
+        self.masked = o["mask_early"]
 
     def split(self, x: Any) -> Any:
         return self.transpose(self.reshape(x, self.four), (0, 2, 1, 3))
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any, mask: Any = None) -> Any:
         q, k, v = self.split(self.q(x)), self.split(self.k(x)), self.split(self.v(x))
-        w = self.softmax(self.mul(self.scores(q, k), self.scale))
+        w = self.mul(self.scores(q, k), self.scale)
+        if self.masked:
+            w = self.hide(w, mask)
+        w = self.softmax(w)
         return self.out(self.reshape(self.back(self.mix(w, v), (0, 2, 1, 3)), self.flat))
 
 
@@ -164,8 +171,9 @@ class Feed(nn.Cell):
         super().__init__()
         shard = Cutting(o)
         self.gated = o["style"] == "gated"
-        self.up = Product(f"{name}.up", o["hidden"], o["inner"], "column", o, "up")
-        self.down = Product(f"{name}.down", o["inner"], o["hidden"], "row", o, "down")
+        inner = o["inner"] * o["heavy"]
+        self.up = Product(f"{name}.up", o["hidden"], inner, "column", o, "up")
+        self.down = Product(f"{name}.down", inner, o["hidden"], "row", o, "down")
         if self.gated:
             self.gate = Product(f"{name}.gate", o["hidden"], o["inner"], "column", o)
         self.act = shard(SiLU() if self.gated else ops.GeLU(), ("dp", "tp"))
@@ -176,6 +184,34 @@ class Feed(nn.Cell):
         if self.gated:
             y = self.mul(y, self.gate(x))
         return self.down(y)
+
+
+class Squared(nn.Cell):
+    """A value that it also gives away beside what it makes of it."""
+
+    def __init__(self, o: dict[str, Any]) -> None:
+        super().__init__()
+        shard = Cutting(o)
+        self.act = shard(ops.GeLU(), ("dp", None))
+        self.mul = shard(ops.Mul(), ("dp", None), ("dp", None))
+
+    def construct(self, x: Any) -> Any:
+        y = self.act(x)
+        return y, self.mul(y, y)
+
+
+class Positions(nn.Cell):
+    """Positions that no gradient reaches."""
+
+    def __init__(self, o: dict[str, Any]) -> None:
+        super().__init__()
+        shard = Cutting(o)
+        rows = o["batch"] * o["sequence"]
+        self.table = weight("positions", rows, o["hidden"], requires_grad=False)
+        self.act = shard(ops.GeLU(), ("dp", None))
+
+    def construct(self) -> Any:
+        return self.act(self.table)
 
 
 class Block(nn.Cell):
@@ -204,14 +240,26 @@ class Block(nn.Cell):
         self.reduced = o["reduced"]
         self.first, self.second = ops.AllReduce(), ops.AllReduce()
         self.long, self.long_sum = shard(ops.ReduceSum(), ("dp", None)), o["long_sum"]
+        self.gathered, self.scattered = ops.AllGather(), ops.ReduceScatter()
+        self.solo = o["solo"]
+        if self.solo:
+            self.alone = ops.AllReduce(group="1-1234567890123")
+        self.shared, self.squared = o["shared"], Squared(o)
+        self.squared.recompute() if o["shared"] else None
+        self.both = shard(ops.Mul(), ("dp", None), ("dp", None))
 
     def rate(self, x: Any) -> Any:
         return self.dropout(x) if self.encoder else self.dropout(x)[0]
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Any, mask: Any = None) -> Any:
         if self.half:
             x = self.cast(x, ms.float16)
-        x = self.add1(x, self.rate(self.attention(self.norm1(x))))
+        y = self.norm1(x)
+        y = self.attention(y, mask) if mask is not None else self.attention(y)
+        x = self.add1(x, self.rate(y))
+        if self.shared:
+            y, z = self.squared(x)
+            x = self.both(y, z)
         if self.print:
             self.tell("layer", x)
         if self.dump:
@@ -226,7 +274,11 @@ class Block(nn.Cell):
             x = self.shift(x, self.small(self.sum(x), 1e-6))
         if self.long_sum:
             x = self.shift(x, self.long(x, (0, 1)))
-        if self.reduced:
+        if self.solo:
+            x = self.alone(x)
+        if self.reduced == "scatter":
+            x = self.scattered(self.gathered(x))
+        elif self.reduced:
             x = self.second(self.first(x)) if self.reduced == "twice" else self.first(x)
         return x
 
@@ -260,14 +312,21 @@ class Network(nn.Cell):
         if o["head_tied"]:
             self.head.weight = self.table
             self.head.product.shard(((o["dp"], 1), (o["tp"], 1)))
+        if o["tied_cut"]:
+            self.gather.shard(((1, o["tp"]), (o["dp"],)))
         self.cast, self.reshape = ops.Cast(), ops.Reshape()
         self.positions = o["positions"]
+        self.own = Positions(o) if self.positions == "own" else None
+        if o["own_recompute"]:
+            self.own.recompute()
         if self.positions != "none":
             rows = o["batch"] * o["sequence"]
             self.places = weight("positions", rows, o["hidden"], requires_grad=False)
             self.order = Tensor(np.arange(rows), ms.int32)
             self.look = shard(ops.Gather(), (None, None), ("dp",))
             self.plus = shard(ops.Add(), ("dp", None), ("dp", None))
+        cells = ("dp", None, None, None)
+        self.equal = shard(ops.Equal(), cells, cells)
         self.hot = shard(ops.OneHot(), ("dp", None), (), ())
         self.on, self.off = Tensor(1.0, ms.float32), Tensor(0.0, ms.float32)
         self.entropy = shard(ops.SoftmaxCrossEntropyWithLogits(), ("dp", None), ("dp", None))
@@ -291,8 +350,17 @@ class Network(nn.Cell):
             x = self.plus(x, self.look(self.places, self.order, 0))
         elif self.positions == "cast":
             x = self.plus(x, self.cast(self.cast(self.places, ms.float16), ms.float32))
-        for layer in self.layers:
-            x = layer(x)
+        elif self.positions == "own":
+            x = self.plus(x, self.own())
+        if o["mask_early"]:
+            words = self.reshape(ids, (o["batch"], 1, o["sequence"], 1))
+            others = self.reshape(ids, (o["batch"], 1, 1, o["sequence"]))
+            mask = self.cast(self.equal(words, others), ms.float32)
+            for layer in self.layers:
+                x = layer(x, mask)
+        else:
+            for layer in self.layers:
+                x = layer(x)
         if o["half"]:
             x = self.cast(x, ms.float32)
         for each in self.extra:

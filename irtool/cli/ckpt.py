@@ -9,6 +9,7 @@ import typer
 
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
 from irtool.cli.strategy_inputs import layouts_at, network_at
@@ -41,6 +42,7 @@ def command(
         typer.Option(min=0, metavar="N", help="Only this rank of the new layout; repeat for more."),
     ] = None,
     limit: options.Limit = None,
+    fail_on: FailOn = FailLevel.info,
     output_file: options.OutputFile = None,
 ) -> int:
     """Which slices of old checkpoints does each rank need under another layout?
@@ -54,7 +56,7 @@ def command(
     """
     from irtool.planning.checkpoints.axes import Refused
     from irtool.planning.checkpoints.conversion import convert
-    from irtool.report.ckpt import CkptView, ckpt_answer, ckpt_report, needs_care
+    from irtool.report.ckpt import CkptView, care_of, ckpt_answer, ckpt_report
 
     files = layouts_at(old), layouts_at(new)
     if files == (None, None):
@@ -76,7 +78,7 @@ def command(
         report=lambda is_page: ckpt_report(view),
         context=RunContext(None),
     )
-    return 1 if needs_care(found) else 0
+    return fails(fail_on, those=care_of(found))
 
 
 def _known(path: str) -> Mapping[str, KnownParameter]:

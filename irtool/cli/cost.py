@@ -15,6 +15,7 @@ from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.begin import begin_of, context_of
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, parallel_of
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.inputs import read_statements
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import sized, sizes_of
@@ -71,6 +72,7 @@ def _cost(
     ] = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -91,7 +93,7 @@ def _cost(
     load_custom_rules(configuration)
     asked = CostQuestion(
         path, context, configuration, machine, sizes_of(bind or ()), limit, profile, graph,
-        allow_unknown, overlap,
+        allow_unknown, overlap, fail_on,
     )  # fmt: skip
     if not has_begin(path, context.rank, graph):
         return _tell_graph(asked, format, output_file)
@@ -104,7 +106,7 @@ def _cost(
         for piece in trace_pieces(sorted(view.stages) or [(view.report.context.stage, view.cost)]):
             output.write(piece)
         output.close()
-        return 1 if view.report.accepted is False else 0
+        return fails(fail_on, "error" if view.report.accepted is False else None)
     return tell(answered, output, AnswerForm(format.value), assumptions)
 
 
@@ -123,6 +125,7 @@ class CostQuestion:
         graph: the number of a run's compilation.
         allow_unknown: whether parts without a price are nothing to see.
         overlap: as ``--overlap`` is written; None: the machine's.
+        fail_on: from which severity on the status is 1.
     """
 
     source: str | Dump
@@ -135,6 +138,7 @@ class CostQuestion:
     graph: int | None = None
     allow_unknown: bool = False
     overlap: str | None = None
+    fail_on: FailLevel = FailLevel.info
 
 
 def cost_answered(asked: CostQuestion) -> Answered[CostView]:
@@ -178,7 +182,12 @@ def cost_answered(asked: CostQuestion) -> Answered[CostView]:
         lambda is_page: cost_report(view, dump if is_page else None),
         known,
         usual_assumptions(view.cost),
-        1 if dump.problems or refused or (incomplete and not asked.allow_unknown) else 0,
+        fails(
+            asked.fail_on,
+            "error" if refused else None,
+            "info" if incomplete and not asked.allow_unknown else None,
+            those=(each.severity for each in dump.problems),
+        ),
     )
 
 
@@ -230,7 +239,11 @@ def _tell_graph(asked: CostQuestion, format: Format, output_file: str | None) ->
         lambda: graph_cost_answer(view.found, step, known),
         lambda is_page: graph_cost_report(view),
         known,
-        status=1 if dump.problems or view.found.unknown else 0,
+        status=fails(
+            asked.fail_on,
+            "info" if view.found.unknown and not asked.allow_unknown else None,
+            those=(each.severity for each in dump.problems),
+        ),
     )
     return tell(answered, Output(output_file), AnswerForm(format.value))
 

@@ -9,6 +9,7 @@ from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
@@ -38,6 +39,7 @@ def _pipeline(
     rows: options.Rows = None,
     graph: options.GraphNumber = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     assumptions: options.Assumptions = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -52,8 +54,9 @@ def _pipeline(
     configuration = read_configuration(config)
     load_custom_rules(configuration)
     asked = PipelineQuestion(
-        paths, context, configuration, graph, machine, sizes_of(bind or []), allow_unknown, rows
-    )
+        paths, context, configuration, graph, machine, sizes_of(bind or []), allow_unknown, rows,
+        fail_on,
+    )  # fmt: skip
     return tell(pipeline_answered(asked), Output(output_file), format, assumptions)
 
 
@@ -73,6 +76,7 @@ class PipelineQuestion:
         sizes: of unknown dimensions, by name.
         allow_unknown: whether parts that are unknown are nothing to see.
         rows: that text shows.
+        fail_on: from which severity on the status is 1.
     """
 
     sources: Sequence[str | Dump]
@@ -83,6 +87,7 @@ class PipelineQuestion:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     allow_unknown: bool = False
     rows: int | None = None
+    fail_on: FailLevel = FailLevel.info
 
 
 def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
@@ -102,13 +107,19 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
     more = len(asked.sources) - 1
     path = f"{name} and {more} more" if more else name
     view = PipelineView(path, result, model, asked.rows)
-    wrong = any(one.dump.problems for one in ranks) or bool(layout.context.contradictions)
+    problems = [problem for one in ranks for problem in one.dump.problems]
     return Answered(
         view,
         lambda: pipeline_answer(view, model, layout.context),
         lambda is_page: pipeline_report(view, is_page),
         layout.context,
-        status=1 if wrong or _has_findings(result, asked.allow_unknown) else 0,
+        status=fails(
+            asked.fail_on,
+            "warning" if layout.context.contradictions else None,
+            "error" if _hangs(result) else None,
+            "info" if _is_unknown(result) and not asked.allow_unknown else None,
+            those=(each.severity for each in problems),
+        ),
     )
 
 
@@ -135,10 +146,11 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
     ]
 
 
-def _has_findings(result: Pipeline, allow_unknown: bool) -> bool:
-    if result.transfers.lost:
-        return True
-    if result.played is not None and result.played.waits:
-        return True
+def _hangs(result: Pipeline) -> bool:
+    """Whether a Send or Receive has no answer, or the schedule waits for ever."""
+    return bool(result.transfers.lost) or bool(result.played is not None and result.played.waits)
+
+
+def _is_unknown(result: Pipeline) -> bool:
     unknown = bool(result.missing) or any(stage.work.unknown for stage in result.stages)
-    return unknown and result.stage_count > 1 and not allow_unknown
+    return unknown and result.stage_count > 1

@@ -15,6 +15,7 @@ from irtool.cli.configuration import Configuration, load_custom_rules, read_conf
 from irtool.cli.context import ContextArguments, context_command, parallel_of
 from irtool.cli.cost import read_begin
 from irtool.cli.declared import with_options
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine, with_overlap
 from irtool.cli.memory_inputs import size_of, sized, sizes_of
 from irtool.cli.output import Output
@@ -62,6 +63,7 @@ def _plan(
         Format, typer.Option("--format", "-f", help="ir, strategy, shard, msjob: the plan itself.")
     ] = Format.table,
     assumptions: shared.Assumptions = False,
+    fail_on: FailOn = FailLevel.info,
     graph: shared.GraphNumber = None,
     config: shared.Config = None,
     output_file: shared.OutputFile = None,
@@ -76,7 +78,7 @@ def _plan(
     """
     configuration = read_configuration(config)
     load_custom_rules(configuration)
-    asked = PlanQuestion(path, options, context, configuration, graph, format.value)
+    asked = PlanQuestion(path, options, context, configuration, graph, format.value, fail_on)
     found = planned(asked)
     output = Output(output_file)
     if format.value in PLAN_ITSELF:
@@ -85,7 +87,7 @@ def _plan(
         for piece in found.written(format.value):
             output.write_dump(piece) if is_dump else output.write(escape_lines(piece))
         output.close()
-        return 1 if found.request.dump.problems else 0
+        return fails(fail_on, those=(each.severity for each in found.request.dump.problems))
     return tell(plan_answered(found), output, AnswerForm(format.value), assumptions)
 
 
@@ -100,6 +102,7 @@ class PlanQuestion:
         configuration: ``irtool.toml``.
         graph: the number of a run's compilation.
         form: in which the plan is written; options that would not count in it are refused.
+        fail_on: from which severity on the status is 1.
     """
 
     source: str | Dump
@@ -108,6 +111,7 @@ class PlanQuestion:
     configuration: Configuration
     graph: int | None = None
     form: str = Format.table.value
+    fail_on: FailLevel = FailLevel.info
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +124,7 @@ class Planned:
         read: the dump before unknown sizes were bound.
         known: the context of the run.
         path: of the dump.
+        fail_on: from which severity on the status is 1.
     """
 
     made: Made
@@ -127,6 +132,7 @@ class Planned:
     read: Dump
     known: RunContext
     path: str
+    fail_on: FailLevel = FailLevel.info
 
     def written(self, form: str) -> list[str]:
         """The plan as text, in pieces.
@@ -163,7 +169,7 @@ def planned(asked: PlanQuestion) -> Planned:
         raise Failure(str(error), file.path) from None
     for text in (*found.plan.notes, *part_of(dump, request.context)):
         note(text)
-    return Planned(found, request, read, known, file.path)
+    return Planned(found, request, read, known, file.path, asked.fail_on)
 
 
 def plan_answered(found: Planned) -> Answered[PlanView]:
@@ -180,7 +186,12 @@ def plan_answered(found: Planned) -> Answered[PlanView]:
         lambda is_page: plan_report(view, plan.dump if is_page else None),
         found.known,
         assumed(view),
-        1 if request.dump.problems or _is_better(found.made, request) else 0,
+        fails(
+            found.fail_on,
+            "warning" if _has_none(found.made, request) else None,
+            "info" if _is_better(found.made) else None,
+            those=(each.severity for each in request.dump.problems),
+        ),
     )
 
 
@@ -232,14 +243,20 @@ def _request(
     )
 
 
-def _is_better(found: Made, request: Request) -> bool:
-    """Whether there is something better than what the dump has, or that has nothing whole."""
+def _has_none(found: Made, request: Request) -> bool:
+    """Whether the dump has no complete plan, or one that does not fit into the memory."""
     plan, limit = found.plan, request.memory
     if found.staged is not None:
+        return False
+    return plan.before is None or (limit is not None and plan.before.memory.total > limit)
+
+
+def _is_better(found: Made) -> bool:
+    """Whether there is something better than what the dump has."""
+    plan = found.plan
+    if found.staged is not None:
         return found.staged.is_better
-    if plan.before is None or (limit is not None and plan.before.memory.total > limit):
-        return True
-    return plan.after.seconds < plan.before.seconds * (1 - 1e-9)
+    return plan.before is not None and plan.after.seconds < plan.before.seconds * (1 - 1e-9)
 
 
 command = context_command("plan", _plan)

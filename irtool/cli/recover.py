@@ -14,6 +14,7 @@ from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.configuration import load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command
+from irtool.cli.failing import FailLevel, FailOn, fails
 from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
 from irtool.cli.recover_inputs import begins_of, read_run
@@ -76,6 +77,7 @@ def _recover(
     ] = None,
     limit: options.Limit = None,
     allow_unknown: options.AllowUnknown = False,
+    fail_on: FailOn = FailLevel.info,
     graph: options.GraphNumber = None,
     config: options.Config = None,
     output_file: options.OutputFile = None,
@@ -151,8 +153,12 @@ def _recover(
     refused = found.replanned and found.new.accepted is False
     unknown = bool(found.old.unknown or found.old.missing or found.moves is None)
     unknown = unknown or (found.replanned and found.accepted is None)
-    refused = refused or bool(read.known.contradictions)
-    return 1 if found.lost or refused or (unknown and not allow_unknown) else 0
+    return fails(
+        fail_on,
+        "error" if found.lost or refused else None,
+        "warning" if read.known.contradictions else None,
+        "info" if unknown and not allow_unknown else None,
+    )
 
 
 command = context_command("recover", _recover)

@@ -12,6 +12,7 @@ from msgspec import field
 
 from irtool.artefacts.strategy_file import StrategyFile
 from irtool.cluster.context.model import RunContext
+from irtool.ir.finding import Severity
 from irtool.ir.units import bytes_text, plural, ranks_text
 from irtool.planning.checkpoints.axes import Cuts, Refused, cuts_of
 from irtool.planning.checkpoints.calls import conversion_lines
@@ -193,16 +194,21 @@ def ckpt_report(view: CkptView) -> Report:
     elements += [table for table in tables if table.rows]
     elements += [Note(f"note: {text}") for text in (*_notes(found), *view.notes)]
     elements.append(Note("\n".join(conversion_lines(found)), verbatim=True))
-    tone = "bad" if needs_care(found) else "good"
+    tone = "bad" if care_of(found) else "good"
     title = f"ckpt: {_path(found.old)} -> {_path(found.new)}"
     return Report(title, Answer(_answer_text(found), tone), elements)
 
 
-def needs_care(found: Conversion) -> bool:
-    """Whether something is missing, refused, unknown, or converted otherwise than it should be."""
+def care_of(found: Conversion) -> tuple[Severity, ...]:
+    """How grave what needs care is: refused or misplaced, in no old checkpoint, unknown."""
     refused = any(one.mindspore is None for one in found.ranks)
     unknown = any(each.unknown for one in found.ranks for each in one.parameters)
-    return bool(found.added or found.misplaced) or refused or unknown
+    told: dict[Severity, bool] = {
+        "error": refused or bool(found.misplaced),
+        "warning": bool(found.added),
+        "info": unknown,
+    }
+    return tuple(severity for severity, is_so in told.items() if is_so)
 
 
 def _path(file: StrategyFile | None) -> str:

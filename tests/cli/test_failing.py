@@ -30,6 +30,13 @@ def test_a_severity_fails_from_its_level_on(level: str, statuses: tuple[int, int
         ("lint", "recompute_lost", "warning", 1),
         ("doctor", "recompute_lost", "warning", 1),
         ("doctor", "recompute_lost", "error", 0),
+        ("cost", "mlp_rejected", "error", 1),
+        ("cost", "mlp_rejected", "never", 0),
+        ("plan", "mlp_semi_auto", "info", 1),
+        ("plan", "mlp_semi_auto", "warning", 0),
+        ("pipeline", "pipeline_2_stages/rank_0", "info", 1),
+        ("pipeline", "pipeline_2_stages/rank_0", "warning", 0),
+        ("recover", "gpt", "info", 0),
     ],
 )
 def test_commands_that_judge_take_it(
@@ -48,4 +55,31 @@ def test_a_hang_is_an_error(samples: Path, capsys: pytest.CaptureFixture[str]) -
     run = str(samples / "hang_one_strategy")
     assert main(["comm", "hang", run, "--fail-on", "error"]) == 1
     assert main(["comm", "hang", run, "--fail-on", "never"]) == 0
+    capsys.readouterr()
+
+
+def test_what_differs_is_a_warning(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [str(samples / name) for name in ("mlp_semi_auto", "mlp_rejected")]
+    assert main(["diff", *sides, "--fail-on", "warning"]) == 1
+    assert main(["diff", *sides, "--fail-on", "error"]) == 0
+    capsys.readouterr()
+
+
+def test_a_parameter_of_no_old_checkpoint_is_a_warning(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = samples / "strategies"
+    layouts = [str(folder / "dp2tp2.json"), str(folder / "merged/dp2tp2pp2.json")]
+    assert main(["ckpt", *layouts, "--fail-on", "warning"]) == 1
+    assert main(["ckpt", *layouts, "--fail-on", "error"]) == 0
+    capsys.readouterr()
+
+
+def test_a_refused_plan_to_recover_to_is_an_error(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["recover", str(samples / "mlp_semi_auto"), "--to", "8"]
+    refused = [*asked, "--plan", str(samples / "mlp_rejected")]
+    assert main([*refused, "--fail-on", "error"]) == 1
+    assert main([*refused, "--fail-on", "never"]) == 0
     capsys.readouterr()

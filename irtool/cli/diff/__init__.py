@@ -10,6 +10,7 @@ import typer
 
 from irtool.cli import options as shared_options
 from irtool.cli.answering import DrawnForm
+from irtool.cli.failing import FailLevel, FailOn
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
@@ -104,6 +105,7 @@ def command(
     limit: shared_options.Limit = None,
     rank: shared_options.Rank = None,
     graph: shared_options.GraphNumber = None,
+    fail_on: FailOn = FailLevel.info,
     output_file: shared_options.OutputFile = None,
 ) -> int:
     """Two dumps or two runs: what differs, where does it begin, and why?
@@ -127,6 +129,7 @@ def command(
         map_file,
         jobs,
         scheduler,
+        fail_on,
     )
     # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:

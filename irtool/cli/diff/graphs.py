@@ -62,7 +62,7 @@ def dumps_answered(sides: Sequence[str | Dump], asked: DiffOptions) -> Answered[
         view,
         lambda: diff_answer(view),
         lambda is_page: diff_report(view, is_page),
-        status=0 if diff.is_identical and not (left.problems or right.problems) else 1,
+        status=asked.status(not diff.is_identical, (*left.problems, *right.problems)),
     )
 
 
@@ -166,7 +166,7 @@ def tell_passes(path: str, asked: DiffOptions) -> int:
         answer=lambda: passes_answer(steps),
         report=lambda is_page: passes_report(path, steps, asked.limit),
     )
-    return 0 if all(step.is_identical for step in steps) else 1
+    return asked.status(not all(step.is_identical for step in steps))
 
 
 def _snapshots(compilation: Compilation) -> Iterator[Snapshot]:
@@ -224,4 +224,4 @@ def tell_ranks(path: str, asked: DiffOptions) -> int:
         answer=lambda: ranks_answer(differing),
         report=lambda is_page: ranks_report(path, differing, asked.limit, is_page),
     )
-    return 0 if len(classes) == 1 else 1
+    return asked.status(len(classes) > 1)

@@ -30,16 +30,19 @@ def tell_losses(left: str, right: str, repeats: Sequence[str], asked: DiffOption
     Raises:
         Failure: a side has no loss curve, or they have no step in common.
     """
-    return tell(losses_answered(left, right, repeats), asked.output, asked.answer_form)
+    return tell(losses_answered(left, right, repeats, asked), asked.output, asked.answer_form)
 
 
-def losses_answered(left: str, right: str, repeats: Sequence[str]) -> Answered[LossComparison]:
+def losses_answered(
+    left: str, right: str, repeats: Sequence[str], asked: DiffOptions
+) -> Answered[LossComparison]:
     """How two loss curves differ.
 
     Args:
         left: a log, a table or a run folder.
         right: another.
         repeats: more runs of the left side, whose differences are the noise floor.
+        asked: from which severity on the status is 1.
 
     Raises:
         Failure: a side has no loss curve, or they have no step in common.
@@ -51,7 +54,7 @@ def losses_answered(left: str, right: str, repeats: Sequence[str]) -> Answered[L
         comparison,
         lambda: losses_answer(comparison),
         lambda is_page: losses_report(comparison, is_page),
-        status=1 if comparison.is_suspicious else 0,
+        status=asked.status(comparison.is_suspicious),
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irtool.cli.answering import DrawnForm
+from irtool.cli.failing import FailLevel, fails
 from irtool.cli.output import Output
+from irtool.ir.finding import Finding, Severity
 from irtool.syntax.query import Predicate
 
 
@@ -23,6 +26,7 @@ class DiffOptions:
         map_file: names of left tensors and what they are called on the right.
         jobs: processes that measure tensors.
         scheduler: address of the Dask cluster that does.
+        fail_on: from which severity on the status is 1; what differs is a warning.
     """
 
     form: DrawnForm | None = DrawnForm.table
@@ -36,6 +40,12 @@ class DiffOptions:
     map_file: str | None = None
     jobs: int | None = None
     scheduler: str | None = None
+    fail_on: FailLevel = FailLevel.info
+
+    def status(self, differs: bool, problems: Iterable[Finding] = ()) -> int:
+        """The exit status: where something differs, or could not be read whole."""
+        found: Severity | None = "warning" if differs else None
+        return fails(self.fail_on, found, those=(each.severity for each in problems))
 
     @property
     def answer_form(self) -> DrawnForm:

@@ -113,7 +113,7 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
         view,
         lambda: runs_answer(view),
         lambda is_page: runs_report(view, is_page),
-        status=1 if comparison.is_suspicious or unread else 0,
+        status=asked.status(comparison.is_suspicious or unread),
     )
 
 
