@@ -52,6 +52,7 @@ class Body:
     lines: list[str] = field(default_factory=list[str])
     count: int = 0
     result: Value | None = None
+    trains: bool = False
 
     def parameter(self, type: str) -> Value:
         """One more parameter of the graph."""
@@ -86,7 +87,7 @@ class Body:
         given = [f"in_strategy: ({rows(user)})"] if user is not None else []
         given += [attributes] if attributes else []
         line = f"  {found.text}(v{self.count}) = {op}({', '.join(item.text for item in inputs)})"
-        if not op.startswith("call"):
+        if not op.startswith(("call", "%")):
             line += f" {{instance name: {op.removeprefix('PrimFunc_').lower()}}}"
         line += f" primitive_attrs: {{{', '.join(given)}}}" if given else ""
         line += note
@@ -115,12 +116,36 @@ class Body:
         turns = [constant(False), constant(False)]
         return self.add("PrimFunc_MatMul", [left, right, *turns], tensor(shape), user=strategy)
 
+    def gradients(
+        self, of: Body, arguments: Sequence[Value], trained: Sequence[Value]
+    ) -> list[Value]:
+        """Differentiate a graph and take out the gradients of some weights."""
+        self.trains = of.trains = True
+        func = "<Func, NoShape>"
+        made = self.add("J", [Value(f"@{of.name}", func)], func)
+        pair = "<Tuple[Tensor[Float32],Func], TupleShape((), NoShape)>"
+        applied = self.add(made.text, arguments, pair)
+        back = self.add("TupleGetItem", [applied, constant(1)], func)
+        one = Value("Tensor(shape=[], dtype=Float32, value=1)", "<Tensor[Float32], (), value=...>")
+        both = "<Tuple[Object:EnvType,Tensor[Float32]], TupleShape(NoShape, (64, 64))>"
+        given = self.add(back.text, [one], both)
+        held = self.add("TupleGetItem", [given, constant(0)], "<Object:EnvType, NoShape>")
+        found: list[Value] = []
+        for weight in trained:
+            key = self.add("RefToEmbed", [weight], "<Object:SymbolicKey, NoShape>")
+            type = weight.type.replace("Ref[Tensor[Float32]]", "Tensor[Float32]")
+            found.append(
+                self.add("EnvironGet", [held, key, weight], type.split(", ref_key")[0] + ">")
+            )
+        return found
+
     def text(self) -> str:
         assert self.result is not None
         head = ", ".join(item.text for item in self.parameters)
         return "\n".join(
             (
-                f"subgraph attr:\nsubgraph instance: {self.name} : 0x1",
+                f"subgraph attr:\ntraining: {int(self.trains)}",
+                f"subgraph instance: {self.name} : 0x1",
                 f"subgraph @{self.name}({head}) {{",
                 *self.lines,
                 f"  Return({self.result.text})",
