@@ -97,14 +97,16 @@ class StatementReader:
         block = self._comments(comments) if comments else NO_COMMENTS
         if not types:
             return [template.node(holes, None, (), block, line, style)]
+        bare = template.node(holes, None, (), NO_COMMENTS, line, style)
         try:
             signature, texts, strategy = self._type_lines(types)
+            if strategy is not None and bare.strategy is not None:
+                raise Unreadable("a second strategy of one statement", 0)
         except (ValueError, RecursionError) as error:
             text = types.removesuffix("\n")
             at = line + 1
             self.unreadable("SYN002", text, at, error)
-            items: list[Item] = [template.node(holes, None, (), NO_COMMENTS, line, style)]
-            items.append(Opaque(text, at))
+            items: list[Item] = [bare, Opaque(text, at)]
             if comments:
                 items.append(CommentBlock(block, at + text.count("\n") + 1))
             return items
@@ -124,7 +126,9 @@ class StatementReader:
             read = self.records.type_line(*self.hidden(text))
             if isinstance(read.line, Signature):
                 return read.line, (), read.strategy
-            return None, (read.line,), read.strategy
+            if read.strategy is not None:
+                raise Unreadable("a strategy before a line without types", 0)
+            return None, (read.line,), None
         lines = scanner.TYPE_LINES.findall(text)
         if "\n".join(lines) != text:
             lines = scanner.LOOSE_TYPE_LINES.findall(text)
@@ -135,7 +139,10 @@ class StatementReader:
         strategy: Attributes | None = None
         for index, line in enumerate(lines):
             read = self.records.type_line(*self.hidden(line))
-            strategy = read.strategy or strategy
+            if read.strategy is not None:
+                if index or not isinstance(read.line, Signature):
+                    raise Unreadable("a strategy that is not before the first type line", 0)
+                strategy = read.strategy
             if isinstance(read.line, Signature):
                 if index:
                     texts.append(_as_text(read.line))
