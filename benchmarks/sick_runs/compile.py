@@ -64,10 +64,18 @@ def main() -> int:
 
 def _executed(run: dict[str, Any], folder: Path, instrument: Path) -> str:
     """Train what a case asks for; the instrument has the networks that are not here."""
-    kept = folder.parent / ".made" / hashlib.md5(json.dumps(run).encode()).hexdigest()
-    if kept.exists():
-        shutil.copytree(kept, folder)
-        return "trained"
+    kept = folder.parent / "made" / hashlib.md5(json.dumps(run).encode()).hexdigest()
+    if not kept.exists():  # MindSpore dumps tensors to no folder that has a dot in its name
+        said = _trained(run, kept, instrument)
+        if said:
+            shutil.rmtree(kept, ignore_errors=True)
+            return said
+    shutil.copytree(kept, folder)
+    return "trained"
+
+
+def _trained(run: dict[str, Any], folder: Path, instrument: Path) -> str:
+    """Train into a folder: what went wrong."""
     file, function = run["network"].split(":")
     here = Path(__file__).resolve().parent / file
     path = here if here.exists() else instrument / file
@@ -77,6 +85,8 @@ def _executed(run: dict[str, Any], folder: Path, instrument: Path) -> str:
     words += ["--kernel-fault", run.get("kernel_fault", "")]
     for key, value in run["with"].items():
         words += ["--with", f"{key}={value!r}"]
+    for key, value in run.get("set", {}).items():
+        words += ["--set", f"{key}={value!r}"]
     done = subprocess.run(words, capture_output=True, text=True)
     (folder / "run.json").unlink(missing_ok=True)  # it says what was planted
     losses = folder / "loss.json"
@@ -85,9 +95,7 @@ def _executed(run: dict[str, Any], folder: Path, instrument: Path) -> str:
             lines = [f"epoch: 1 step: {n}, loss is {v}\n" for n, v in enumerate(values, 1)]
             (folder / f"worker_{rank}.log").write_text("".join(lines))
         losses.unlink()
-    if done.returncode == 0:
-        shutil.copytree(folder, kept)
-    return "trained" if done.returncode == 0 else f"failed: {done.stdout[-200:]}"
+    return "" if done.returncode == 0 else f"failed: {done.stdout[-200:]}"
 
 
 def _in_child(case: Any, rank: int, place: Path, seconds: float) -> str:
@@ -158,7 +166,7 @@ def _compile(case: Any, rank: int, place: Path) -> str:
     }  # fmt: skip
     context.set_auto_parallel_context(**settings)
     virtual_devices.set_device_name("Ascend")
-    virtual_devices.set_world_size(case.devices)
+    virtual_devices.set_world_size(settings["device_num"])
     virtual_devices.answer_group_sizes()
     if not case.logged:
         (place / "compile.log").unlink()

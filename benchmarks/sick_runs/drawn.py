@@ -67,9 +67,10 @@ Planted = dict[str, Any]
 
 def hang(draw: random.Random) -> Planted:
     kind = draw.choice(
-        ("strategy", "tower", "layers", "optimizer", "batch", "half", "micro", "width", "pipe")
-    )
-    devices = draw.choice((2, 2, 4))
+        ("strategy", "tower", "layers", "optimizer", "batch", "half", "micro", "width", "pipe",
+         "order", "recompute", "reduction", "threshold", "alltoall", "unroll")
+    )  # fmt: skip
+    devices = 4 if kind == "alltoall" else draw.choice((2, 2, 4))
     odd = draw.randrange(devices)
     said: Planted = {
         "task": "hang",
@@ -98,28 +99,41 @@ def hang(draw: random.Random) -> Planted:
         if kind == "width":
             change = {"inner": made["inner"] * 2, "width": made["width"] * 2}
         return {**said, "network": made, "odd": {odd: change}, "build": build_mixed}
-    made = two_axes(decoder(draw, devices, gated=False), devices)
+    if kind == "alltoall":
+        made = {**towers(draw, 4, blocks=1, batch=256, experts=4), "dp": 4, "tp": 1}
+        on = {odd: {"enable_alltoall": True}}
+        return {**said, "network": made, "odd_settings": on, "build": build_mixed}
+    made = two_axes(decoder(draw, devices, gated=kind == "order"), devices)
     dp, at = made["dp"], draw.randrange(made["layers"])
     changes: dict[str, dict[str, Any]] = {
         "strategy": {"layer": {at: draw.choice(({"softmax": ((dp, 1, 2, 1),)}, {"down": ((dp, 1), (2, 1))}, {"up": ((dp, 2), (1, 2))}))}},
         "layers": {"layers": made["layers"] + draw.choice((-1, 1))},
         "batch": {"batch": made["batch"] * 2},
         "half": {"half": True},
+        "order": {"order": "vkq"},
+        "recompute": {"recompute": (at,)},
+        "reduction": {"shift": "max"},
+        "unroll": {"unroll": 2},
     }  # fmt: skip
-    if kind == "optimizer":
+    if kind == "reduction":
+        made["shift"] = "sum"
+    if kind in ("optimizer", "threshold"):
         if dp < 2:
             made = {**made, "dp": devices, "tp": 1}
+        other: dict[str, Any] = {"enable_parallel_optimizer": False}
+        if kind == "threshold":
+            other = {"parallel_optimizer_config": {"parallel_optimizer_threshold": 40}}
         return {
             **said,
             "network": made,
             "settings": _OPTIMIZER_PARALLEL,
-            "odd_settings": {odd: {"enable_parallel_optimizer": False}},
+            "odd_settings": {odd: other},
         }
     return {**said, "network": made, "odd": {odd: changes[kind]}}
 
 
 def memory(draw: random.Random) -> Planted:
-    kind = draw.choice(("weights", "activations", "towers"))
+    kind = draw.choice(("weights", "activations", "towers", "words", "scores"))
     made: dict[str, Any] = {"dp": 1, "tp": 2, "layers": draw.choice((2, 3)), "heads": 64}
     said: Planted = {"task": "memory", "words": ["GiB"], "devices": 2, "ranks": (0,)}
     if kind == "weights":
@@ -145,6 +159,12 @@ def memory(draw: random.Random) -> Planted:
                 "sequence": 4096,
             },
         }
+    small = {**made, "layers": 2, "hidden": 2048, "inner": 4096}
+    if kind == "words":  # the logits of a large vocabulary
+        words = draw.choice((128_000, 151_936))
+        return {**said, "network": {**small, "words": words, "batch": 16, "sequence": 4096}}
+    if kind == "scores":  # attention keeps sequence x sequence
+        return {**said, "network": {**small, "words": 1024, "batch": 4, "sequence": 16384}}
     return {
         **said,
         "build": build_mixed,
@@ -160,7 +180,11 @@ def slow_step(draw: random.Random) -> Planted:
         "devices": devices,
         "ranks": (0,),
     }
-    if draw.random() < 0.5:
+    kind = draw.choice(("decoder", "towers", "wide"))
+    if kind == "wide":  # tensor parallel over two nodes
+        made = decoder(draw, 1, gated=False, hidden=2048, heads=16, inner=draw.choice((4096, 8192)))
+        return {**said, "devices": 16, "network": {**made, "dp": 1, "tp": 16, "sequence": 512}}
+    if kind == "decoder":
         wide = draw.choice((2048, 4096))
         return {
             **said,
@@ -192,7 +216,11 @@ def slow_step(draw: random.Random) -> Planted:
 
 
 def slow_compile(draw: random.Random) -> Planted:
-    kind = draw.choice(("unrolled", "tower", "lazy", "lazy_tower"))
+    kind = draw.choice(("unrolled", "tower", "lazy", "lazy_tower", "recurrent"))
+    if kind == "recurrent":
+        made = {"dp": 1, "tp": 1, "blocks": 1, "recurrent": draw.choice((24, 40, 64))}
+        return {"task": "slow-compile", "words": ["loop|unrolled"], "devices": 1, "build": build_mixed,
+                "network": {**made, "batch": draw.choice((8, 16))}}  # fmt: skip
     if kind == "unrolled":
         return {"task": "slow-compile", "words": ["loop|unrolled"], "devices": 1, "all_passes": draw.random() < 0.5,
                 "network": decoder(draw, 1, layers=draw.choice((1, 2)), unroll=draw.choice((16, 24, 30)), gated=False)}  # fmt: skip
@@ -221,6 +249,7 @@ def strategy(draw: random.Random) -> Planted:
     said: Planted = {
         "task": "strategy|compile-failure",
         "devices": 2,
+        "ranks": (0,),
         "logged": draw.random() < 0.4,
     }
     if draw.random() < 0.5:
@@ -248,15 +277,26 @@ def strategy(draw: random.Random) -> Planted:
 
 
 def group(draw: random.Random) -> Planted:
+    if draw.random() < 0.5:  # one rank was started for a larger world
+        odd = draw.randrange(4)
+        made = {**decoder(draw, 4, gated=False, layers=1), "dp": 2, "tp": 2}
+        return {"task": "group|hang", "words": [f"rank {odd}"], "devices": 4, "network": made,
+                "odd_ranks": (odd,), "odd_settings": {odd: {"device_num": 8}}}  # fmt: skip
     made = towers(draw, 16, blocks=draw.choice((2, 3)), width=256, inner=512, batch=256)
     tp = draw.choice((2, 4, 8))
-    return {"task": "group|lint", "words": ["node|group"], "devices": 16, "ranks": (0,), "build": build_mixed,
+    return {"task": "group|lint", "words": ["node|axis"], "devices": 16, "ranks": (0,), "build": build_mixed,
             "network": {**made, "tp": tp, "dp": 16 // tp, "outer": True}}  # fmt: skip
 
 
 def stage_balance(draw: random.Random) -> Planted:
-    kind = draw.choice(("uneven", "uneven_tower"))
+    kind = draw.choice(("uneven", "uneven_tower", "micro", "head"))
     said: Planted = {"task": "stage-balance", "devices": 2}
+    if kind == "micro":
+        made = decoder(draw, 1, stages=4, micro=draw.choice((2, 3)), layers=4, gated=False)
+        return {**said, "devices": 4, "network": made, "words": ["micro-batches for 4 stages"]}
+    if kind == "head":  # the head is as much work as some layers, and all layers are cut in halves
+        made = decoder(draw, 1, stages=2, micro=4, layers=6, gated=False, hidden=128, inner=256)
+        return {**said, "network": {**made, "words": 4096}, "words": ["stage 1"]}
     first = draw.choice((True, False))
     count = draw.choice((5, 6))
     split = (0,) * (count - 1) + (1,) if first else (0,) + (1,) * (count - 1)
@@ -286,18 +326,23 @@ def stage_balance(draw: random.Random) -> Planted:
 
 def recompute(draw: random.Random) -> Planted:
     count = draw.choice((3, 4))
-    lost = sorted(draw.sample(range(count), 1))
+    lost = sorted(draw.sample(range(count), draw.choice((1, 1, count // 2))))
     kept = tuple(i for i in range(count) if i not in lost)
     if draw.random() < 0.5:
-        return {"task": "recompute", "words": [f"blocks.{lost[0]}"], "devices": 2, "build": build_mixed,
+        return {"task": "recompute", "words": [f"blocks.{i}" for i in lost], "devices": 2, "ranks": (0,), "build": build_mixed,
                 "network": towers(draw, 2, blocks=count, recompute=kept)}  # fmt: skip
-    return {"task": "recompute", "words": [f"layers.{lost[0]}"], "devices": 2,
+    return {"task": "recompute", "words": [f"layers.{i}" for i in lost], "devices": 2, "ranks": (0,),
             "network": decoder(draw, 2, layers=count, recompute=kept)}  # fmt: skip
 
 
 def redistribution(draw: random.Random) -> Planted:
-    said: Planted = {"task": "redistribution", "devices": 2}
-    kind = draw.choice(("decoder", "tower", "experts"))
+    said: Planted = {"task": "redistribution", "devices": 2, "ranks": (0,)}
+    kind = draw.choice(("decoder", "tower", "experts", "mesh"))
+    if kind == "mesh":  # the attention of one layer lies on another mesh
+        made = {**decoder(draw, 2, gated=False, layers=3), "dp": 1, "tp": 2}
+        other = {"attention_dp": 2, "attention_tp": 1}
+        return {**said, "words": ["MatMul|Transpose|Softmax"],
+                "network": {**made, "layer": {draw.randrange(3): other}}}  # fmt: skip
     if kind == "experts":
         return {**said, "words": ["enable_alltoall"], "build": build_mixed, "devices": 4, "ranks": (0,),
                 "network": {**towers(draw, 4, blocks=1, batch=256, width=256), "dp": 4, "tp": 1, "experts": 4}}  # fmt: skip
@@ -337,10 +382,12 @@ def loss(draw: random.Random) -> Planted:
         "steps": steps,
         "dump": "none",
     }
-    kind = draw.choice(("rate", "kernel", "seed"))
+    kind = draw.choice(("rate", "kernel", "seed", "mean"))
     sick = {**base, "kernel_fault": f"AllReduce:{draw.randrange(4)}:identity"}
     if kind == "rate":
         sick = {**base, "with": {**base["with"], "rate": sizes["rate"] * draw.choice((2.0, 0.3))}}
+    if kind == "mean":
+        sick = {**base, "set": {"gradients_mean": True}}
     if kind == "seed":
         sick = {**base, "with": {**base["with"], "seed": sizes["seed"] + 1}}
     return {"task": "loss", "words": ["step"], "executed": sick, "against": base, "devices": 2}
@@ -388,9 +435,27 @@ def failed_node(draw: random.Random) -> Planted:
 
 
 def lint(draw: random.Random) -> Planted:
-    kind = draw.choice(("eps", "loss", "sum", "idle", "tied"))
+    kind = draw.choice(("eps", "loss", "sum", "idle", "tied", "print", "rate", "guard", "bounce"))
     made = {**towers(draw, 2), "dp": 1, "tp": 2}
-    said: Planted = {"task": "lint", "devices": 2, "build": build_mixed}
+    said: Planted = {"task": "lint", "devices": 2, "ranks": (0,), "build": build_mixed}
+    at = draw.randrange(made["blocks"])
+    if kind == "print":
+        return {
+            **said,
+            "words": ["OPS001|Print"],
+            "network": {**made, "block": {at: {"print": True}}},
+        }
+    if kind == "rate":
+        rates = {**made, "blocks": 3, "drop": 0.1, "block": {at: {"drop": 0.5}}}
+        return {**said, "words": ["OPS002|rate"], "network": rates}
+    if kind == "guard":
+        return {**said, "words": ["NUM008|guard"], "network": {**made, "guard": True}}
+    if kind == "bounce":
+        return {
+            **said,
+            "words": ["NUM003|half"],
+            "network": {**made, "block": {at: {"bounce": True}}},
+        }
     if kind == "eps":
         return {
             **said,
@@ -436,6 +501,10 @@ def healthy(draw: random.Random) -> Planted:
             "executed",
             "optimizer",
             "one",
+            "recurrent",
+            "drop",
+            "pipe_tower",
+            "many",
         )
     )
     devices = draw.choice((2, 2, 4))
@@ -462,6 +531,18 @@ def healthy(draw: random.Random) -> Planted:
             "steps": 3,
         }
         return {"devices": 2, "executed": run, "against": run}
+    if kind == "recurrent":
+        made = {"dp": 1, "tp": 1, "blocks": 2, "recurrent": 4, "batch": 8}
+        return {"devices": 1, "network": made, "build": build_mixed, "all_passes": True}
+    if kind == "drop":
+        made = {**towers(draw, 2), "drop": 0.1}
+        return {"devices": 2, "ranks": (0,), "network": made, "build": build_mixed}
+    if kind == "pipe_tower":
+        made = towers(draw, 1, stages=2, micro=4, blocks=4, lazy_inline=draw.random() < 0.5)
+        return {"devices": 2, "network": made, "build": build_mixed}
+    if kind == "many":
+        made = {**decoder(draw, 8), "tp": 2, "dp": 4, "batch": 16}
+        return {"devices": 8, "ranks": (0, 5), "network": made}
     if kind == "one":
         return {"devices": 1, "network": decoder(draw, 1), "logged": True}
     settings = _OPTIMIZER_PARALLEL if kind == "optimizer" else {}

@@ -31,8 +31,12 @@ def main() -> int:
         if not re.search(options.cases, name):
             continue
         truth = json.loads(truth_file.read_text())
-        if "timeout" in truth["ends"]:
-            print(f"{name}: not compiled in time", flush=True)
+        bad = ("timeout", "failed")
+        if "compile-failure" not in truth["task"]:
+            bad += ("refused",)
+        spoilt = [end for end in truth["ends"] if end.startswith(bad)]
+        if spoilt:
+            print(f"{name}: not made: {spoilt[0]}", flush=True)
             continue
         begun = time.time()
         told = ask(options.out / name)

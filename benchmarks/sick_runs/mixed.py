@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "eps": 1e-5, "repeat": 1, "gate": None, "up": None, "down": None, "norm": None, "join": None,
     "half_loss": False, "half_norm": False, "half_sum": False, "tied": False, "outer": False,
     "optimizer": "momentum", "split": None, "block": {}, "act": None, "score": None,
+    "print": False, "drop": 0.0, "guard": False, "bounce": False, "recurrent": 0,
 }  # fmt: skip
 
 
@@ -48,6 +49,12 @@ class Tower(nn.Cell):
         self.norm = ops.LayerNorm(-1, -1, o["eps"])
         self.widen, self.gated, self.narrow = ops.MatMul(), ops.MatMul(), ops.MatMul()
         self.sigmoid, self.mul, self.add, self.join = ops.Sigmoid(), ops.Mul(), ops.Add(), ops.Add()
+        self.show = ops.Print() if o["print"] else None
+        self.drop = ops.Dropout(1.0 - o["drop"]).shard(((dp, 1),)) if o["drop"] else None
+        self.divide, self.more = (
+            ops.RealDiv().shard(((dp, 1), (dp, 1))),
+            ops.Add().shard(((dp, 1), ())),
+        )
         self._shard(o, dp, tp)
 
     def _shard(self, o: dict[str, Any], dp: int, tp: int) -> None:
@@ -98,7 +105,17 @@ class Tower(nn.Cell):
             a = self.widen(y, self.up)
             b = self.sigmoid(self.gated(y, self.gate))
             y = self.narrow(self.mul(a, b), self.down)
-        return self.join(x, self.add(y, self.bias))
+        y = self.add(y, self.bias)
+        if self.o["guard"]:  # the guard is 0 in half precision
+            y = self.cast(y, ms.float16)
+            y = self.cast(self.divide(y, self.more(y, Tensor(1e-9, ms.float16))), ms.float32)
+        if self.o["bounce"]:
+            y = self.cast(self.cast(y, ms.float16), ms.float32)
+        if self.show is not None:
+            self.show(y)
+        if self.drop is not None:
+            y = self.drop(y)[0]
+        return self.join(x, y)
 
 
 class LazyTower(Tower):
@@ -107,6 +124,28 @@ class LazyTower(Tower):
     @lazy_inline
     def __init__(self, name: str, o: dict[str, Any]) -> None:
         super().__init__(name, o)
+
+
+class Recurrent(nn.Cell):
+    """A cell that a loop of Python steps through time."""
+
+    def __init__(self, name: str, o: dict[str, Any]) -> None:
+        super().__init__()
+        self.steps, width = o["recurrent"], o["width"]
+        self.into, self.again = (
+            weight(f"{name}.into", width, width),
+            weight(f"{name}.again", width, width),
+        )
+        self.bias = weight(f"{name}.bias", width)
+        self.one, self.two, self.add, self.act = ops.MatMul(), ops.MatMul(), ops.Add(), ops.Tanh()
+
+    def construct(self, x: Any) -> Any:
+        state = x
+        for _ in range(self.steps):
+            state = self.act(
+                self.add(self.one(x, self.into), self.two(state, self.again)) + self.bias
+            )
+        return state
 
 
 class Experts(nn.Cell):
@@ -156,6 +195,8 @@ class Mixed(nn.Cell):
             blocks.append(block)
         if o["experts"]:
             blocks += [Experts(f"experts.{i}", o) for i in range(2)]
+        if o["recurrent"]:
+            blocks.append(Recurrent("recurrent", o))
         self.blocks = nn.CellList(blocks)
         self.head = weight("head.weight", o["width"], o["classes"])
         self.product = ops.MatMul().shard(((o["dp"], 1), (1, 1)))
@@ -237,6 +278,8 @@ class Failing(nn.Cell):
         self.product, self.batch, self.add = ops.MatMul(), ops.BatchMatMul(), ops.Add()
         self.concat, self.reshape, self.split = ops.Concat(0), ops.Reshape(), ops.Split(1, 5)
         self.relu, self.cast, self.transpose = ops.ReLU(), ops.Cast(), ops.Transpose()
+        self.split_two, self.stacked = ops.Split(1, 2), ops.Stack(0)
+        self.gather, self.reduce = ops.Gather(), ops.ReduceSum()
 
     def construct(self, x: Any) -> Any:
         y = self.relu(x)
@@ -267,6 +310,16 @@ class Failing(nn.Cell):
                 y = self.reshape(y, (-1,))
             else:
                 y = self.cast(y, ms.float16)
+        if self.kind == "unpack":
+            y, _, _ = self.split_two(y)  # planted: unpack
+        if self.kind == "index":
+            y = (y, y)[2]  # noqa: PLE0643  # planted: index
+        if self.kind == "stack":
+            y = self.stacked((y, self.reshape(y, (-1, 4))))  # planted: stack
+        if self.kind == "gather":
+            y = self.gather(y, Tensor([0, 1], ms.float32), 0)  # planted: gather
+        if self.kind == "reduce":
+            y = self.reduce(y, 3)  # planted: reduce
         return y
 
 
@@ -276,7 +329,9 @@ FAILURES: dict[str, tuple[str, ...]] = {
     "broadcast": ("Add|broadcast",), "reshape": ("Reshape|reshape|shape",), "split": ("Split",),
     "transpose": ("Transpose|perm",), "name": ("unknown_name",), "method": ("rellu",),
     "arguments": ("MatMul|argument|input",), "concat_types": ("Concat|type",),
-    "branches": ("branch|join|type|shape",),
+    "branches": ("branch|join|type|shape",), "unpack": ("unpack|values",),
+    "index": ("index|range",), "stack": ("Stack|shape",), "gather": ("Gather|type|Float32",),
+    "reduce": ("Reduce|axis|dim",),
 }  # fmt: skip
 """By kind, what a cause has to speak of."""
 
