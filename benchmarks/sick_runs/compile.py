@@ -168,8 +168,6 @@ def _compile(case: Any, rank: int, place: Path) -> str:
     virtual_devices.set_device_name("Ascend")
     virtual_devices.set_world_size(settings["device_num"])
     virtual_devices.answer_group_sizes()
-    if not case.logged:
-        (place / "compile.log").unlink()
     try:
         cell, inputs = case.build(network, asked)
         cell.set_train()
@@ -177,7 +175,11 @@ def _compile(case: Any, rank: int, place: Path) -> str:
     except Exception as problem:
         if "device context" not in str(problem).lower():
             traceback.print_exc()
+            if not case.logged and (place / "om" / "analyze_fail.ir").exists():
+                (place / "compile.log").unlink()
             return f"refused: {str(problem)[:300]}"
+    if not case.logged:
+        (place / "compile.log").unlink()
     return "compiled"
 
 

@@ -459,7 +459,7 @@ def lint(draw: random.Random) -> Planted:
     if kind == "eps":
         return {
             **said,
-            "words": ["NUM007|epsilon"],
+            "words": ["NUM007|NUM008|epsilon"],
             "network": {**made, "half_norm": True, "eps": draw.choice((1e-9, 1e-12))},
         }
     if kind == "loss":

@@ -352,3 +352,36 @@ def test_less_than_two_percent_is_no_parting(factor: float, told: bool) -> None:
 @pytest.mark.parametrize(("noise", "told"), [(0.05, True), (1.0, False)])
 def test_curves_part_by_more_than_their_own_noise(noise: float, told: bool) -> None:
     assert (parted(12, 1.5, noise).verdict == "drift") is told
+
+
+# -- curves that part at the first update
+
+
+def updated(second: float, first: float = 0.0, later: float = 0.01, stride: int = 1) -> str:
+    """The verdict of two curves of five steps, by the relative difference of the first two."""
+    left = [2.0, 1.9, 1.8, 1.7, 1.6]
+    apart = [first, second, later, -later, later]
+    right = [value * (1 + d) for value, d in zip(left, apart, strict=True)]
+    ours, theirs = (
+        LossRun("a", "csv", Series({n * stride: value for n, value in enumerate(values)}))
+        for values in (left, right)
+    )
+    return compare_losses(ours, theirs).verdict
+
+
+@pytest.mark.parametrize(("second", "told"), [(1.1e-3, True), (0.9e-3, False)])
+def test_one_update_makes_no_thousandth_of_equal_losses(second: float, told: bool) -> None:
+    assert (updated(second) == "drift") is told
+
+
+@pytest.mark.parametrize(("first", "told"), [(0.9e-5, True), (1.1e-5, False)])
+def test_first_losses_that_differ_say_nothing_of_the_update(first: float, told: bool) -> None:
+    assert (updated(0.003, first) == "drift") is told
+
+
+def test_steps_that_are_not_in_a_row_hide_many_updates() -> None:
+    assert updated(0.003, stride=100) == "noise"
+
+
+def test_three_steps_behind_the_update_are_apart() -> None:
+    assert updated(0.003, later=0.0005) == "noise"

@@ -46,6 +46,11 @@ JUMP_FEWEST = 2
 """Steps behind a jump from which on it is none of a single batch."""
 JUMP_BEFORE = 3
 """Steps before a jump in which curves have to be alike, by a tenth of what a jump is at least."""
+UPDATE_FIRST = 1e-5
+"""Relative difference of first losses, printed digits too, up to which forward passes are one."""
+UPDATE_FEWEST = 3
+"""Steps behind such a first one that have to be apart by :data:`FIRST_STEP` each: what one update
+makes of rounding is a hundred times less."""
 _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
@@ -177,6 +182,9 @@ def compare_losses(
     drift = _drift(deltas, a)
     change = _change_step(steps, deltas, floor)
     jump = _jump(steps, a, b)
+    starts = bool(good) and good[0] == 0
+    if jump is None and starts and _update_differs(steps, relative, _shown(left, right, a[0])):
+        jump = change = steps[1]
     has_parted = jump is not None or _have_parted(steps, a, b, change)
     if not has_parted and (split := _split(steps, a, b)) is not None:
         change, has_parted = split, True
@@ -405,6 +413,21 @@ def _jump(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -
         return None
     is_sudden = max(map(abs, before)) <= PART_SHARE / 10
     return steps[start] if is_sudden and min(map(abs, behind)) > PART_SHARE else None
+
+
+def _update_differs(steps: Sequence[int], relative: Sequence[float], shown: float) -> bool:
+    """Whether first losses are one, and those after an update far more than rounding apart.
+
+    Only of steps in a row: over a hundred updates rounding grows as large.
+    """
+    behind = relative[1 : 1 + UPDATE_FEWEST]
+    return (
+        list(steps[: 1 + UPDATE_FEWEST]) == list(range(steps[0], steps[0] + 1 + UPDATE_FEWEST))
+        and relative[0] <= UPDATE_FIRST
+        and shown <= UPDATE_FIRST
+        and len(behind) == UPDATE_FEWEST
+        and min(behind) > FIRST_STEP
+    )
 
 
 def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) -> int | None:
