@@ -88,10 +88,13 @@ def judged(told: dict[str, Any], truth: dict[str, Any]) -> tuple[bool, str]:
     first = found[0]
     text = f"{first['severity']} {first['task']}: {first['cause']}"
     good = re.fullmatch(truth["task"], first["task"]) is not None
-    good = good and all(re.search(word, text, re.IGNORECASE) for word in truth["words"])
+    # Of two ranks nobody can say which one is odd: both are named then, and how they differ.
+    tied = truth["devices"] == 2 and "do not communicate alike" in text
+    words = [word for word in truth["words"] if not (tied and word.startswith("rank "))]
+    good = good and all(re.search(word, text, re.IGNORECASE) for word in words)
     if truth.get("line") and (first["source"] or {}).get("line") != truth["line"]:
         good, text = False, f"{text} (on line {first['source']}, not {truth['line']})"
-    if truth["odd_ranks"] and first["task"] == "hang":
+    if truth["odd_ranks"] and first["task"] == "hang" and not tied:
         good = good and set(first["ranks"]) <= set(truth["odd_ranks"])
     return good, text
 

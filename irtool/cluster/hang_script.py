@@ -44,6 +44,7 @@ class Departure:
         here: what the first of ``ranks`` does there; None where it is through.
         there: what the first of ``common`` does there; None where it is through.
         text: the difference in words, without saying whose it is.
+        setting: of the parallel context, that only one side has; empty where none explains it.
     """
 
     ranks: tuple[int, ...]
@@ -54,6 +55,7 @@ class Departure:
     here: Place | None
     there: Place | None
     text: str
+    setting: str = ""
 
 
 Token: TypeAlias = tuple[object, ...]
@@ -179,12 +181,21 @@ def _departure(
         kind, text = "micro-batches", f"{counts[0]} micro-batches instead of {counts[1]}"
     else:
         kind, index, first, text = _how(left, right, here, there)
+    shards = [_shards_weights(one) for one in (here, there)]
+    setting = "enable_parallel_optimizer" if shards[0] != shards[1] else ""
+    if setting:
+        one, other = (here, there) if shards[0] else (there, here)
+        text += f" (optimizer parallel is on on rank {one.rank}, off on rank {other.rank})"
     return Departure(
         tuple(odd), tuple(common), certain, kind, index,
         place(here, index) if index < len(left) else None,
         place(there, first) if first < len(right) else None,
-        text,
+        text, setting,
     )  # fmt: skip
+
+
+def _shards_weights(one: RankProgram) -> bool:
+    return any(step.collective.origin == "optimizer parallel" for step in one.program.steps)
 
 
 def _common_start(left: Sequence[Token], right: Sequence[Token]) -> int:

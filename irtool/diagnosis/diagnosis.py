@@ -34,11 +34,14 @@ class Diagnosis(Finding):
         arguments: the command that shows more.
         since: the step or pass from which on it is there.
         weight: orders findings of one task and severity, the largest first.
+        share: of an opportunity, the part that it saves of a step, of a device's memory or of the
+            graph: orders infos of all tasks, the largest first.
     """
 
     arguments: tuple[str, ...] = ()
     since: str = ""
     weight: float = 0.0
+    share: float = 0.0
 
     @property
     def task(self) -> Task:
@@ -62,12 +65,13 @@ def diagnosis(
     gain: Gain | None = None,
     since: str = "",
     weight: float = 0.0,
+    share: float = 0.0,
 ) -> Diagnosis:
     """What a task found; see :class:`Diagnosis`."""
     return Diagnosis(
         task, severity, cause, file, line, node=node, source=source, edit=edit, gain=gain,
         command=shlex.join(command), rank=rank, ranks=ranks, arguments=command, since=since,
-        weight=weight,
+        weight=weight, share=share,
     )  # fmt: skip
 
 
@@ -84,13 +88,13 @@ class CannotJudge(Exception):
 
 
 def ranked(found: list[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """The gravest first; of one severity what stops a run before what slows it down."""
+    """The gravest first; what stops a run before what slows it down, chances by what they save."""
     return tuple(
         sorted(
             found,
             key=lambda item: (
-                SEVERITIES.index(item.severity), TASKS.index(item.task), -item.weight,
-                item.rank or 0, item.line,
+                SEVERITIES.index(item.severity), -item.share if item.severity == "info" else 0.0,
+                TASKS.index(item.task), -item.weight, item.rank or 0, item.line,
             ),
         )
     )  # fmt: skip

@@ -23,6 +23,7 @@ class Do:
     shape: Sequence[int] = (4, 64)
     dtype: str = "Float32"
     more: str = ""
+    instance: str = ""
 
 
 def all_reduce(ranks: Sequence[int], **more: object) -> Do:
@@ -73,8 +74,9 @@ def _statement(number: int, step: Do, source: str) -> list[str]:
         attributes += f"rank_list: {ranks}"
     if step.more:
         attributes += f", {step.more}"
+    instance = f"{{instance name: {step.instance}}} " if step.instance else ""
     return [
-        f"  %{number}(c{number}) = {step.op}({source}) primitive_attrs: {{{attributes}}} "
+        f"  %{number}(c{number}) = {step.op}({source}) {instance}primitive_attrs: {{{attributes}}} "
         "cnode_attrs: {checkpoint: Bool(1)}",
         f"      : ({kind}) -> ({kind})",
         f"      # In file net.py:{number + 1}, 8~20/        x = self.step{number}(x)/",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import irtool
 from irtool.cluster.hang import HangReport, play
+from irtool.cluster.hang_script import departures
 from irtool.cluster.matching import transfers
 from irtool.cluster.ranks import cluster_of
 from irtool.ir.group_names import group_name
@@ -232,3 +233,13 @@ def test_a_group_with_the_name_of_other_ranks_is_told() -> None:
     stranger = play(cluster_of({0: rank_dump(all_reduce((1, 2), group="mine"))}))
     assert [item.kind for item in stranger.mismatches] == ["not a member"]
     assert stranger.hangs
+
+
+def test_optimizer_parallel_on_one_rank_alone_is_named() -> None:
+    gather = Do("AllGather", (0, 1), instance="parallel_optimizer_1")
+    common = all_reduce((0, 1))
+    (left,) = departures(cluster_of({0: rank_dump(common), 1: rank_dump(gather, common)}, 2))
+    assert left.setting == "enable_parallel_optimizer"
+    assert "optimizer parallel is on on rank 1, off on rank 0" in left.text
+    both = cluster_of({0: rank_dump(gather, common), 1: rank_dump(gather)}, 2)
+    assert departures(both)[0].setting == ""

@@ -60,6 +60,20 @@ def test_errors_come_first_and_then_what_stops_a_run() -> None:
     ]
 
 
+def test_chances_come_by_what_they_save_and_then_by_task() -> None:
+    def of(task: str, severity: str, share: float) -> Diagnosis:
+        return Diagnosis(task, severity, "", (), share=share)  # type: ignore[arg-type]  # names
+
+    found = [
+        of("memory", "info", 0.02), of("slow-step", "info", 0.1), of("redistribution", "info", 0.3),
+        of("lint", "info", 0.0), of("recompute", "info", 0.0), of("lint", "warning", 0.0),
+        of("hang", "error", 0.0), of("strategy", "error", 0.0),
+    ]  # fmt: skip
+    assert [item.task for item in ranked(found)] == [
+        "strategy", "hang", "lint", "redistribution", "slow-step", "memory", "recompute", "lint",
+    ]  # fmt: skip
+
+
 def test_a_refused_strategy_comes_with_its_line_and_what_to_write(samples: Path) -> None:
     told = made(samples / "mlp_rejected", status=1)
     first = told["findings"][0]

@@ -65,7 +65,7 @@ def test_a_loop_of_few_statements_is_a_chance(
     assert found["severity"] == severity
 
 
-@pytest.mark.parametrize(("layers", "is_told"), [(10, True), (9, False)])
+@pytest.mark.parametrize(("layers", "is_told"), [(5, True), (4, False)])
 def test_a_short_loop_is_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], layers: int, is_told: bool
 ) -> None:

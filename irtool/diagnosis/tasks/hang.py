@@ -54,13 +54,20 @@ def _hang(subject: Subject, report: HangReport) -> Diagnosis:
         cause,
         subject.command("comm", "hang", "RUN"),
         rank=rank,
-        ranks=left.ranks if left is not None else (),
+        ranks=_accused(left),
         node=None if node is None else node.id,
         file=file,
         line=line,
         source=source,
-        edit=_edit(difference, source),
+        edit=_edit(left, difference, source),
     )
+
+
+def _accused(left: Departure | None) -> tuple[int, ...]:
+    """Who left the common script; both sides where nobody can say which did."""
+    if left is None:
+        return ()
+    return left.ranks if left.certain else tuple(sorted((*left.ranks, *left.common)))
 
 
 def _departure_text(left: Departure, report: HangReport) -> str:
@@ -74,8 +81,9 @@ def _departure_text(left: Departure, report: HangReport) -> str:
     )
     if left.certain:
         return f"{word} {ranks_text(left.ranks)} left the common script: {left.text}{waits}"
-    sides = f"{word} {ranks_text(left.ranks)} and {ranks_text(left.common)}"
-    return f"{sides} do not communicate alike: {left.text}{waits}"
+    own = ranks_text(left.ranks)
+    sides = f"ranks {own} and {ranks_text(left.common)} do not communicate alike"
+    return f"{sides}: {word} {own} has {left.text}{waits}"
 
 
 def _edits_text(difference: ScriptDifference | None) -> str:
@@ -119,8 +127,12 @@ def _changed(difference: ScriptDifference | None) -> Node | None:
     return (first.right or first.left)[0]
 
 
-def _edit(difference: ScriptDifference | None, source: SourceLine | None) -> Edit | None:
-    """The strategy that others have, where a strategy is all that differs."""
+def _edit(
+    left: Departure | None, difference: ScriptDifference | None, source: SourceLine | None
+) -> Edit | None:
+    """The setting or strategy that others have, where it is what differs."""
+    if left is not None and left.setting and left.certain:
+        return Edit(setting=left.setting, value="as on the other ranks")
     if difference is None or source is None:
         return None
     found = _RESHARDED.fullmatch(_first_edit(difference).detail)

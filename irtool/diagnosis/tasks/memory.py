@@ -61,6 +61,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             file=worst.dump.path,
             edit=edit,
             gain=Gain(bytes=saving.saved),
+            share=saving.saved / limit,
         )
         return
 

@@ -57,4 +57,5 @@ def _left_out(subject: Subject, held: Held, item: UnevenLayers) -> Diagnosis:
         edit=Edit(setting="recompute", value="; ".join(f"{layer}.recompute()" for layer in layers)),
         gain=Gain(bytes=saved) if saved > 0 else None,
         weight=float(saved),
+        share=saved / subject.machine.memory_bytes,
     )

@@ -74,5 +74,6 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         source=source,
         edit=change,
         gain=Gain(seconds=edit.seconds),
+        share=share,
         weight=edit.seconds + (1.0 if edit.is_usual else 0.0),
     )

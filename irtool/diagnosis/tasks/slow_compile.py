@@ -27,7 +27,7 @@ TASK: Task = "slow-compile"
 READS: Reads = "validate"
 _LARGE_LOOP = 0.2
 """Part of the forward statements that a loop has to make."""
-_SHORT_LOOP = 100
+_SHORT_LOOP = 50
 """Statements of a loop below which nobody waits for it."""
 _LONG_LOOP = 200
 """Statements of a loop from which on unrolling it is a fault: some ten seconds of compilation."""
@@ -78,6 +78,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             edit=Edit(setting="loop", value="ops.Scan or ops.ForiLoop instead of range()"),
             gain=Gain(seconds=fewer * SECONDS_A_STATEMENT),
             weight=float(fewer),
+            share=fewer / len(stages),
         )
     copies = micro_batch_copies(dump)
     if copies is not None and copies.statements >= _FEW_COPIES:
@@ -95,6 +96,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
             edit=Edit(setting="lazy_inline", value="@lazy_inline on __init__ of the layer"),
             gain=Gain(seconds=fewer * SECONDS_A_STATEMENT),
             weight=float(fewer),
+            share=fewer / len(stages),
         )
     yield from _growth(subject, ranks[0])
 
