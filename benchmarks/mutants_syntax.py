@@ -221,7 +221,7 @@ class _Finder:
     def expression(self, node: ast.expr, parent: ast.AST) -> Iterator[Mutant]:
         if isinstance(node, ast.JoinedStr):  # positions inside it are not those of the file
             return
-        if isinstance(node, ast.Subscript) and self.text(node.value).endswith("Literal"):
+        if isinstance(node, ast.Subscript) and _is_type(self.text(node.value)):
             return
         yield from self.changed(node, parent)
         if isinstance(node, ast.Call) and _called(node) in ("cast", "TypeVar", "isinstance"):
@@ -366,6 +366,16 @@ class _Finder:
             cut = self.source[start:end].decode()
             if cut.count("(") == cut.count(")") and not (is_pair and index == 0):
                 yield self.change("entry", start, cut, after)
+
+
+def _is_type(name: str) -> bool:
+    """Whether what stands in brackets behind it says a type, which nothing looks at."""
+    return name.endswith("Literal") or name in _GENERIC
+
+
+_GENERIC = frozenset(
+    ("dict", "list", "set", "tuple", "frozenset", "type", "defaultdict", "Counter", "deque")
+)
 
 
 def _called(node: ast.Call) -> str:
