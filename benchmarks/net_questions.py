@@ -217,7 +217,15 @@ CHECKPOINTS: tuple[tuple[str, str, str], ...] = (
 """What ckpt is asked of, in every format."""
 
 
+INSERTED = "op=~'All|Reduce|Broadcast|Send|Receive|Exchange|Slice|Split|Concat|Div|Mirror'"
+"""A query for what MindSpore inserts, and for the users' own operators of the same names."""
+
 DATA: tuple[tuple[str, str], ...] = (
+    ("check", f"{GPT} --against {GPT_VALIDATE} --why {INSERTED}"),
+    ("check", "samples/pipeline_run/rank_0/step_parallel_begin_0018.ir"
+              f" --against samples/pipeline_run/rank_0/20_validate_0080.ir --why {INSERTED}"),
+    ("check", "samples/shard_size_4/step_parallel_begin_0018.ir.xz"
+              f" --against samples/shard_size_4/20_validate_0080.ir.xz --why {INSERTED}"),
     ("memory", "samples/memory/without_optimizer_parallel.ir.xz --hccl-buffer 1MiB --limit 190MiB"),
     ("memory", "samples/memory/without_optimizer_parallel.ir.xz --machine gpu_a100 --servers"
                " --hccl-buffer 1MiB --limit 120MiB"),
@@ -282,7 +290,7 @@ NETWORKS = "tests/networks"
 OF_NETWORKS: tuple[tuple[str, str], ...] = (
     ("check", "BEGIN"),
     ("check", "BEGIN --against LAST"),
-    ("check", "BEGIN --against LAST --why op=='AllReduce'"),
+    ("check", f"BEGIN --against LAST --why {INSERTED}"),
     ("cost", "BEGIN"),
     ("cost", "BEGIN --machine gpu_a100"),
     ("cost", "BEGIN --enable-parallel-optimizer --parallel-optimizer-threshold 0"),
