@@ -15,6 +15,7 @@ from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
 from irtool.linting.baseline import (
     BaselineError,
     Known,
+    OlderBaseline,
     apply_baseline,
     read_baseline,
     write_baseline,
@@ -81,7 +82,7 @@ def save_baseline(asked: Asked, findings: Sequence[Finding]) -> int:
     kept = [finding for finding in findings if not finding.suppressed]
     others: list[Known] = []
     if os.path.exists(path) and os.path.getsize(path):
-        others = [entry for entry in _read(path) if entry.code not in asked.codes]
+        others = [entry for entry in _kept(path) if entry.code not in asked.codes]
     write_file(path, write_baseline(kept, others), over_input=True)
     return len(kept)
 
@@ -100,12 +101,30 @@ def against_baseline(
     if not os.path.exists(path):
         hint = f"write it with --baseline {path} --update-baseline"
         raise Failure("there is no such baseline", path, hint=hint, code=BAD_SETTING)
-    return apply_baseline(findings, _read(path), asked.codes)
+    return apply_baseline(findings, _known(path), asked.codes)
+
+
+def _kept(path: str) -> Sequence[Known]:
+    """What a baseline that is written anew knows already."""
+    try:
+        return _read(path)
+    except OlderBaseline:
+        note(f"{path} was of an earlier irtool: what it knew of rules not run now is left out")
+        return ()
+
+
+def _known(path: str) -> Sequence[Known]:
+    try:
+        return _read(path)
+    except OlderBaseline as error:
+        raise Failure(f"this baseline {error}", path, code=BAD_SETTING) from None
 
 
 def _read(path: str) -> Sequence[Known]:
     try:
         return read_baseline(read_text(path))
+    except OlderBaseline:
+        raise
     except BaselineError as error:
         hint = "name another file, or delete it and write it anew with --update-baseline"
         raise Failure(f"no baseline: {error}", path, hint=hint, code=BAD_SETTING) from None

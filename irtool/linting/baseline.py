@@ -10,11 +10,17 @@ from typing import cast
 from irtool.ir.finding import Finding
 from irtool.syntax.reading import parse_json
 
-SCHEMA = "irtool.linting.baseline/1"
+SCHEMA = "irtool.lint.baseline/2"
+"""2: fingerprints leave numbers of layers out."""
+_OLDER = ("irtool.lint.baseline/1", "irtool.linting.baseline/1")
 
 
 class BaselineError(Exception):
     """A file that is no baseline; the message says why."""
+
+
+class OlderBaseline(BaselineError):
+    """A baseline of an earlier irtool: its fingerprints say nothing now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +36,20 @@ def read_baseline(text: str) -> tuple[Known, ...]:
     """The entries of a baseline file.
 
     Raises:
+        OlderBaseline: it is of an earlier irtool.
         BaselineError: it is none.
     """
     try:
         table = parse_json(text)
     except ValueError as error:
         raise BaselineError(f"is no JSON: {error}") from None
-    if not isinstance(table, dict) or cast("dict[str, object]", table).get("schema") != SCHEMA:
+    schema = cast("dict[str, object]", table).get("schema") if isinstance(table, dict) else None
+    if schema in _OLDER:
+        raise OlderBaseline(
+            "is of an earlier irtool, whose fingerprints name findings otherwise: write it anew "
+            "with --update-baseline"
+        )
+    if schema != SCHEMA:
         raise BaselineError(f'has no "schema": "{SCHEMA}"')
     items = cast("dict[str, object]", table).get("findings")
     if not isinstance(items, list):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irtool.cli.main import main
 from irtool.ir.finding import Finding, SourceLine
 from irtool.linting.baseline import BaselineError, apply_baseline, read_baseline, write_baseline
 from irtool.linting.fingerprint import fingerprinted, lasting
@@ -101,9 +102,24 @@ def test_an_empty_baseline_is_a_baseline() -> None:
     assert read_baseline(write_baseline([])) == ()
 
 
+@pytest.mark.parametrize("schema", ["irtool.lint.baseline/1", "irtool.linting.baseline/1"])
+def test_a_baseline_of_other_fingerprints_is_to_be_written_anew(
+    schema: str, tmp_path: Path, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps({"schema": schema, "findings": []}))
+    asked = ["lint", str(samples / "mlp_rejected"), "--baseline", str(path)]
+    assert main(asked) == 2
+    assert "is of an earlier irtool" in capsys.readouterr().err
+    assert main([*asked, "--update-baseline"]) == 0
+    capsys.readouterr()
+    assert main(asked) == 0
+    capsys.readouterr()
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"schema": "irtool.linting.baseline/1"}', "[" * 100_000,
-             json.dumps({"schema": "irtool.linting.baseline/1", "findings": [{"code": "A"}]})],
+    "text", ["", "[]", "{}", '{"schema": "irtool.lint.baseline/2"}', "[" * 100_000,
+             json.dumps({"schema": "irtool.lint.baseline/2", "findings": [{"code": "A"}]})],
 )  # fmt: skip
 def test_what_is_no_baseline_is_refused(text: str) -> None:
     with pytest.raises(BaselineError):

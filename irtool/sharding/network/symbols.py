@@ -43,6 +43,11 @@ def sizes_of_output(node: Node) -> tuple[Sizes, ...]:
     return ()
 
 
+def sizes_of_parameter(symbolic: str | None) -> Sizes | None:
+    """The sizes of a graph's parameter, as printed behind its type; None where they are not."""
+    return _tensors(f"S:{symbolic}")[0] if symbolic and symbolic.startswith("[") else None
+
+
 @lru_cache(maxsize=4096)
 def _tensors(text: str) -> tuple[Sizes, ...]:
     """``S:[[s1|8N, 4], [2]]``: a tuple of shapes; ``S:[4]``: one shape."""

@@ -177,19 +177,25 @@ def test_an_input_of_unknown_size_that_nothing_depends_on() -> None:
     assert not lint(rule("OPS005"), compilation({"validate": text})).findings
 
 
-@pytest.mark.parametrize(("known", "severity"), [(1, "warning"), (2, "info")])
-def test_half_of_the_results_are_many(known: int, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("symbols", "op", "severity", "told"),
+    [
+        ("[s4<[1,inf]>, 8]", "AllReduce", "warning", "no strategy can split it, 1 of 1 results"),
+        ("[s4<[8,inf]|8N>, 8]", "AllReduce", "info", "is not known: 1 of 1 results"),
+        ("[s4<[1,inf]>, 8]", "ReLU", "info", "is not known: 1 of 1 results"),
+        ("[s4<[8,inf]|8N>, 8]", "Shape", "warning", "1 operator finds out shapes in every step"),
+    ],
+)
+def test_an_unknown_size_is_grave_where_it_keeps_something_from_being_done(
+    symbols: str, op: str, severity: str, told: str
+) -> None:
     dynamic = "<Tensor[Float32], (-1, 8)>"
-    unknown = f"%0(a) = PrimFunc_ReLU(%para1_x)\n      : ({dynamic}) -> ({dynamic})"
-    others = [
-        f"%{n}(b{n}) = PrimFunc_ReLU(%para2_y)\n      : ({TENSOR}) -> ({TENSOR})"
-        for n in range(1, known + 1)
-    ]
-    lines = [line for each in (unknown, *others) for line in each.split("\n")]
+    group = ' {group: "hccl_world_group", op: "sum", rank_list: (0, 1)}' if "All" in op else ""
     text = dump_of(
-        *lines,
-        parameters=(f"%para1_x: {dynamic}", f"%para2_y: {TENSOR}"),
+        f"%0(a) = PrimFunc_{op}(%para1_x){group}",
+        f"      : ({dynamic}) -> ({dynamic})",
+        parameters=(f"%para1_x: {dynamic} : {symbols}",),
     )
     found = the_one(lint(rule("OPS005"), compilation({"validate": text})))
     assert found.severity == severity
-    assert "dimension 0 of x is not known" in found.message
+    assert told in found.message

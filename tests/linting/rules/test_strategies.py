@@ -83,6 +83,17 @@ def test_devices_without_work_of_their_own(strategy: str, told: list[str]) -> No
     assert [each.partition(" uses ")[2] for each in found] == told
 
 
+def test_products_that_all_leave_devices_idle_are_one_finding() -> None:
+    strategy = "((2, 1), (1, 1))"
+    alike = network(matmul(0, "%para1_x", strategy), matmul(1, "%0", strategy))
+    found = the_one(lint(rule("STR003"), alike))
+    assert found.message.startswith("no product uses more than 2 of 8 devices")
+    other = network(matmul(0, "%para1_x", strategy), matmul(1, "%0", "((8, 1), (1, 1))"))
+    assert messages(lint(rule("STR003"), other)) == [
+        f"MatMul with strategy {strategy} uses 2 of 8 devices; each result is computed 4 times"
+    ]
+
+
 def test_small_products_may_leave_devices_idle() -> None:
     facts = network(matmul(0, "%para1_x", "((1, 1), (1, 1))"))
     assert not lint(rule("STR003", least_gigaflops=1000), facts).findings

@@ -9,7 +9,13 @@ from irtool.ir.finding import Edit, Finding
 from irtool.ir.units import bytes_text, plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import KIB, MIB, ReportRule, Threshold
-from irtool.linting.rules.strategies.received import bytes_by_alltoall, pays, received_bytes
+from irtool.linting.rules.strategies.received import (
+    bytes_by_alltoall,
+    edge_text,
+    ends,
+    pays,
+    received_bytes,
+)
 from irtool.sharding.check import check
 from irtool.sharding.network.report import CheckResult
 
@@ -52,13 +58,11 @@ class AlltoallPays(ReportRule):
         first, *others = sorted(edges, key=received_bytes, reverse=True)
         more = f" and {plural(len(others), 'other edge')} receive" if others else " receives"
         yield self.finding(
-            f"{first.producer.op} to {first.consumer.op}{more} {bytes_text(now)} by gathering, "
+            f"{edge_text(first)}{more} {bytes_text(now)} by gathering, "
             f"{bytes_text(then)} by AlltoAll",
-            first.consumer,
+            ends(first)[1],
             severity=None if saved >= self.least_grave else "info",
             edit=Edit(setting="enable_alltoall", value=True),
-            related=[
-                (f"{each.producer.op} to {each.consumer.op}", each.consumer) for each in others[:20]
-            ],
+            related=[(edge_text(each), ends(each)[1]) for each in others[:20]],
             key="alltoall",
         )

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.ir.items import Parameter
 from irtool.ir.operators import PLUMBING
 from irtool.ir.types import Abstract
 from irtool.ir.units import count_text, plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.places import user_frames
-from irtool.linting.rule import DumpRule, Threshold
+from irtool.linting.rule import DumpRule
+from irtool.sharding.network.symbols import sizes_of_parameter
 
 _SHAPES = frozenset(("Shape", "TensorShape", "ShapeCalc", "DynamicShape"))
 """Operators that find out a size while the network runs."""
@@ -31,16 +33,17 @@ class DynamicDimension(DumpRule):
         be checked for being divisible, and constants that depend on it are not folded. It is worth
         that where batches or sequences do differ; often it is only the last batch.
 
-        Told where operators compute shapes in every step, or most results have no known size; else
-        as an info.
+        A warning where it keeps something from being done: operators find out shapes in every step,
+        or, in a network with collectives, no number is known to divide the dimension, so that no
+        strategy can split it. Else an info.
         """
     hint = (
-        "give fixed sizes (drop_remainder=True, padding to a few lengths), or set_inputs with them"
+        "give fixed sizes (drop_remainder=True, padding to a few lengths), or set_inputs with "
+        "Symbol(divisor=N) where a dimension is to be split"
     )
     bad = "%para1_ids: <Tensor[Int32], (-1, 32)>"
     good = "%para1_ids: <Tensor[Int32], (16, 32)>"
     dumps = ("validate", "end", "begin", "auto_begin", "other")
-    least_share = Threshold(50, "percent", "a warning where so many results have no known size")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         entry = facts.dump.entry
@@ -57,7 +60,7 @@ class DynamicDimension(DumpRule):
         shapes = [node for node in computed if node.op in _SHAPES]
         if not unknown and not shapes:
             return  # nothing depends on it
-        grave = bool(shapes) or len(unknown) * 100 >= self.least_share * max(1, len(sized))
+        whole = _cannot_be_split(inputs) if facts.collectives else []
         dimensions = [
             f"dimension {axis} of {item.name}"
             for item in inputs
@@ -66,17 +69,20 @@ class DynamicDimension(DumpRule):
         told = ", ".join(dimensions[:3])
         more = f" and {len(dimensions) - 3} more" if len(dimensions) > 3 else ""
         verb = "is" if len(dimensions) == 1 else "are"
-        in_steps = (
-            f", and {plural(len(shapes), 'operator')} find{'s' if len(shapes) == 1 else ''} out "
-            "shapes in every step"
-            if shapes
-            else ""
-        )
+        costs = [
+            f"{count_text(len(unknown))} of {count_text(len(sized))} results have no planned size"
+        ]
+        if shapes:
+            finds = "finds" if len(shapes) == 1 else "find"
+            costs.insert(0, f"{plural(len(shapes), 'operator')} {finds} out shapes in every step")
+        if whole:
+            they = "it" if len(dimensions) == 1 else "them"
+            of = they if whole == dimensions else ", ".join(whole[:3])
+            costs.insert(0, f"no strategy can split {of}")
         yield self.finding(
-            f"{told}{more} {verb} not known: {count_text(len(unknown))} of "
-            f"{count_text(len(sized))} results have no known size{in_steps}",
-            _first(unknown),
-            severity=None if grave else "info",
+            f"{told}{more} {verb} not known: {', '.join(costs)}",
+            _first(shapes) or _first(unknown),
+            severity=None if shapes or whole else "info",
             related=[("finds out a shape", node) for node in shapes[:5]],
             key="dynamic",
         )
@@ -86,6 +92,17 @@ def unknown_dimensions(value: Abstract | None) -> list[int]:
     """Dimensions of a tensor that are not known, from 0."""
     dimensions = value.dimensions if value is not None else None
     return [axis for axis, size in enumerate(dimensions or ()) if size < 0]
+
+
+def _cannot_be_split(inputs: list[Parameter]) -> list[str]:
+    """Unknown dimensions that no number is known to divide."""
+    return [
+        f"dimension {axis} of {item.name}"
+        for item in inputs
+        if (sizes := sizes_of_parameter(item.symbolic)) is not None
+        for axis in unknown_dimensions(item.type)
+        if axis < len(sizes.divisors) and sizes.divisors[axis] <= 1
+    ]
 
 
 def _first(nodes: list[Node]) -> Node | None:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+from irtool.ir.graph import Node
+from irtool.ir.operators import PLUMBING
 from irtool.ir.types import BITS
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 from irtool.sharding.redistribution import RedistributionError, cost_bytes, infer
 
+_PASSED_ON = frozenset(("Reshape", "TupleGetItem", "Depend", "Load"))
+"""Operators that pass on how their input is split."""
 _LEAST_SHARE = 0.3
 """Part of the bytes of an edge that AlltoAll has to save to be what is wrong with it."""
+
+
+def ends(edge: RedistributionReport) -> tuple[Node, Node]:
+    """Who splits a tensor as it is, and who wants it otherwise.
+
+    Where what is inserted stands in the place of a Reshape, these are the operators around it: a
+    Reshape has no strategy that anybody could change.
+    """
+    producer, consumer = edge.producer, edge.consumer
+    while producer.op in _PASSED_ON and isinstance(source := _first(producer), Node):
+        producer = source
+    while consumer.op in _PASSED_ON and len(consumer.users) == 1:
+        consumer = consumer.users[0]
+    return producer, consumer if consumer.op not in PLUMBING else edge.consumer
+
+
+def _first(node: Node) -> object:
+    return node.inputs[0] if node.inputs else None
+
+
+def edge_text(edge: RedistributionReport) -> str:
+    """The ends of an edge: ``MatMul to Softmax``, or ``Gather to Cast through Reshape``."""
+    producer, consumer = ends(edge)
+    if not edge.replaces:
+        return f"{producer.op} to {consumer.op}"
+    to = "" if consumer is edge.consumer else f" to {consumer.op}"
+    return f"{producer.op}{to} through {edge.consumer.op}"
 
 
 def received_bytes(edge: RedistributionReport) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.units import plural
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import ReportRule, Threshold
 from irtool.linting.rules.strategies.work import gigaflops, repeats
@@ -23,7 +24,7 @@ class IdleDevices(ReportRule):
         If the product of a strategy's numbers is smaller than the number of devices of the stage,
         the rest repeats the same computation: it takes as long as on fewer devices, and the
         gradient needs one more collective. Told for large products (MatMul, convolution,
-        attention), where the time is.
+        attention), where the time is; where no product uses all devices that is one finding.
         """
     hint = "split another dimension, so that the numbers multiply to the devices of a stage"
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 1))}     on 8 devices"
@@ -33,15 +34,32 @@ class IdleDevices(ReportRule):
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         devices = report.context.stage_size
-        for item in report.operators:
-            if (
-                not operator_of(item.op).is_heavy
-                or item.verdict != "legal"
-                or item.strategy is None
-            ):
-                continue
-            times = repeats(item, devices)
-            if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops:
+        heavy = [
+            (item, repeats(item, devices))
+            for item in report.operators
+            if operator_of(item.op).is_heavy and item.verdict == "legal" and item.strategy
+        ]
+        told = [
+            (item, times)
+            for item, times in heavy
+            if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops
+        ]
+        least = min((times for _, times in heavy), default=1)
+        alike = [item for item, times in told if times == least > 1]
+        if len(alike) > 1:
+            first, *others = sorted(alike, key=gigaflops, reverse=True)
+            yield self.finding(
+                f"no product uses more than {devices // least} of {devices} devices: each result "
+                f"is computed {least} times at least ({first.op} with strategy {first.strategy}, "
+                f"{plural(len(others), 'other')})",
+                first.node,
+                hint="split all products over all devices, or run on fewer",
+                related=[(f"{each.op} with strategy {each.strategy}", each.node)
+                         for each in others[:20]],
+                key="all products",
+            )  # fmt: skip
+        for item, times in told:
+            if len(alike) < 2 or times != least:
                 yield self.finding(
                     f"{item.op} with strategy {item.strategy} uses {devices // times} of "
                     f"{devices} devices; each result is computed {times} times",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
+from irtool.ir.graph import Node
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, ReportRule, Threshold
-from irtool.linting.rules.strategies.received import pays, received_bytes
-from irtool.sharding.network.report import CheckResult
+from irtool.linting.rules.strategies.received import edge_text, ends, pays, received_bytes
+from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
 class HotRedistribution(ReportRule):
@@ -21,8 +23,9 @@ class HotRedistribution(ReportRule):
     explanation = """
         Where an operator leaves its result in another layout than the next one wants, MindSpore
         inserts AllGather, Split and Concat, or AlltoAll, on the edge: forward, and the reverse of
-        it in the backward pass. Told are edges on which each device receives many bytes. Those that
-        `enable_alltoall` makes much cheaper are told together by COM009.
+        it in the backward pass. Told are edges on which each device receives many bytes, those into
+        one operator together: its strategy is what would change. Those that `enable_alltoall`
+        makes much cheaper are told together by COM009.
         """
     hint = "give both operators strategies that split this tensor alike"
     bad = """
@@ -36,15 +39,20 @@ class HotRedistribution(ReportRule):
     least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
+        by_consumer: dict[Node, list[RedistributionReport]] = defaultdict(list)
         for edge in report.redistributions:
-            received = received_bytes(edge)
-            if received < self.least_bytes or pays(edge, report):
-                continue
-            collectives = [step.op for step in edge.operators or () if step.is_collective]
+            if received_bytes(edge) >= self.least_bytes and not pays(edge, report):
+                by_consumer[ends(edge)[1]].append(edge)
+        for consumer, edges in by_consumer.items():
+            steps = [step.op for edge in edges for step in edge.operators or ()
+                     if step.is_collective]  # fmt: skip
+            first, *others = edges
+            texts = [ends(edge)[0].op for edge in others]
+            received = sum(map(received_bytes, edges))
             yield self.finding(
-                f"{edge.producer.op} to {edge.consumer.op}: {', '.join(collectives)} of "
+                f"{' and '.join([*texts, edge_text(first)])}: {', '.join(dict.fromkeys(steps))} of "
                 f"{received / MIB:,.0f} MiB on each device",
-                edge.consumer,
-                related=(("the tensor comes from here", edge.producer),),
-                key=f"input {edge.input} {edge.item}",
+                consumer,
+                related=[("the tensor comes from here", ends(edge)[0]) for edge in edges],
+                key="edges",
             )
