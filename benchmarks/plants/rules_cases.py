@@ -42,7 +42,7 @@ PLANTS = [
     Plant("recomputed_sums", ("REC001",), "", plain(**large(layers=3, recompute=(0, 1, 2)))),
     Plant("recompute_shared", ("REC002",), "", plain(**large(layers=3, shared=True)), styles=ENCODER),
     Plant("recompute_idle", ("REC003",), "", plain(positions="own", own_recompute=True), styles=ENCODER),
-    Plant("tied", ("STR006",), "embedding", plain(head_tied=True, tied_cut=True), styles=ENCODER),
+    Plant("tied", ("STR006",), "embedding", plain(head_tied=True), styles=ENCODER),
     Plant("no_strategy", ("STR007",), "", plain(**large(unsharded=("up", "down"))), styles=ENCODER),
     Plant("env_reuse", ("ENV001",), "COMM_COMPILER", plain(), styles=GATED, environment={"MS_COMM_COMPILER_OPT": "-1"}),
     Plant("env_sapp", ("ENV002",), "SAPP", plain(), styles=ENCODER, environment={"MS_INTERFERED_SAPP": "1"}),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from irtool.ir.finding import Finding
+from irtool.linting.fingerprint import fingerprinted
 from irtool.linting.library import lint
 from irtool.linting.rule import DumpKind
-from irtool.syntax.load import load
+from irtool.syntax.load import load, loads
+from irtool.syntax.printer import dumps
 
 FOLDER = Path(__file__).parent / "evidence"
 
@@ -52,3 +56,32 @@ def test_findings_stand_at_the_line_that_would_change(name: str) -> None:
 
 def test_every_dump_has_a_verdict() -> None:
     assert {path.name.removesuffix(".ir.xz") for path in FOLDER.glob("*.xz")} == set(TOLD)
+
+
+def again(text: str) -> str:
+    """A dump as the next compilation prints it: other numbers and addresses, lines that moved."""
+    text = re.sub(r"%(\d+)(?=[(,)\s\[])", lambda m: f"%{int(m[1]) + 500}", text)
+    text = re.sub(r"CNode_(\d+)", lambda m: f"CNode_{int(m[1]) + 4000}", text)
+    text = re.sub(r"0x[0-9a-f]{6,}", lambda m: f"{int(m[0], 16) + 64:#x}", text)
+    text = re.sub(r'(unique_id: ")(\d+)', lambda m: f"{m[1]}{int(m[2]) + 900}", text)
+    text = re.sub(r"-op(\d+)\)", lambda m: f"-op{int(m[1]) + 3})", text)
+    text = re.sub(r"(net/\w+\.py:)(\d+)(?:~(\d+))?", _moved, text)
+    return "\n\n" + text
+
+
+def _moved(found: re.Match[str]) -> str:
+    end = f"~{int(found[3]) + 12}" if found[3] else ""
+    return f"{found[1]}{int(found[2]) + 12}{end}"
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_fingerprints_outlive_the_next_compilation(name: str) -> None:
+    kind: DumpKind = "begin" if name.endswith(".begin") else "validate"
+    text = dumps(load(FOLDER / f"{name}.ir.xz"))
+    first, second = (lint(loads(each, f"{kind}.ir"), kinds=(kind,)) for each in (text, again(text)))
+    assert [each.line + 2 for each in first] == [each.line for each in second]
+    assert prints(first) == prints(second)
+
+
+def prints(found: Iterable[Finding]) -> list[str]:
+    return [each.fingerprint for each in fingerprinted(found, lambda each: "validate")]
