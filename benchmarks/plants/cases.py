@@ -127,7 +127,7 @@ PLANTS = [
     Plant("loss_half", ("NUM005",), "", plain(loss_half=True)),
     Plant("round_trip", ("NUM003",), "", plain(round_trip=True)),
     Plant("reduced_twice", ("COM002",), "", in_one(reduced="twice"), styles=("encoder",)),
-    Plant("tied", ("STR006",), "embedding", plain(head_tied=True), styles=("encoder",)),
+    Plant("tied", ("STR001",), "embedding", plain(head_tied=True), styles=("encoder",)),
     Plant("no_strategy", ("STR007",), "", plain(unsharded=("down",)), styles=("encoder",), large=True),
     Plant("few_micro", ("PIP002", "PIP004"), "micro", lambda d, o: {"stages": 4, "micro": 2, "layers": 4, "dp": 1, "tp": 1}, styles=("encoder",), devices=4),
     Plant("long_sum", ("NUM001",), "", plain(long_sum=True, half=True), styles=("gated",), large=True),

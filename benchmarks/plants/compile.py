@@ -137,8 +137,11 @@ def _compile(made: Any, folder: Path, rank: int) -> str:
     virtual_devices.set_world_size(made.devices)
     virtual_devices.answer_group_sizes()
     try:
-        if made.given["style"] in ("dense", "images"):
+        style = made.given["style"]
+        if style in ("dense", "images"):
             import cells as styles
+        elif style == "pipes":
+            import pipes as styles
         cell, inputs = styles.build(made.given)
         cell.set_train()
         _cell_graph_executor.compile(cell, *inputs, phase="train")

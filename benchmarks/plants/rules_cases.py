@@ -8,7 +8,17 @@ from collections.abc import Iterator
 
 from cases import Given, Made, Plant, base, plain
 
-ENCODER, GATED = ("encoder",), ("gated",)
+ENCODER, GATED, PIPES = ("encoder",), ("gated",), ("pipes",)
+_PIPE: Given = {
+    "stages": 2,
+    "micro": 4,
+    "layers": 4,
+    "dp": 2,
+    "tp": 1,
+    "hidden": 1024,
+    "inner": 2048,
+    "batch": 64,
+}
 _OWN = {"parallel_mode": "hybrid_parallel", "full_batch": False}
 """Semi-automatic mode refuses collectives of the user's own."""
 
@@ -37,12 +47,12 @@ PLANTS = [
     Plant("mesh_across", ("COM006",), "nodes", plain(**large(dp=8, tp=2, batch=32, mesh="turned")), styles=GATED, options=("--machine", "ascend_910b")),
     Plant("mask_kept", ("MEM003",), "", plain(mask_early=True, hidden=512, inner=512, heads=4, sequence=4096, dp=2, tp=2, batch=32, layers=6, words=1024), styles=ENCODER),
     Plant("rows_odd", ("MEM004",), "embedding", plain(words=1030, hidden=1024, inner=1024, heads=8, dp=2, tp=2), {"enable_parallel_optimizer": True, **_OPTIMIZER}),
-    Plant("stages_uneven", ("PIP001",), "stage", lambda d, o: {"stages": 2, "micro": 4, "layers": 4, "dp": 2, "tp": 1, "layer": {3: {"heavy": 8}}}, styles=ENCODER, devices=4, ranks=(0, 2)),
-    Plant("tied_over_stages", ("PIP003",), "embedding", lambda d, o: {"stages": 2, "micro": 4, "layers": 4, "dp": 2, "tp": 1, "head_tied": True, "words": 32768, "hidden": 1024, "heads": 8}, styles=ENCODER, devices=4, ranks=(0, 2)),
+    Plant("stages_uneven", ("PIP001",), "stage 1", plain(**_PIPE, heavy=4, heavy_at=(3,)), styles=PIPES, devices=4, ranks=(0, 2)),
+    Plant("tied_over_stages", ("PIP003",), "embedding.table", plain(**_PIPE, head_tied=True, words=32768), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("recomputed_sums", ("REC001",), "", plain(**large(layers=3, recompute=(0, 1, 2)))),
     Plant("recompute_shared", ("REC002",), "", plain(**large(layers=3, shared=True)), styles=ENCODER),
     Plant("recompute_idle", ("REC003",), "", plain(positions="own", own_recompute=True), styles=ENCODER),
-    Plant("tied", ("STR006",), "embedding", plain(head_tied=True), styles=ENCODER),
+    Plant("tied", ("STR001",), "embedding", plain(head_tied=True), styles=ENCODER),
     Plant("no_strategy", ("STR007",), "", plain(**large(unsharded=("up", "down"))), styles=ENCODER),
     Plant("env_reuse", ("ENV001",), "COMM_COMPILER", plain(), styles=GATED, environment={"MS_COMM_COMPILER_OPT": "-1"}),
     Plant("env_sapp", ("ENV002",), "SAPP", plain(), styles=ENCODER, environment={"MS_INTERFERED_SAPP": "1"}),
@@ -51,7 +61,7 @@ PLANTS = [
     Plant("env_sharded", ("ENV004",), "optimizer", plain(), {"enable_parallel_optimizer": True, **_OPTIMIZER}, GATED, told={"enable_parallel_optimizer": "False"}),
     Plant("unrolled", ("OPS004",), "", plain(layers=24)),
     Plant("healthy_machine", (), "", plain(**large(dp=8, tp=2, batch=32)), styles=GATED, options=("--machine", "ascend_910b")),
-    Plant("healthy_stages", (), "", lambda d, o: {"stages": 2, "micro": 16, "layers": 4, "dp": 2, "tp": 1}, styles=ENCODER, devices=4, ranks=(0, 2)),
+    Plant("healthy_stages", (), "", plain(**{**_PIPE, "micro": 16}), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("healthy_environment", (), "", plain(), styles=GATED, environment={"GLOG_v": "2"}),
 ]  # fmt: skip
 

@@ -372,28 +372,12 @@ class Network(nn.Cell):
         return self.mean(self.entropy(x, wanted)[0])
 
 
-def stage_here(o: dict[str, Any]) -> int:
-    """The stage of the rank that is compiled for."""
-    asked = ms.context.get_auto_parallel_context
-    return int(asked("global_rank")) * o["stages"] // int(asked("device_num"))
-
-
-def stages_of(name: str, o: dict[str, Any]) -> set[int]:
-    """The stages that hold a parameter."""
-    if name.startswith("layers."):
-        return {int(name.split(".")[1]) * o["stages"] // o["layers"]}
-    if name == "embedding":
-        return {0, o["stages"] - 1} if o["head_tied"] else {0}
-    return {o["stages"] - 1}
-
-
 def build(given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """A training cell and its inputs."""
     o = {**DEFAULTS, **given}
     network: Any = Network(o)
     parameters = network.trainable_params()
     if o["stages"] > 1:
-        parameters = [each for each in parameters if stage_here(o) in stages_of(each.name, o)]
         network = nn.PipelineCell(network, o["micro"])
     kind = o["optimizer"] or ("adam" if o["style"] == "encoder" else "momentum")
     optimizer: Any = (

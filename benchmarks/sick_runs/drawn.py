@@ -476,7 +476,7 @@ def lint(draw: random.Random) -> Planted:
     return {
         **said,
         "task": "lint|redistribution",
-        "words": ["STR006|head"],
+        "words": ["STR001|parameter"],
         "network": {**made, "tied": True},
     }
 

@@ -187,7 +187,8 @@ class RuleText:
     """What documents and reports say of a rule.
 
     ``needs`` is what it has to know beside the dump, ``dumps`` which dumps it looks at, in words;
-    ``origin`` names the package that it comes from, "" for irtool's own.
+    ``origin`` names the package that it comes from, "" for irtool's own; ``cases`` names dumps that
+    MindSpore printed, on which it speaks.
     """
 
     code: str
@@ -205,6 +206,7 @@ class RuleText:
     thresholds: tuple[ThresholdText, ...]
     is_default: bool = True
     origin: str = ""
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Rule:
         bad: statements that trigger the rule, as a dump prints them (may be shortened).
         good: the same, mended.
         references: addresses of documents, names of papers.
+        cases: dumps that MindSpore printed, on which the rule speaks, by their path in the
+            repository; each is a false case of the rules that don't name it.
         needs: what it has to know; without it, it stays silent.
         dumps: it looks at the first of these that a compilation has; ``EVERY_DUMP``: at each.
         is_default: whether it is on without being asked for.
@@ -48,6 +50,7 @@ class Rule:
     bad: ClassVar[str]
     good: ClassVar[str]
     references: ClassVar[tuple[str, ...]] = ()
+    cases: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     dumps: ClassVar[tuple[DumpKind, ...]] = ("validate", "end")
     is_default: ClassVar[bool] = True
@@ -89,6 +92,7 @@ class Rule:
             ),
             is_default=cls.is_default,
             origin=origin,
+            cases=cls.cases,
         )
 
     def finding(

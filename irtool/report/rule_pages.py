@@ -36,6 +36,9 @@ def rule_markdown(rule: RuleText) -> str:
     lines += ["Good:", "", "```", rule.good, "```", ""]
     if rule.hint:
         lines += [f"**Instead:** {rule.hint}.", ""]
+    if rule.cases:
+        told = ", ".join(f"`{each}`" for each in rule.cases)
+        lines += [f"Dumps of MindSpore on which it speaks: {told}.", ""]
     if rule.references:
         lines += ["References:", "", *(f"- {reference}" for reference in rule.references), ""]
     return "\n".join(lines)

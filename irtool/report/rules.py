@@ -56,6 +56,7 @@ class RuleDescription(AnswerObject, frozen=True, kw_only=True):
     bad: Annotated[str, doc("statements that it speaks of")]
     good: Annotated[str, doc("the same, mended")]
     references: Sequence[str]
+    cases: Annotated[Sequence[str], doc("dumps of MindSpore on which it speaks")]
     needs: Annotated[Sequence[str], doc("what it has to know beside the dump, in words")]
     dumps: Annotated[str, doc("which dumps it looks at, in words")]
     thresholds: list[ThresholdDescription]
@@ -146,6 +147,7 @@ def _rule(rule: RuleText) -> RuleDescription:
         bad=rule.bad,
         good=rule.good,
         references=rule.references,
+        cases=rule.cases,
         needs=rule.needs,
         dumps=rule.dumps,
         thresholds=[
@@ -259,6 +261,8 @@ def _rule_blocks(rule: RuleText) -> list[Element]:
     blocks += _section("Good", rule.good, "  ")
     if rule.hint:
         blocks += _section("Instead", rule.hint)
+    if rule.cases:
+        blocks += _section("Cases", "\n".join(rule.cases))
     if rule.references:
         blocks += _section("References", "\n".join(rule.references))
     return blocks

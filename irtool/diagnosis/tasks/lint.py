@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "valida
 _OTHERS = ("STR001", "COM007", "COM008", "PIP", "REC", "ENG", "SYN", "GAT")
 """Rules whose question another task answers, or that are about files."""
 _FAULTS = (
-    "ENV", "STR006", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
+    "ENV", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
     "NUM007", "NUM008",
 )  # fmt: skip
 """Rules whose warnings are faults of this run; those of others are chances that a run may leave."""

@@ -39,14 +39,18 @@ def check_users(analysis: Analysis) -> None:
     for port in analysis.order:
         if not isinstance(port, GraphParameter) or not is_weight(port):
             continue
-        users = _users(analysis, port)
-        layouts = [layout for use in users if (layout := _wanted(analysis, use)) is not None]
-        if any(not layouts[0].same_as(layout) for layout in layouts[1:]):
+        users = sorted(_users(analysis, port), key=lambda use: use.node.line)
+        wanted = [(use, layout) for use in users
+                  if (layout := _wanted(analysis, use)) is not None]  # fmt: skip
+        other = next((each for each in wanted[1:] if not wanted[0][1].same_as(each[1])), None)
+        if other is not None:
+            told = ", ".join(f"{use.node.op} slices of {layout.slice_shape}"
+                             for use, layout in (wanted[0], other))  # fmt: skip
             message = (
-                f"the parameter {port.name} has several users that want it in different layouts"
+                f"the parameter {port.name} has several users that want it in different layouts: "
+                f"{told}"
             )
-            node = users[0].node if users else None
-            analysis.refuse("parameter-users", message, DIFFERENT, node, "parameter")
+            analysis.refuse("parameter-users", message, DIFFERENT, other[0].node, "parameter")
 
 
 def is_weight(parameter: GraphParameter) -> bool:
