@@ -13,59 +13,27 @@ from typing import Literal, TypeAlias
 
 import graphviz
 
-from irtool.ir.units import count_text
-from irtool.report.picture.boxes import WIDTH
-from irtool.report.picture.colours import (
-    SEVERITIES,
-    Colouring,
-    colouring,
-    value_text,
-)
-from irtool.report.picture.dot_labels import (
-    box_tooltip,
-    edge_label,
-    edge_tooltip,
-    frame_title,
-    head_label,
-    html,
-    plain,
-    small,
-)
+from irtool.report.picture.dot_labels import head_label, html, plain, run_html
 from irtool.report.picture.lanes import Digraph, Lanes
-from irtool.report.picture.legend import ACROSS, MOVE, SENT
+from irtool.report.picture.looks import (
+    BOX_WIDTH,
+    FONT,
+    FONT_SIZE,
+    GREY,
+    LINE_FONT_SIZE,
+    LINE_WIDTH,
+    LOUD,
+    Looks,
+    Run,
+)
 from irtool.report.picture.model import Box, Edge, Frame, Picture
-from irtool.report.picture.overlay import Overlay, OverlaySeverity, worst
-from irtool.report.picture.ranking import Ranking, is_tie, same_lane
-from irtool.report.text import shortened
+from irtool.report.picture.overlay import Overlay
+from irtool.report.picture.ranking import Ranking, is_tie
+from irtool.report.picture.tooltips import box_tooltip, edge_tooltip
 
-FONT = "Helvetica,Arial,sans-serif"
 _MANY = 300
 """Boxes from which dot's search for the shortest edges is cut short."""
-CROWDED = 80
-"""Boxes from which lines between lanes are left out: frames say how much goes there instead."""
-MOST_ACROSS = 40
-"""Lines between lanes beyond which all of them are left out."""
 _COLUMN = 5
-_VERY_MANY = 1500
-"""Boxes from which edges are straight lines without texts."""
-_FRAMES = {
-    "stage": ("#F7F9FC", "#8888AA", "rounded,filled", "1.5"),
-    "stage2": ("#FBF9F4", "#AA9977", "rounded,filled", "1.5"),
-    "phase": ("#FFFFFF", "#666666", "rounded", "1.2"),
-    "micro": ("#FBFBF4", "#999988", "rounded,filled", "1"),
-    "graph": ("#F8F5FB", "#9977AA", "rounded,filled", "1"),
-    "scope": ("#FFFFFF", "#BBBBBB", "rounded", "0.8"),
-    "part": ("#FFFFFF", "#BBBBBB", "rounded,dashed", "0.8"),
-}
-_SHAPES = {
-    "operator": "box", "scope": "box3d", "parameter": "ellipse", "input": "parallelogram",
-    "result": "ellipse", "call": "component",
-}  # fmt: skip
-_LINE_COLOURS = {
-    "data": "#555555", "repeat": "#555555", "tie": "#7788AA", "recompute": "#AA8877",
-    "transfer": SENT, "call": "#997799", "order": "#999999",
-}  # fmt: skip
-
 
 Alignment: TypeAlias = Literal["level", "near", "none"]
 """On one level, a level apart, or anyhow: graphviz fails on some graphs with the first."""
@@ -100,8 +68,9 @@ class _Writer:
         self.tie_length = "0" if alignment == "level" else "1"
         # Texts on lines that don't rank are another thing on which dot fails now and then.
         self.texts_across = alignment == "level"
-        self.overlays = {overlay.topic: overlay for overlay in overlays}
-        self.colours: Colouring = colouring(picture, overlays)
+        self.looks = Looks(picture, overlays)
+        self.colours = self.looks.colours
+        self.crowded = self.looks.crowded
         self.boxes = {box.id: box for box in picture.boxes}
         self.inner: dict[str, list[Frame]] = {}
         self.lanes = Lanes(picture)
@@ -113,14 +82,7 @@ class _Writer:
         for box in picture.boxes:
             there = box.frame if box.frame in kept else ""
             self.content.setdefault(there, []).append(box)
-        self.plain_edges = len(picture.boxes) > _VERY_MANY
         self.ranking = Ranking(picture, self.aligned)
-        across = sum(
-            not same_lane(self.boxes[edge.tail], self.boxes[edge.head])
-            for edge in picture.edges
-            if edge.kind in ("data", "order")
-        )
-        self.crowded = len(picture.boxes) > CROWDED or across > MOST_ACROSS
 
     def graph(self) -> Digraph:
         found: Digraph = graphviz.Digraph("irtool", strict=False)
@@ -157,23 +119,24 @@ class _Writer:
         }  # fmt: skip
         if many:
             attributes |= {"nslimit": "0.3", "nslimit1": "0.3", "mclimit": "0.3"}
-        if self.plain_edges:
+        if self.looks.plain_edges:
             attributes |= {"splines": "line"}
         return attributes
 
     @staticmethod
     def _node_defaults() -> dict[str, str]:
         return {
-            "shape": "box", "style": "filled,rounded", "fillcolor": "white", "color": "#555555",
-            "fontname": FONT, "fontsize": "11", "margin": "0.08,0.04", "height": "0.3",
-            "width": "0.4", "penwidth": "0.8",
+            "shape": "box", "style": "filled,rounded", "fillcolor": "white", "color": GREY,
+            "fontname": FONT, "fontsize": str(FONT_SIZE), "margin": "0.08,0.04", "height": "0.3",
+            "width": "0.4", "penwidth": BOX_WIDTH,
         }  # fmt: skip
 
     @staticmethod
     def _edge_defaults() -> dict[str, str]:
         return {
-            "fontname": FONT, "fontsize": "8", "fontcolor": "#555555", "color": "#555555",
-            "arrowsize": "0.6", "penwidth": "0.9",
+            "fontname": FONT, "fontsize": str(LINE_FONT_SIZE), "fontcolor": GREY,
+            "color": GREY,
+            "arrowsize": "0.6", "penwidth": LINE_WIDTH,
         }  # fmt: skip
 
     # -- frames and boxes ----------------------------------------------------------------------
@@ -198,23 +161,18 @@ class _Writer:
             pending.append((made, inner.id, list(self.inner.get(inner.id, ()))))
 
     def _frame(self, frame: Frame) -> dict[str, str]:
-        fill, line, style, width = _FRAMES[frame.tint or frame.kind]
-        size = {"stage": 14, "phase": 13}.get(frame.kind, 10)
-        title = html(frame_title(frame.title))
+        look = self.looks.frame(frame)
+        size, title = look.size, html(look.title)
         label = f'<B><FONT POINT-SIZE="{size}" COLOR="#333333">{title}</FONT></B>'
-        if frame.repeats > 1:
-            label += (
-                f'<B><FONT POINT-SIZE="{size + 3}" COLOR="#CC3311">  × {frame.repeats}</FONT></B>'
-            )
-        if frame.note and self.crowded:
+        if look.repeats:
+            label += f'<B><FONT POINT-SIZE="{size + 3}" COLOR="{LOUD}">  {look.repeats}</FONT></B>'
+        if look.note:
             left = '<BR ALIGN="LEFT"/>'
-            label += f"{left}{small(frame.note, 9, '#777777')}{left}"
-        if frame.repeats > 1 and frame.kind != "stage":
-            width, line = "2", "#777777"
+            label += f"{left}{run_html(Run(look.note, 9, '#777777'))}{left}"
         return {
-            "label": f"<{label}>", "style": style, "fillcolor": fill, "bgcolor": "", "color": line,
-            "penwidth": width, "labeljust": "l", "labelloc": "t", "margin": "10",
-            "tooltip": plain(frame.title),
+            "label": f"<{label}>", "style": look.style, "fillcolor": look.fill, "bgcolor": "",
+            "color": look.line, "penwidth": look.width, "labeljust": "l", "labelloc": "t",
+            "margin": "10", "tooltip": plain(frame.title),
         }  # fmt: skip
 
     def _boxes(self, graph: Digraph, frame: str) -> None:
@@ -224,58 +182,29 @@ class _Writer:
             graph.node(box.id, self._label(box), **self._look(box))
 
     def _label(self, box: Box) -> str:
-        light = 9 if box.kind != "parameter" else 8
-        title = html(box.title)
-        head = f"<B>{title}</B>" if box.kind not in ("parameter", "input") else title
-        if box.repeats > 1 and box.kind == "scope":
-            head += f' <FONT COLOR="#CC3311"><B>× {count_text(box.repeats)}</B></FONT>'
-        lines = [head]
-        lines += [small(line, light) for line in box.lines]
-        if box.strategy:
-            lines.append(small(shortened(box.strategy, WIDTH), light, "#003366"))
-        if box.kind == "scope":
-            lines += [
-                small(f"{op} × {number}" if number > 1 else op, light, "#AA3300", bold=True)
-                for op, number in box.groups
-            ]
-        for topic, mark in box.marks:
-            lines.append(self._mark_line(topic, mark.severity, mark.value, mark.text))
-        return f"<{'<BR/>'.join(line for line in lines if line)}>"
-
-    def _mark_line(
-        self, topic: str, severity: OverlaySeverity | None, value: float | None, text: str
-    ) -> str:
-        overlay = self.overlays.get(topic)
-        parts = [value_text(value, overlay.unit)] if value is not None and overlay else []
-        if text:
-            parts.append(shortened(text, 44))
-        if severity is not None and not parts:
-            parts.append(SEVERITIES[severity][1])
-        colour = SEVERITIES[severity][0] if severity else "#333333"
-        return small(": ".join(parts), 9, colour, bold=severity is not None)
+        lines = ("".join(map(run_html, line)) for line in self.looks.texts(box))
+        return f"<{'<BR/>'.join(lines)}>"
 
     def _look(self, box: Box) -> dict[str, str]:
-        collective = box.kind == "operator" and bool(box.groups)
-        shape = "octagon" if collective else _SHAPES[box.kind]
-        look = {
-            "shape": shape,
-            "fillcolor": self.colours.fills.get(box.id, "#FFFFFF"),
-            "tooltip": plain(box_tooltip(box)),
-        }
-        if shape != "box":
-            look["style"] = "filled"
-        if collective:
-            look |= {"penwidth": "1.6", "color": "#AA3300", "margin": "0.01,0.01"}
+        look = self.looks.box(box)
+        attributes = {
+            "shape": look.shape, "fillcolor": look.fill, "tooltip": plain(box_tooltip(box)),
+        }  # fmt: skip
+        if look.dashed:
+            attributes["style"] = "filled,dashed"
+        elif look.shape != "box":
+            attributes["style"] = "filled"
+        if look.shape == "octagon":
+            attributes["margin"] = "0.01,0.01"
         if box.kind == "parameter":
-            look |= {"color": "#999999", "fontsize": "9", "margin": "0.02,0.01", "height": "0.2"}
-        severity = worst(mark.severity for _, mark in box.marks)
-        if severity is not None:
-            look |= {"color": SEVERITIES[severity][0], "penwidth": "2.6"}
-            if severity == "removed":
-                look["style"] = "filled,dashed"
-        if box.focus:
-            look |= {"penwidth": "3", "peripheries": "2"}
-        return look
+            attributes |= {"fontsize": "9", "margin": "0.02,0.01", "height": "0.2"}
+        if look.line != GREY:
+            attributes["color"] = look.line
+        if look.width != BOX_WIDTH:
+            attributes["penwidth"] = look.width
+        if look.doubled:
+            attributes["peripheries"] = "2"
+        return attributes
 
     # -- edges ---------------------------------------------------------------------------------
 
@@ -283,7 +212,7 @@ class _Writer:
         tail, head = self.boxes[edge.tail], self.boxes[edge.head]
         look = self._line(edge, tail, head)
         if not self.ranking.ranks(edge):
-            if self._is_left_out(edge, tail, head):
+            if self.looks.is_left_out(edge, self.aligned):
                 return
             look["constraint"] = "false"
         if self.ranking.is_turned(edge):
@@ -291,43 +220,21 @@ class _Writer:
         else:
             graph.edge(edge.tail, edge.head, **look)
 
-    def _is_left_out(self, edge: Edge, tail: Box, head: Box) -> bool:
-        """In a crowded picture, lines between lanes would cover everything else."""
-        if is_tie(edge) and (self.crowded or not self.aligned):
-            return True
-        if not self.crowded or edge.kind in ("transfer", "call"):
-            return False
-        if edge.note and edge.kind == "data":
-            return False
-        return not same_lane(tail, head)
-
-    def _speaks_across(self, edge: Edge) -> bool:
-        """Whether a line between lanes has a text: what is inserted, sent or called there."""
-        if not self.texts_across or edge.kind == "order":
-            return False
-        return edge.kind != "data" or bool(edge.note)
-
     def _line(self, edge: Edge, tail: Box, head: Box) -> dict[str, str]:
+        look = self.looks.line(edge, self.texts_across)
+        attributes = {"color": look.colour}
+        if look.width != LINE_WIDTH:
+            attributes["penwidth"] = look.width
         if is_tie(edge):
-            ranks = self.ranking.ranks(edge)
-            look = {"arrowhead": "none", "penwidth": "0.7", "color": _LINE_COLOURS[edge.kind]}
-            look["style"] = "invis" if self.crowded else "dashed"
-            return look | ({"minlen": self.tie_length, "weight": "2"} if ranks else {})
-        look = {"color": _LINE_COLOURS[edge.kind]}
-        within = same_lane(tail, head)
-        if not self.plain_edges:
-            if within or (self._speaks_across(edge) and edge.kind != "transfer"):
-                label = edge_label(edge, tail)
-                look |= {"label": label} if label else {}
-            look["tooltip"] = plain(edge_tooltip(edge, tail, head))
-        if edge.kind == "data" and not within:
-            look |= {"color": ACROSS, "fontcolor": "#999999", "penwidth": "0.7"}
-        if edge.kind in ("repeat", "call", "order"):
-            look["style"] = "dashed"
-        elif edge.kind == "transfer":
-            look |= {"penwidth": "2.2"}
-        if edge.note and edge.kind == "data":
-            look |= {"color": MOVE, "fontcolor": MOVE, "penwidth": "2.2"}
-        elif edge.count > 1 and edge.kind == "data" and within:
-            look["penwidth"] = "1.8"
-        return look
+            attributes |= {"arrowhead": "none", "style": "invis" if self.crowded else "dashed"}
+            ranks = {"minlen": self.tie_length, "weight": "2"}
+            return attributes | (ranks if self.ranking.ranks(edge) else {})
+        if look.label:
+            attributes["label"] = f"<{'<BR/>'.join(map(run_html, look.label))}>"
+        if not self.looks.plain_edges:
+            attributes["tooltip"] = plain(edge_tooltip(edge, tail, head))
+        if look.text_colour != GREY:
+            attributes["fontcolor"] = look.text_colour
+        if look.dashed:
+            attributes["style"] = "dashed"
+        return attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irtool.ir.units import count_text, plural
 from irtool.report.picture.colours import SEVERITIES, Colouring, severities_in
 from irtool.report.picture.model import LegendRow, Picture
 from irtool.report.picture.ranking import same_lane
@@ -27,6 +28,17 @@ _LINES = (
     ("call", "result of what is called", "⇢"),
     ("order", "order only, or through what is left out", "⇢"),
 )
+
+
+def counts_text(picture: Picture) -> str:
+    """How much of a dump the picture shows."""
+    boxes = sum(box.kind not in ("parameter", "input") for box in picture.boxes)
+    text = f"{plural(picture.shown, 'operator')} in {count_text(boxes)} box{'es' * (boxes != 1)}"
+    if picture.hidden:
+        text += f"; {count_text(picture.hidden)} loads, monads and tuples are not drawn"
+    if picture.left_out:
+        text += f"; {plural(picture.left_out, 'operator')} not asked for"
+    return text
 
 
 def legend_rows(picture: Picture, colours: Colouring, crowded: bool = False) -> list[LegendRow]:
