@@ -43,6 +43,13 @@ class ColourBy(str, Enum):
     error = "error"
 
 
+class LayoutBy(str, Enum):
+    """Who places the boxes of an svg."""
+
+    own = "own"
+    dot = "dot"
+
+
 def _viz(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="A dump, a run folder, or -.", show_default=False)
@@ -85,6 +92,14 @@ def _viz(
     color_by: Annotated[
         ColourBy, typer.Option("--color-by", "--colour-by", help="What colours mean.")
     ] = ColourBy.op,
+    layout: Annotated[
+        LayoutBy | None,
+        typer.Option(
+            help="Who places the boxes of an svg: irtool itself, or Graphviz's program dot. By "
+            "default dot where it is installed.",
+            show_default=False,
+        ),
+    ] = None,
     overlay: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,7 +143,8 @@ def _viz(
     )
     shown, focus = chosen(everywhere, choice)
     wishes = Wishes(max_nodes, tuple(expand or ()), color_by.value, focus)
-    writer(Drawing(drawn, shown, wishes, overlays), output, output_file)
+    by = layout.value if layout else None
+    writer(Drawing(drawn, shown, wishes, overlays, by), output, output_file)
     output.close()
     return 1 if drawn.problems else 0
 

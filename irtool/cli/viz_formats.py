@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, note
@@ -23,12 +25,16 @@ MANY_BOXES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is to be written: what was read, the part of it that is shown, and how."""
+    """What is to be written: what was read, the part of it that is shown, and how.
+
+    ``layout`` says who places the boxes of an svg; None for graphviz if that can be had.
+    """
 
     drawn: Drawn
     shown: Material
     wishes: Wishes
     overlays: Sequence[Overlay]
+    layout: Literal["own", "dot"] | None = None
 
 
 Writer = Callable[[Drawing, Output, "str | None"], None]
@@ -73,13 +79,29 @@ def _dot(drawing: Drawing, output: Output, file: str | None) -> None:
     output.write(dot_text(_picture(drawing), drawing.overlays))
 
 
+def _svg(drawing: Drawing, output: Output, file: str | None) -> None:
+    from irtool.report.picture.render import RenderError, svg_of
+
+    made = _picture(drawing)
+    if drawing.layout != "own":
+        _warn_of_many(made)
+    try:
+        data, reason = svg_of(made, drawing.overlays, drawing.layout)
+    except RenderError as error:
+        raise Failure(error.message, hint=f"{error.hint}; --layout own needs none") from None
+    if reason:
+        note(f"drawn by irtool's own layout: {reason}")
+    output.binary().write(data)
+
+
 def _graphviz(format: str) -> Writer:
     def write(drawing: Drawing, output: Output, file: str | None) -> None:
         from irtool.report.picture.render import RenderError, rendered
 
+        if drawing.layout == "own":
+            raise Failure(f"--layout own draws svg, not {format}", hint="-f svg")
         made = _picture(drawing)
-        if len(made.boxes) > MANY_BOXES:
-            note(f"{len(made.boxes)} boxes: dot may take minutes; --max-nodes 300 folds layers")
+        _warn_of_many(made)
         try:
             data = rendered(made, format, drawing.overlays)
         except RenderError as error:
@@ -87,6 +109,12 @@ def _graphviz(format: str) -> Writer:
         output.binary().write(data)
 
     return write
+
+
+def _warn_of_many(picture: Picture) -> None:
+    boxes = len(picture.boxes)
+    if boxes > MANY_BOXES and shutil.which("dot"):
+        note(f"{boxes} boxes: dot may take minutes; --max-nodes 300 folds layers")
 
 
 def _html(drawing: Drawing, output: Output, file: str | None) -> None:
@@ -137,7 +165,7 @@ def _model_explorer(drawing: Drawing, output: Output, file: str | None) -> None:
 
 
 WRITERS: dict[str, Writer] = {
-    "svg": _graphviz("svg"),
+    "svg": _svg,
     "png": _graphviz("png"),
     "pdf": _graphviz("pdf"),
     "dot": _dot,

@@ -6,7 +6,6 @@ shows on a terminal, and :class:`irtool.ir.display.Shown` among the bases of its
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape as escape_html
@@ -135,7 +134,7 @@ def _text(text: str) -> str:
 
 
 def dump_html(dump: Dump) -> str:
-    """What is in a dump, and a picture of it where graphviz is there and the dump is small."""
+    """What is in a dump, and a picture of it where the dump is small."""
     from irtool.cluster.summary import summarize
     from irtool.report.summary import summary_report
 
@@ -151,14 +150,14 @@ def _picture(dump: Dump) -> str:
     from irtool.report.page.svg import NoPicture, clean_svg
     from irtool.report.picture.build import Wishes, picture
     from irtool.report.picture.material import material
-    from irtool.report.picture.render import RenderError, rendered
+    from irtool.report.picture.render import svg_of
 
-    if shutil.which("dot") is None or not any(True for _ in dump.nodes()):
+    if not any(True for _ in dump.nodes()):
         return ""
     try:
         drawn = picture(material(dump.whole()), Wishes(most=_BOXES))
-        svg = clean_svg(rendered(drawn, "svg").decode("utf-8"))
-    except (RenderError, NoPicture):
+        svg = clean_svg(svg_of(drawn)[0].decode("utf-8"))
+    except NoPicture:
         return ""
     return f"<figure>{svg}</figure>" if len(svg) <= MOST_PICTURE else ""
 

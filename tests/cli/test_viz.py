@@ -160,16 +160,34 @@ def test_mistakes_end_with_one_clear_message(
     assert ran.output == ""
 
 
-def test_without_dot_svg_says_how_to_install_it(
+def test_without_dot_svg_is_drawn_by_the_own_layout(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     ran = run(MLP, "-o", str(tmp_path / "picture.svg"))
-    assert ran.status == 2
-    assert "install graphviz" in ran.errors
-    assert not (tmp_path / "picture.svg").exists()
+    assert ran.status == 0
+    assert ran.errors.count("own layout") == 1
+    assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert run(MLP, "-f", "svg", "--layout", "own").errors == "", "asked for, so not told"
     assert run(MLP, "-f", "dot").status == 0
     assert run(MLP, "-f", "html", "-o", str(tmp_path / "p.html")).status == 0
+
+
+@pytest.mark.parametrize("arguments", [("-f", "png"), ("-f", "pdf"), ("--layout", "dot")])
+def test_what_only_dot_can_draw_says_how_to_install_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = run(MLP, *arguments)
+    assert ran.status == 2
+    assert "install graphviz" in ran.errors
+    assert ran.output == ""
+
+
+def test_the_own_layout_draws_svg_only(run: Run) -> None:
+    ran = run(MLP, "-f", "png", "--layout", "own")
+    assert ran.status == 2
+    assert "--layout own draws svg, not png" in ran.errors
 
 
 def test_problems_in_the_dump_are_status_1(run: Run, tmp_path: Path) -> None:

@@ -67,15 +67,10 @@ class Ranking:
             same_lane(tail, head) and edge.kind not in ("repeat", "transfer") and not is_tie(edge)
         )
 
-    def _ends(self, edge: Edge) -> Pair:
-        """Upper and lower box: the backward pass runs up."""
-        backward = _is_backward(self._boxes[edge.tail])
-        return (edge.head, edge.tail) if backward else (edge.tail, edge.head)
-
     def _add_lanes(self, edges: list[Edge]) -> None:
         """All edges but those that lead back to where a walk along the others came from."""
         out: dict[str, list[str]] = defaultdict(list)
-        for upper, lower in dict.fromkeys(self._ends(edge) for edge in edges):
+        for upper, lower in dict.fromkeys(map(self._ends, edges)):
             out[upper].append(lower)
         state: dict[str, int] = {}
         for start in list(out):
@@ -96,12 +91,15 @@ class Ranking:
                     state[lower] = 1
                     walk.append((lower, iter(out.get(lower, ()))))
 
+    def _ends(self, edge: Edge) -> Pair:
+        upper, lower = upper_and_lower(edge, self._boxes[edge.tail], self._boxes[edge.head])
+        return upper.id, lower.id
+
     def _add_transfer(self, edge: Edge) -> None:
-        """What one stage sends to the next leads down, in the backward pass up."""
         tail, head = self._boxes[edge.tail], self._boxes[edge.head]
         if tail.stage is None or head.stage is None or tail.stage == head.stage:
             return
-        upper, lower = (tail.id, head.id) if tail.stage < head.stage else (head.id, tail.id)
+        upper, lower = self._ends(edge)
         if not self._reaches(lower, upper):
             self._pairs.add((upper, lower))
             self._below[upper].append(lower)
@@ -136,5 +134,13 @@ def same_lane(tail: Box, head: Box) -> bool:
     return first == second and tail.source == head.source
 
 
-def _is_backward(box: Box) -> bool:
-    return box.lane == "backward"
+def upper_and_lower(edge: Edge, tail: Box, head: Box) -> tuple[Box, Box]:
+    """Which end of an edge shall stand above the other one.
+
+    The backward pass runs up. What one stage sends to the next leads down, in the backward pass up.
+    """
+    if edge.kind == "transfer" and None not in (tail.stage, head.stage):
+        turned = (tail.stage or 0) > (head.stage or 0)
+    else:
+        turned = tail.lane == "backward"
+    return (head, tail) if turned else (tail, head)

@@ -1,4 +1,4 @@
-"""Renders pictures by graphviz's ``dot`` program, which need not be there for anything else."""
+"""Renders pictures: by graphviz's ``dot`` program, and as svg by our own layout without it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 from collections import deque
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import graphviz
 
@@ -16,12 +17,14 @@ from irtool.report.picture.lanes import Digraph
 from irtool.report.picture.model import Picture
 from irtool.report.picture.overlay import Overlay
 from irtool.report.picture.ranking import is_tie
+from irtool.report.picture.svg import svg_text
 
 INSTALL = (
     "install graphviz (apt install graphviz, brew install graphviz, or graphviz.org/download); "
-    "--format dot and html need none"
+    "--format svg, html and dot need none"
 )
-
+Drawer: TypeAlias = Literal["own", "dot"]
+"""Who lays a picture out: irtool itself, or graphviz."""
 
 _LOST = re.compile(r"lost (\w+) (\w+) edge")
 _WAYS = re.compile(r"lost \w+ \w+ edge|Pshortestpath failed")
@@ -59,7 +62,7 @@ def rendered(
         try:
             return _piped(graph, format, dpi)
         except graphviz.ExecutableNotFound:
-            message = "svg, png and pdf need the program dot (Graphviz), which is not installed"
+            message = f"{format} needs the program dot (Graphviz), which is not installed"
             raise RenderError(message, INSTALL) from None
         except subprocess.CalledProcessError as error:
             lines = bytes(error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
@@ -71,6 +74,33 @@ def rendered(
             reason = next((line for line in lines if "rror" in line), f"status {error.returncode}")
     hint = "fewer boxes may help: --max-nodes 100; --format dot gives the source"
     raise RenderError(f"dot fails: {reason}", hint)
+
+
+def svg_of(
+    picture: Picture, overlays: Sequence[Overlay] = (), by: Drawer | None = None
+) -> tuple[bytes, str]:
+    """The picture as svg, by graphviz where it is there and succeeds, else by our own layout.
+
+    Args:
+        picture: what is drawn.
+        overlays: as for :func:`rendered`.
+        by: who shall draw it; None for graphviz if that can be had.
+
+    Returns:
+        The document, and why graphviz did not draw it: "" where it did or was not asked.
+
+    Raises:
+        RenderError: graphviz was asked for, and is missing or fails.
+    """
+    reason = ""
+    if by != "own":
+        try:
+            return rendered(picture, "svg", overlays), ""
+        except RenderError as error:
+            if by == "dot":
+                raise
+            reason = error.message
+    return svg_text(picture, overlays).encode("utf-8"), reason
 
 
 def _lost(lines: Sequence[str]) -> set[tuple[str, str]]:

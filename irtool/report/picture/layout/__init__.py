@@ -1,0 +1,1 @@
+"""Places for everything in a picture, without graphviz."""
