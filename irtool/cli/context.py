@@ -23,7 +23,8 @@ from irtool.cli.configuration import (
     read_table,
 )
 from irtool.cli.declared import given_by_parts
-from irtool.cli.help import CONTEXT, HelpfulCommand
+from irtool.cli.help import CONTEXT
+from irtool.cli.opening import add_command
 from irtool.cli.report import Failure, note, report
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.find import find_context
@@ -127,8 +128,7 @@ def context_command(name: str, function: Callable[..., int]) -> typer.Typer:
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"token_normalize_func": _with_dashes}
-    made = _with_context(function)
-    app.command(name, cls=HelpfulCommand, context_settings=settings, help=function.__doc__)(made)
+    add_command(app, name, _with_context(function), context_settings=settings)
     return app
 
 

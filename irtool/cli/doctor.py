@@ -6,8 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
-import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +18,11 @@ from irtool.cli.answering import Answered, AnswerForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
 from irtool.cli.context import ContextArguments, context_command, given_by
 from irtool.cli.failing import FailLevel, FailOn, fails
+from irtool.cli.help import OUTPUT
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, note
+from irtool.cli.report import Failure
 from irtool.cluster.context.model import RunContext
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
@@ -49,7 +48,12 @@ def _doctor(
         typer.Option("--task", metavar="TASK", help="Only this question (may be repeated)."),
     ] = None,
     open_page: Annotated[
-        bool, typer.Option("--open", help="Write a page with everything and open it.")
+        bool,
+        typer.Option(
+            "--open",
+            help="Write a page with everything that it links, and show it in a browser.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     machine: options.MachineName = None,
     memory: Annotated[
@@ -81,15 +85,9 @@ def _doctor(
     pages: list[tuple[str, str]] = []
     with _progress() as progress:
         answered = doctor_answered(asked, progress, pages)
-    if open_page:
-        format = AnswerForm.html
-        output_file = output_file or os.path.join(_page_folder(path), "index.html")
-        pages += _pages(commands_of(answered.result), os.path.dirname(output_file) or os.curdir)
-    status = tell(answered, Output(output_file), format, assumptions)
     if open_page and output_file is not None:
-        note(f"wrote {output_file}")
-        webbrowser.open(f"file://{os.path.abspath(output_file)}")
-    return status
+        pages += _pages(commands_of(answered.result), os.path.dirname(output_file) or os.curdir)
+    return tell(answered, Output(output_file), format, assumptions)
 
 
 command = context_command("doctor", _doctor)
@@ -198,11 +196,6 @@ def tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
             raise Failure(f"there is no task {name}", "--task", hint=hint)
     return tuple(known[name] for name in names)
-
-
-def _page_folder(path: str) -> str:
-    name = os.path.basename(os.path.abspath(path)) or "run"
-    return tempfile.mkdtemp(prefix=f"irtool-{name}-")
 
 
 def _pages(commands: Sequence[tuple[str, ...]], folder: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from irtool.cli.commands import COMMANDS
-from irtool.cli.help import HelpfulCommand
+from irtool.cli.opening import add_command
 from irtool.cli.report import Failure, forget_stream, report_failure, report_usage
 from irtool.ir.version import VERSION
 
@@ -41,7 +41,7 @@ def _command_of(name: str) -> Any:
     target = import_module(COMMANDS[name].module).command
     if not isinstance(target, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name=name, cls=HelpfulCommand, help=target.__doc__)(target)
+        add_command(single, name, target)
         target = single
     return typer.main.get_command(target)
 
@@ -54,6 +54,15 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command_of(cmd_name) if cmd_name in COMMANDS else None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Take the options; nobody who asks nothing is left with a list of all commands."""
+        if not args and not ctx.resilient_parsing:
+            from irtool.cli.start import first_steps
+
+            typer.echo(first_steps(), nl=False)
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -121,7 +130,6 @@ app = typer.Typer(
     name="irtool",
     cls=LazyGroup,
     rich_markup_mode=None,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

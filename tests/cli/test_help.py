@@ -36,9 +36,33 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"irtool {irtool.__version__}\n"
 
 
-def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_shows_what_to_do_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main([]) == 2
-    assert "Commands:" in "".join(capsys.readouterr())
+    shown = capsys.readouterr().out
+    assert "irtool RUN" in shown
+    assert "irtool --help" in shown
+    assert "MS_DEV_SAVE_GRAPHS" in shown
+    assert "this folder" not in shown.lower()
+    assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("rank_0", "looks like a run"), ("a.ir", "dumps in this folder")]
+)
+def test_no_command_looks_for_dumps_here(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    said: str,
+) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    main([])
+    assert said in capsys.readouterr().out
 
 
 def test_help_imports_neither_lark_nor_rich() -> None:

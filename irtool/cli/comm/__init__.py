@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from irtool.cli.comm import fuse, groups, hang, reuse
-from irtool.cli.help import HelpfulCommand
+from irtool.cli.opening import add_command
 
 command = typer.Typer(
     add_completion=False,
@@ -19,6 +19,4 @@ for _name, _help, _function in (
     ("reuse", "Reuse of subgraphs: streams, labels, the best value.", reuse.command),
     ("fuse", "Buckets of fused collectives, and better ones.", fuse.command),
 ):
-    command.command(name=_name, cls=HelpfulCommand, help=_function.__doc__, short_help=_help)(
-        _function
-    )
+    add_command(command, _name, _function, short_help=_help)

@@ -1,0 +1,101 @@
+"""``--open``, for every command that writes a page: write it to a file and show it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Any, get_args
+
+import typer
+
+from irtool.cli.help import OUTPUT, HelpfulCommand
+from irtool.cli.report import Failure, note
+
+OpenPage = Annotated[
+    bool,
+    typer.Option("--open", help="Write a page and show it in a browser.", rich_help_panel=OUTPUT),
+]
+_HTML = "html"
+
+
+def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **more: Any) -> None:
+    """Add a command to an app: its help with groups and examples, ``--open`` where it has pages.
+
+    Args:
+        app: to which it is added.
+        name: of the command.
+        function: what it does; its docstring is the help.
+        more: what ``typer.Typer.command`` takes beside these.
+    """
+    made = _with_open(name, function)
+    app.command(name, cls=HelpfulCommand, help=function.__doc__, **more)(made)
+
+
+def _with_open(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with ``--open``; the same where it writes no page.
+
+    A function that has a parameter ``open_page`` is told; else nobody needs to know.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    declared = signature.parameters
+    forms = _forms(declared["format"].annotation) if "format" in declared else None
+    if forms is None or "output_file" not in declared:
+        return function
+    usual = declared["format"].default
+
+    @functools.wraps(function)
+    def wrapped(**arguments: Any) -> Any:
+        wanted = arguments["open_page"] if "open_page" in declared else arguments.pop("open_page")
+        if not wanted:
+            return function(**arguments)
+        form = arguments["format"]
+        if form is not usual and form.value != _HTML:
+            raise Failure(f"--open shows a page, not {form.value}", hint="--format html, or none")
+        arguments["format"] = forms(_HTML)
+        arguments["output_file"] = file = _file(arguments["output_file"], name)
+        status = function(**arguments)
+        if os.path.exists(file):
+            _show(file)
+        return status
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [each.replace(kind=kind) for each in declared.values()]
+    if "open_page" not in declared:
+        option = inspect.Parameter("open_page", kind, default=False, annotation=OpenPage)
+        at = next(i for i, each in enumerate(parameters) if each.name == "output_file")
+        parameters.insert(at + 1, option)
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
+    # Functions have the attribute; stubs of Callable do not.
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return wrapped
+
+
+def _forms(annotation: Any) -> type[Enum] | None:
+    """The class of a command's forms, if a page is one of them."""
+    for part in (annotation, *get_args(annotation)):
+        for each in (part, *get_args(part)):
+            if isinstance(each, type) and issubclass(each, Enum):
+                return each if _HTML in {member.value for member in each} else None
+    return None
+
+
+def _file(given: str | None, name: str) -> str:
+    if given == "-":
+        raise Failure("--open needs a file, not standard output", hint="-o FILE, or no -o at all")
+    if given is not None:
+        return given
+    import tempfile
+
+    return os.path.join(tempfile.mkdtemp(prefix=f"irtool-{name}-"), "index.html")
+
+
+def _show(file: str) -> None:
+    """Tell where a page is, and open it."""
+    import webbrowser
+    from pathlib import Path
+
+    note(f"wrote {file}")
+    webbrowser.open(Path(file).absolute().as_uri())
