@@ -181,7 +181,8 @@ class CostAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
         dict[str, float],
         doc(
             "seconds of communication by axis: `data`, `tensor`, `optimizer`, `data and tensor`, "
-            "`unknown`; `pipeline`: sent and received, in no share"
+            "`unknown`; `pipeline`: sent and received, in no share, like what recomputation "
+            "communicates again"
         ),
     ]
     hidden_at_best: Annotated[

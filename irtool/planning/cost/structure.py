@@ -32,7 +32,6 @@ from irtool.sharding.network.edges import SKIP, Edge, EdgeFinder, is_silent
 from irtool.sharding.network.gradients import differentiated
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.network.judged import judge_operators
-from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.received import is_received, received_layout
 from irtool.sharding.network.recomputation import recomputed
 from irtool.sharding.network.reshape import judge_reshapes
@@ -112,8 +111,8 @@ class Structure:
     """A network as a planner sees it.
 
     ``calls``: operators that have a strategy, with what MindSpore makes of them now (Reshape has
-    none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose result is
-    differentiated: their gradient is a constant, which nobody communicates. ``micro_batches``: how
+    none); ``with_gradient``: nodes whose result has a gradient; ``losses``: those whose
+    gradient is a constant, which nobody communicates. ``micro_batches``: how
     often operators run for one update of the weights. ``keeping``: what the backward pass reads;
     ``beside``: what runs again though nothing in the dump asks for it; ``counts_all``: in tables,
     every result with a gradient counts as kept, with who makes it: what no gradient reads is what
@@ -210,7 +209,7 @@ def structure_of(dump: Dump, context: ParallelContext, beside: Collection[Node] 
         tuple(_parameters(analysis, symbols, found)),
         marked,
         analysis.differentiates,
-        frozenset(loss_nodes(analysis)),
+        frozenset(node for node in own if id(node) in gradients.constant),
         keeping=keeping(analysis, marked, _trained_operands(analysis, found), again),
         beside=frozenset(beside),
     )

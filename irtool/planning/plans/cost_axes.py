@@ -23,7 +23,7 @@ class AxisCost:
 
 
 def axis_costs(cost: StepCost) -> tuple[AxisCost, ...]:
-    """Communication by axis, the dearest first."""
+    """Communication by axis, the dearest first; what is recomputed, and transfers, too."""
     sharing: set[frozenset[int]] = set()
     products: set[frozenset[int]] = set()
     for item in cost.items:
@@ -46,7 +46,7 @@ def _axes(
 ) -> Iterator[tuple[Axis, Communication]]:
     known: dict[tuple[int, ...], Axis] = {}
     for item in cost.items:
-        for each in item.communications:
+        for each in (*item.communications, *item.repeated):
             if each.ranks not in known:
                 known[each.ranks] = axis_of_ranks(each.ranks, sharing, products)
             yield _axis(item, each, known[each.ranks]), each

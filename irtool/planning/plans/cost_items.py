@@ -15,9 +15,10 @@ class CostItem:
     """One operator, edge or weight. ``node`` is the operator, or the edge's consumer.
 
     ``seconds`` by cause; ``communications`` in the order of the step's phases. ``operations``: of
-    the whole step. ``again``: seconds that recomputing it takes, of operators that the network
-    marks for it; no part of ``seconds``. ``backward``: what of its computing lies in the backward
-    pass. ``users``: of a weight, every operator that takes it.
+    the whole step. ``again``: seconds that recomputing it takes, of what the network marks for it;
+    no part of ``seconds``. ``repeated``: the communications that run again then. ``backward``: what
+    of its computing lies in the backward pass. ``users``: of a weight,
+    every operator that takes it.
     """
 
     kind: str
@@ -29,6 +30,7 @@ class CostItem:
     strategy: Strategy | None = None
     operations: int = 0
     again: float = 0.0
+    repeated: tuple[Communication, ...] = ()
     backward: float = 0.0
     users: tuple[Node, ...] = ()
 

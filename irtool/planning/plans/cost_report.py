@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -34,6 +34,8 @@ from irtool.planning.plans.cost_shared import overlaps, with_common_starts
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.communications import MORPH
+from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.report import (
     CheckResult,
@@ -208,6 +210,7 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         machine: what things cost.
     """
     unknown: list[str] = []
+    unknown += [text for text in report.communications_unknown if MORPH in text]
     items = [
         *_operators(structure, report, machine, unknown),
         *_edges(structure, report, machine, unknown),
@@ -314,6 +317,11 @@ def _operators(
         if not has_sizes((*item.judgement.raw_inputs, *item.judgement.raw_outputs)):
             unknown.append(f"{item.node.id} {item.op}: its sizes are not known")
             continue
+        unknown += (
+            f"{item.node.id} {item.op}: how much its {each.op} hands over is not known"
+            for each in item.judgement.collectives
+            if len(each.ranks) > 1 and each.shape is None
+        )
         yield _operator(structure, item, machine, report.again)
 
 
@@ -330,11 +338,9 @@ def _operator(
     if communications:
         seconds["operator collectives"] = seconds_of(communications)
     work = 1 + BACKWARD_WORK if gradient else 1
-    again = 0.0
-    if item.node in runs.nodes:
-        is_behind = item.node in runs.behind
-        forward = [each for each in communications if is_behind and each.phase == "forward"]
-        again = seconds["compute"] / work + seconds_of(forward)
+    is_behind = item.node in runs.behind
+    repeated = tuple(each for each in communications if is_behind and is_forward(each))
+    computed = seconds["compute"] / work if item.node in runs.nodes else 0.0
     return CostItem(
         "operator",
         item.node,
@@ -343,7 +349,8 @@ def _operator(
         tuple(communications),
         strategy=item.strategy,
         operations=work * operations_of(call, item.judgement),
-        again=again,
+        again=computed + seconds_of(repeated),
+        repeated=repeated,
         backward=seconds["compute"] * (work - 1) / work,
     )
 
@@ -352,6 +359,7 @@ def _edges(
     structure: Structure, report: CheckResult, machine: Machine, unknown: list[str]
 ) -> Iterator[CostItem]:
     made: set[object] = set()
+    again = {_result(item) for item in report.redistributions if _runs_again(item, report.again)}
     for item in report.redistributions:
         if item.operators is None:
             unknown.append(f"{item.producer.id} to {item.consumer.id}: {item.why}")
@@ -365,8 +373,7 @@ def _edges(
             continue
         element = _element(item)
         # What several users want of one result alike, MindSpore's later passes make once.
-        holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
-        same = id(brought(holder, position)), item.operators, element
+        same = _result(item)
         if not item.replaces and same in made:
             continue
         made.add(same)
@@ -376,7 +383,34 @@ def _edges(
             "redistribution": chain_seconds(item.operators, element, machine, gradient=gradient)
         }
         name = item.consumer.op if item.replaces else f"{item.producer.op} to {item.consumer.op}"
-        yield CostItem("edge", item.consumer, name, seconds, tuple(communications), item.producer)
+        runs_again = _runs_again(item, report.again) if item.replaces else same in again
+        forward = chain_seconds(item.operators, element, machine, gradient=False)
+        yield CostItem(
+            "edge",
+            item.consumer,
+            name,
+            seconds,
+            tuple(communications),
+            item.producer,
+            again=forward if runs_again else 0.0,
+            repeated=tuple(each for each in communications if runs_again and is_forward(each)),
+        )
+
+
+def is_forward(each: Communication) -> bool:
+    """Whether a communication is one of the forward pass."""
+    return each.phase == "forward"
+
+
+def _runs_again(item: RedistributionReport, runs: Recomputed) -> bool:
+    """Whether what is inserted there runs again for the backward pass."""
+    return Use(item.consumer, item.input, item.item) in runs.chains
+
+
+def _result(item: RedistributionReport) -> Hashable:
+    """Equal for redistributions that are made once."""
+    holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
+    return id(brought(holder, position)), item.operators, _element(item), item.replaces
 
 
 def _element(item: RedistributionReport) -> int:

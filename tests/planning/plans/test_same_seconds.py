@@ -16,6 +16,7 @@ from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from tests.sharding.network import test_networks as compiled_networks
 
 DUMPS = Path(__file__).parents[2] / "cluster" / "dumps"
 PLAIN = ParallelContext(devices=8, full_batch=True)
@@ -26,6 +27,14 @@ NETWORKS = {
     "gpt": PLAIN,
     "shard_size_4": ParallelContext(
         devices=8, full_batch=True, parallel_optimizer=True, weight_shard_size=4
+    ),
+    "recomputed": ParallelContext(
+        devices=16,
+        dataset=((4, 1), (4, 1)),
+        enable_alltoall=True,
+        parallel_optimizer=True,
+        threshold=0,
+        gradients_mean=True,
     ),
     "pipeline_run/rank_0": ParallelContext(devices=8, stages=2, full_batch=True),
     "pipeline_run/rank_4": ParallelContext(devices=8, stages=2, rank=4, full_batch=True),
@@ -71,7 +80,7 @@ def test_every_axis_takes_as_long_as_it_is_said_to(
     samples: Path, network: str, machine: Machine
 ) -> None:
     validate = dump_of(samples, network, "validate")
-    cluster = single(validate, NETWORKS[network].rank, 8)
+    cluster = single(validate, NETWORKS[network].rank, NETWORKS[network].devices)
     by_axis = group_report(cluster, machine).by_axis
     counted = {axis: total.seconds for axis, total in by_axis.items()}
     told = {each.axis: each.seconds for each in axis_costs(predicted(samples, network, machine))}
@@ -85,7 +94,9 @@ def test_what_could_hide_takes_as_long_and_next_to_nothing_of_one_bucket_does(
     samples: Path, network: str
 ) -> None:
     machine = built_in("ascend_910b")
-    one = single(dump_of(samples, network, "validate"), NETWORKS[network].rank, 8).ranks
+    one = single(
+        dump_of(samples, network, "validate"), NETWORKS[network].rank, NETWORKS[network].devices
+    ).ranks
     (rank,) = one.values()
     seen = overlaps(rank, machine, clock_of(rank, machine))
     told = predicted(samples, network, machine).overlaps
@@ -100,3 +111,42 @@ def test_one_bucket_of_gradients_waits_for_the_last_one(samples: Path) -> None:
     (rank,) = single(dump_of(samples, "data_parallel", "validate"), 0, 8).ranks.values()
     seen, _ = overlaps(rank, machine, clock_of(rank, machine))
     assert seen.exposed == pytest.approx(sums.exposed, abs=1e-5)  # small launches beside them
+
+
+COMPILED = {
+    name: record
+    for name, record in compiled_networks.NETWORKS.items()
+    if "validate" in record.dumps and name != "7717_0363_zoo"
+}
+"""Random networks. One clips by the norm of all gradients, whose sum stands at no operator."""
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_is_not_told_as_unknown_is_communicated(name: str) -> None:
+    """Recomputed cells, losses, micro-batches: all that the compiled graph communicates."""
+    record = COMPILED[name]
+    begin, context = record.dump("begin"), record.context
+    report = check(begin, context)
+    cost = step_cost(structure_of(begin, context), report, MACHINES[0])
+    cluster = single(record.dump("validate"), context.rank, context.devices)
+    counted = group_report(cluster, MACHINES[0]).by_axis
+    told = sum(each.seconds for each in axis_costs(cost))
+    there = sum(total.seconds for total in counted.values())
+    if cost.unknown:
+        assert told <= there * (1 + 1e-9)
+    else:
+        assert told == pytest.approx(there, rel=1e-9)
+
+
+def test_what_runs_again_is_in_no_share(samples: Path) -> None:
+    """A decoder whose cells are recomputed: two sums, two gathers and an exchange once more."""
+    cost = predicted(samples, "recomputed", MACHINES[0])
+    repeated = [each for item in cost.items for each in item.repeated]
+    assert sorted(each.op for each in repeated) == [
+        *("AllGather",) * 2, *("AllReduce",) * 2, "AlltoAll",
+    ]  # fmt: skip
+    assert cost.recompute_seconds > sum(each.seconds for each in repeated)
+    assert sum(cost.shares.values()) == pytest.approx(cost.seconds)
+    axes = sum(each.seconds for each in axis_costs(cost))
+    once = sum(each.seconds for each in cost.communications)
+    assert axes == pytest.approx(once + sum(each.seconds for each in repeated))
