@@ -143,6 +143,8 @@ def exchange_ranks(node: Node, rank: int) -> tuple[int, ...] | None:
     found = {rank}
     for name in ("send_rank_ids", "recv_rank_ids"):
         ids = node.attribute(name)
+        if isinstance(ids, int):  # a list of one is printed without brackets
+            ids = (ids,)
         if isinstance(ids, tuple | list):
             found.update(peer for peer in cast("Sequence[int]", ids) if peer >= 0)
     return tuple(sorted(found))

@@ -10,6 +10,7 @@ from irtool.ir.collectives import collective, exchange_ranks
 from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.layout import Shape
 from irtool.sharding.against_model import Difference, DifferenceKind, Unmatched
+from irtool.sharding.network.calls import computed
 from irtool.sharding.network.report import CheckResult, OperatorReport
 from irtool.sharding.why_cause import Cause
 
@@ -104,7 +105,7 @@ def local_shapes(node: Node) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
         if abstract.tensors:
             inputs.extend(shape for _, shape in abstract.tensors)
         elif isinstance(source, (Node, GraphParameter)) and "Monad" not in (abstract.dtype or ""):
-            inputs.append(())
+            inputs.append(computed(abstract.type, abstract.shape).shape or ())
     output = node.output_type
     return tuple(inputs), tuple(shape for _, shape in output.tensors) if output else ()
 

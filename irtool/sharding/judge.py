@@ -81,8 +81,9 @@ def judge(
         case = Case(rule, call, used, context, out_strategy=out_strategy)
         if in_layout is not None:
             case = _with_layouts(case, in_layout, out_layout)
-        elif strategy is None and not _makes_its_own(rule):
-            case = replace(case, strategy=batch_strategy(case), generated=True)
+        elif strategy is None:
+            made_here = () if _makes_its_own(rule) else batch_strategy(case)
+            case = replace(case, strategy=made_here, generated=True)
         used = case.strategy
         made = strategy is None and in_layout is None
         sharding = _sharding(case)

@@ -10,6 +10,7 @@ import pytest
 import irtool
 from irtool.ir.dump import Dump
 from irtool.sharding.against import Comparison, compare
+from irtool.sharding.against_operators import local_shapes
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 
@@ -198,3 +199,21 @@ def test_what_an_excerpt_does_not_hold_is_not_compared(samples: Path):
     # Its last statement has lost the comment with its scope, and is there all the same.
     assert not any(what.startswith("ReLU") for what in reasons)
     assert found.matched == 3
+
+
+def test_a_tuple_of_numbers_is_as_long_as_the_tensor_that_it_was():
+    """What FFNExt is given of tokens for each expert: eight numbers, in both dumps."""
+    numbers = "<Tuple[Int64*3], TupleShape(NoShape, NoShape, NoShape)>"
+    text = (
+        "# IR entry: @main\n# Total subgraphs: 1\n\n# Attrs:\n\n# Total params: 2\n# Params:\n"
+        "%para1_x: <Tensor[Float16], (16, 64)> : [16, 64]\n"
+        "%para2_n: <Tensor[Int64], (3)> : [3]\n\n"
+        "subgraph attr:\nsubgraph instance: main : 0x1\nsubgraph @main() {\n"
+        "  %0(n) = PrimFunc_TensorToTuple(%para2_n)\n"
+        f"      : (<Tensor[Int64], (3)>) -> ({numbers})\n"
+        "  %1(y) = PrimFunc_FFNExt(%para1_x, %0)\n"
+        f"      : (<Tensor[Float16], (16, 64)>, {numbers}) -> (<Tensor[Float16], (16, 64)>)\n"
+        "  Return(%1)\n      : (<Tensor[Float16], (16, 64)>)\n}\n"
+    )
+    node = next(node for node in irtool.loads(text).nodes() if node.op == "FFNExt")
+    assert local_shapes(node) == (((16, 64), (3,)), ((16, 64),))

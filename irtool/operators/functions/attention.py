@@ -8,12 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import given_inputs, layout_maps
-from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import WHOLE, MapEntry, Shape, TensorLayout, TensorMap
+from irtool.operators.judgement import Collective, Sharding, Unsure
+from irtool.operators.layout import (
+    WHOLE,
+    MapEntry,
+    Shape,
+    TensorLayout,
+    TensorMap,
+    axes_of,
+    ranks_along,
+    repeated_calculation,
+)
 
 Base = Callable[[], Sharding]
 
@@ -64,6 +74,10 @@ def input_layout(case: Case) -> str:
 
 RING = "enable_ring_attention"
 """Attribute of attention that passes keys and values round from rank to rank."""
+BALANCED = "enable_flash_sp"
+"""The same, with pieces of the sequence that are equally long to compute."""
+SEND_RECEIVE = "enable_ra_send_recv"
+"""Attribute of a ring that sends and receives instead of exchanging."""
 RING_LAYOUTS = ("BSH", "BNSD")
 
 
@@ -73,7 +87,7 @@ def flash_attention_axes(case: Case) -> str:
     layout = input_layout(case)
     if layout not in QUERY or layout == JOINED:
         raise Unsure(f"attention with input layout {layout}")
-    ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
+    ring = any(case.call.attributes.get(n) for n in (RING, BALANCED))
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
     heads = case.number("head_num")
     shared = _is_shared_head(case, layout, heads)
@@ -102,7 +116,7 @@ def flash_attention_axes(case: Case) -> str:
 def flash_attention(case: Case, base: Base) -> Sharding:
     """The strategy must be the one that the splits of query and key make necessary."""
     layout = input_layout(case)
-    ring = any(case.call.attributes.get(n) for n in (RING, "enable_flash_sp"))
+    ring = any(case.call.attributes.get(n) for n in (RING, BALANCED))
     case = _without_numbers(case)
     if ring:
         _check_ring(case, layout)
@@ -123,7 +137,8 @@ def flash_attention(case: Case, base: Base) -> Sharding:
             _check_ring_layouts(case, layout)
         sharding = _by_layout(case, layout, names, axes)
         split = case.strategy[0][QUERY[layout].index("s")]
-        return _passed_round(sharding) if ring and split != 1 else sharding
+        axis = QUERY[layout].index("s")
+        return _passed_round(case, sharding, axis) if ring and split != 1 else sharding
     splits = _splits(case, layout, ring)
     expected = tuple(splits.of(pattern) for pattern in axes)
     if expected != case.strategy:
@@ -131,18 +146,54 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         place = "flash_attention_score_info.cc:CheckStrategyExpected"
         case.refuse("strategy-expected", message, place)
     sharding = _plain(case, layout, splits, axes, ring)
-    return sharding if not ring or splits.s1 == 1 else _passed_round(sharding)
+    if not ring or splits.s1 == 1:
+        return sharding
+    return _passed_round(case, sharding, QUERY[layout].index("s"))
 
 
-def _passed_round(sharding: Sharding) -> Sharding:
-    unsure = "what passes round between the pieces of a split sequence is not worked out"
-    return replace(
-        sharding, replaced="attention in steps, keys and values passed on", unsure=unsure
+def _passed_round(case: Case, sharding: Sharding, dimension: int) -> Sharding:
+    """Attention in as many steps as there are pieces: between two the next piece comes round.
+
+    Keys and values, one behind the other, go to the next rank of the ring and come from the one
+    before. Source: validate dumps of MindSpore 2.7.
+
+    Args:
+        case: the call.
+        sharding: what the notation of its layouts comes to.
+        dimension: that of the sequence in the query.
+    """
+    sharding = replace(sharding, replaced="attention in steps, keys and values passed on")
+    if case.call.attributes.get(SEND_RECEIVE) or not case.call.attributes.get(RING):
+        unsure = "what passes round between the pieces of a split sequence is not worked out"
+        return replace(sharding, unsure=unsure)
+    devices, rank = case.context.devices, case.context.own_rank
+    matrix, tensor_map = sharding.device_matrix, sharding.input_maps[0]
+    axes = axes_of(matrix, tensor_map[dimension])
+    repeated = repeated_calculation(matrix, len(devices))
+    if repeated is None:
+        return sharding
+    ring = ranks_along(repeated.device_matrix, axes, devices, rank)
+    place = ring.index(rank)
+    ranks = {rank, ring[(place + 1) % len(ring)], ring[place - 1]}
+    sizes = zip(case.shape(1), case.strategy[1], strict=True)
+    first, *others = (size // split for size, split in sizes)
+    exchange = Collective(
+        "NeighborExchange",
+        tuple(sorted(ranks)),
+        why="keys and values of the pieces of a split sequence",
+        output=None,
+        shape=(2 * first, *others),
+        group=WORLD_GROUPS[0],
+        input=1,
     )
+    return replace(sharding, exchanges=(exchange,) * (len(ring) - 1))
 
 
 def _check_ring(case: Case, layout: str) -> None:
     """What attention along a split sequence must be, whatever its strategy."""
+    if case.call.attributes.get(BALANCED) and "attn_mask" in given_inputs(case, OPTIONAL, 3):
+        message = "ring attention with balanced pieces takes no mask of the user's"
+        case.refuse("attention", message, "flash_sp.cc:SetFlashSP")
     place = "flash_attention_score_info.cc:CheckInputInRingAttention"
     if layout not in RING_LAYOUTS:
         message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"

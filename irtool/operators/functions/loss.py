@@ -160,7 +160,19 @@ def batch_parallel(case: Case, base: Base) -> Sharding:
         tuple(0 if dimension == 0 else WHOLE for dimension in range(len(operand.shape or ())))
         for operand in case.call.results
     )
-    return Sharding((case.devices,), inputs, outputs, complete=True, loss_divisor=1)
+    split = any(value != 1 for strategy in case.strategy for value in strategy)
+    # The layout of the result is of split rows even where the inputs, and it, are whole.
+    results = [operand.shape or () for operand in case.call.results]
+    fits = all(shape[0] % case.devices == 0 for shape in results if shape)
+    slices = results if fits and not split else ()
+    return Sharding(
+        (case.devices,),
+        inputs,
+        outputs,
+        complete=True,
+        loss_divisor=1,
+        output_slices=tuple(enumerate(slices)),
+    )
 
 
 @irregular("check_valid")

@@ -317,6 +317,9 @@ def bias_add(case: Case, base: Base) -> Sharding:
         matrix, maps = layout_maps(case)
         if maps[0][-1] != maps[1][0]:  # of layouts MindSpore looks at the last dimension
             case.refuse("axis-mismatch", "the last dimension and the bias have different layouts")
+        if maps[0][1] != maps[1][0]:
+            message = "the slices of the bias are not as long as dimension 1 of those of x"
+            case.refuse("axis-mismatch", message, "bias_add.cc:InferShape")
         if case.output_layouts is not None and case.output_layouts[0].tensor_map != maps[0]:
             case.refuse_output_layout()
         return Sharding(matrix, maps, (maps[0],), complete=True)

@@ -63,8 +63,23 @@ def quantised_matmul(case: Case, base: Base) -> Sharding:
     maps_of_all = (*sharding.input_maps[:2], *maps)
     if len(maps_of_all) != len(case.tensors):
         raise Unsure("lists of tensors among the scales")
-    sharding = replace(sharding, input_maps=maps_of_all, mirrored=None)
+    left_whole = ((len(maps_of_all) - 1, case.tensors[-1].shape or ()),)
+    sharding = replace(
+        sharding,
+        input_maps=maps_of_all,
+        mirrored=None,
+        input_slices=left_whole if _skips_bias(case) else (),
+    )
     return sharding if case.out_strategy is None else _with_out_strategy(case, sharding)
+
+
+def _skips_bias(case: Case) -> bool:
+    """Whether the bias is not cut: MindSpore 2.7 looks for it in the place of what is left out."""
+    position = BIAS[case.call.op]
+    if case.call.op != "WeightQuantBatchMatmul" or len(case.call.inputs) <= position:
+        return False
+    left_out = any(operand.shape is None for operand in case.call.inputs[2:position])
+    return left_out and case.call.inputs[position].shape is not None
 
 
 def _with_out_strategy(case: Case, sharding: Sharding) -> Sharding:

@@ -26,6 +26,8 @@ def line_space(case: Case, base: Base) -> Sharding:
     size = 0 if free else case.call.results[0].divisible_shape[0]
     # Arange is left whole where it does not divide; the others are refused then.
     whole = free or (size % case.devices != 0 and case.call.op == "Arange")
+    if not case.strategy and not case.generated and case.call.op != "Arange":
+        case.refuse("strategy-size", "the strategy is given, but holds nothing")
     strategy = case.strategy or ((1 if whole else case.devices,),)
     if len(strategy) != 1 or len(strategy[0]) != 1:
         case.refuse("strategy-size", f"the strategy must have the form ((n,),), not {strategy}")

@@ -30,6 +30,9 @@ ATTRIBUTE = "recompute"
 COMMUNICATES_AGAIN = "recompute_comm_op"
 """Says of one operator whether the communication around it runs again (``mp_comm_recompute``)."""
 
+RING = "NeighborExchange"
+"""Passes keys and values round between the steps of an attention."""
+
 KEPT = frozenset({"DropoutGenMask", "Load", "Send", "Receive", "send", "receive"})
 """Operators that never run twice."""
 
@@ -167,9 +170,19 @@ class _Search:
             self.found.behind.add(node)
         self.node(node)
 
+    def _passes_round(self, node: Node) -> bool:
+        """Whether an operator is replaced by steps with communication between them.
+
+        They know nothing of what was said of the operator: all run again with the cell.
+        """
+        judged = self.analysis.judged.get(node)
+        found = judged.judgement.collectives if judged is not None else ()
+        return any(item.op == RING for item in found)
+
     def node(self, node: Node) -> None:
         """An operator that runs again, with all that it needs."""
-        if node in self.found.nodes or not runs_again(node):
+        steps = in_recomputed_cell(node) and self._passes_round(node)
+        if node in self.found.nodes or not (steps or runs_again(node)):
             return
         chain = self.chains.get(Use(node, 0))
         if chain is not None and chain.replaces:
@@ -178,5 +191,7 @@ class _Search:
                 return
             self.found.chains.add(Use(node, 0))
         self.found.nodes.add(node)
+        if steps:
+            self.found.behind.add(node)
         for position in range(len(self.analysis.network.inputs[node])):
             self.operand(node, position)

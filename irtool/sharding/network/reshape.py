@@ -224,11 +224,16 @@ class _Search:
         row = tuple(int(value) for value in strategy[0])  # type: ignore[arg-type]
         devices = self.analysis.context.stage_size
         product = _product(row)
-        if len(row) != len(shape) or product == 0 or devices % product:
+        if len(row) != len(shape) or product == 0:
             return None
-        matrix = row if product == devices else (*row, devices // product)
-        shift = len(matrix) - len(row)
-        entries = tuple(len(row) - 1 - index + shift for index in range(len(row)))
+        if product > devices:
+            message = f"the strategy {row} of a Reshape needs {product} devices of {devices}"
+            self.analysis.refuse("device-count", message, "arrangement.cc:Init", node)
+            return None
+        if devices % product:
+            return None
+        matrix = row if product == devices else (devices // product, *row)
+        entries = tuple(range(len(row) - 1, -1, -1))
         return TensorLayout(matrix, entries, shape)
 
     # -- behind it -----------------------------------------------------------------------------
