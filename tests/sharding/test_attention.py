@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irtool.operators.call import OperatorCall, Strategy
-from irtool.operators.judgement import Context
+from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import UserLayout
 from irtool.sharding.judge import judge
 from tests.sharding.calls import call, collectives, context, judged, reason
@@ -59,7 +59,33 @@ def test_the_sequence_of_the_key_is_whole() -> None:
     ring = OperatorCall(what.op, what.inputs, what.outputs, {"enable_ring_attention": True})
     legal = judged(ring, ((1, 2, 1), (1, 2, 1), (1, 2, 1)))
     assert legal.input_slices[1] == (4, 2048, 4096)
-    assert legal.unsure
+
+
+def ring(splits: int, *attributes: str) -> Judgement:
+    """Attention along a sequence that is split, on 8 devices."""
+    what = flash(0, [4, 4096, 4096], [4, 4096, 4096])
+    given = OperatorCall(what.op, what.inputs, what.outputs, dict.fromkeys(attributes, True))
+    return judged(given, ((1, splits, 1),) * 3)
+
+
+@pytest.mark.parametrize(
+    ("splits", "neighbours"), [(1, None), (2, (0, 4)), (4, (0, 2, 6)), (8, (0, 1, 7))]
+)
+def test_pieces_go_round_once_less_than_there_are(
+    splits: int, neighbours: tuple[int, ...] | None
+) -> None:
+    """Keys and values behind one another, to the next rank of the ring from the one before."""
+    found = ring(splits, "enable_ring_attention").collectives
+    assert len(found) == splits - 1
+    assert {item.op for item in found} <= {"NeighborExchange"}
+    assert {item.ranks for item in found} == ({neighbours} if neighbours else set())
+    assert {item.shape for item in found} <= {(8, 4096 // splits, 4096)}
+
+
+def test_what_a_ring_sends_and_receives_is_not_worked_out() -> None:
+    assert ring(2, "enable_ring_attention", "enable_ra_send_recv").unsure
+    assert not ring(2, "enable_ring_attention").unsure
+    assert not ring(1, "enable_ring_attention", "enable_ra_send_recv").unsure
 
 
 def test_attention_over_a_cache() -> None:

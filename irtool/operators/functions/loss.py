@@ -163,7 +163,7 @@ def batch_parallel(case: Case, base: Base) -> Sharding:
     split = any(value != 1 for strategy in case.strategy for value in strategy)
     # The layout of the result is of split rows even where the inputs, and it, are whole.
     results = [operand.shape or () for operand in case.call.results]
-    fits = all(shape[0] % case.devices == 0 for shape in results if shape)
+    fits = all(shape and min(shape) > 0 and shape[0] % case.devices == 0 for shape in results)
     slices = results if fits and not split else ()
     return Sharding(
         (case.devices,),
