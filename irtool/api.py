@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from irtool.cluster.hang import HangReport
     from irtool.cluster.memory import Memory
     from irtool.cluster.pipeline import Pipeline
+    from irtool.compare.checkpoints.comparison import CheckpointComparison
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.losses.comparison import LossComparison
     from irtool.compare.runs.comparison import RunComparison
@@ -397,7 +398,7 @@ def diff(
     rank: int | None = None,
     graph: int | None = None,
     step: int | None = None,
-) -> Answer[GraphDiff | RunComparison]: ...
+) -> Answer[GraphDiff | RunComparison | CheckpointComparison]: ...
 @overload
 def diff(left: Source, right: Source, *, loss: Literal[True]) -> Answer[LossComparison]: ...
 def diff(
@@ -408,11 +409,11 @@ def diff(
     rank: int | None = None,
     graph: int | None = None,
     step: int | None = None,
-) -> Answer[GraphDiff | RunComparison] | Answer[LossComparison]:
+) -> Answer[GraphDiff | RunComparison | CheckpointComparison] | Answer[LossComparison]:
     """Two dumps or two runs: what differs, where does it begin, and why?
 
     Args:
-        left: a dump, a run, a tensor dump or a digest.
+        left: a dump, a run, a checkpoint, a tensor dump or a digest.
         right: another.
         loss: compare loss curves alone, of runs, logs or tables.
         rank: of runs, whose dumps and tensors.
@@ -420,11 +421,13 @@ def diff(
         step: of runs, the step whose tensors are compared.
 
     Returns:
-        With the difference of two graphs, or of two runs: tensors, graphs, losses, settings.
+        With the difference of two graphs, of two checkpoints, or of two runs: tensors, graphs,
+        losses, settings.
 
     Raises:
         CannotAnswer: a side can't be read, or the sides have nothing in common.
     """
+    from irtool.cli.diff.checkpoints import checkpoints_answered, is_for_checkpoints
     from irtool.cli.diff.graphs import dumps_answered
     from irtool.cli.diff.losses import losses_answered
     from irtool.cli.diff.options import DiffOptions
@@ -439,6 +442,8 @@ def diff(
             lambda: losses_answered(paths[0], paths[1], (), DiffOptions()), lambda curves: curves
         )
     asked = DiffOptions(rank=rank, graph=graph, step=step)
+    if len(paths) == len(sides) and is_for_checkpoints(paths):
+        return _answer(lambda: checkpoints_answered(paths, asked), lambda view: view.comparison)
     if len(paths) == len(sides) and is_for_runs(paths):
         return _answer(lambda: runs_answered(paths, asked), lambda view: view.comparison)
     return _answer(lambda: dumps_answered(sides, asked), lambda view: view.diff)

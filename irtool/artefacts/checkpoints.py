@@ -23,12 +23,21 @@ _MOST_HEADER = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class SavedParameter:
-    """A parameter of a checkpoint: ``bytes`` are those of its values."""
+    """A parameter of a checkpoint.
+
+    Attributes:
+        name: of the parameter.
+        dtype: of its elements, as the file spells it.
+        shape: its dimensions.
+        bytes: of its values.
+        places: where these stand in the file, in order: first byte and length.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     bytes: int
+    places: tuple[tuple[int, int], ...] = ()
 
 
 def saved_parameters(path: str) -> dict[str, SavedParameter]:
@@ -69,7 +78,8 @@ def _safetensors(path: str, stream: BinaryIO) -> dict[str, SavedParameter]:
             shape = tuple(int(each) for each in values["shape"])
         except (KeyError, TypeError, ValueError):
             raise ArtefactError(path, f"{name} has no shape or offsets") from None
-        found[name] = SavedParameter(name, str(values.get("dtype", "")), shape, end - begin)
+        places = ((8 + size + begin, end - begin),)
+        found[name] = SavedParameter(name, str(values.get("dtype", "")), shape, end - begin, places)
     return found
 
 
@@ -88,9 +98,13 @@ def _protobuf(path: str, stream: BinaryIO) -> dict[str, SavedParameter]:
         each = _value(head[start : start + size], place + start)
         known = found.get(each.name)
         # A large parameter stands in several parts, each with the whole shape.
-        found[each.name] = each if known is None else replace(known, bytes=known.bytes + each.bytes)
+        found[each.name] = each if known is None else _continued(known, each)
         place += start + size
     return found
+
+
+def _continued(known: SavedParameter, part: SavedParameter) -> SavedParameter:
+    return replace(known, bytes=known.bytes + part.bytes, places=(*known.places, *part.places))
 
 
 def _length(head: memoryview, place: int) -> tuple[int, int, int]:
@@ -114,21 +128,23 @@ def _length(head: memoryview, place: int) -> tuple[int, int, int]:
 def _value(head: memoryview, start: int) -> SavedParameter:
     """``Value {tag, TensorProto {dims, tensor_type, tensor_content}}``, as far as its head goes."""
     name, dtype, size = "", "", 0
+    places: list[tuple[int, int]] = []
     shape: list[int] = []
     for number, value, at in _partial(head, start):
         if number == 1 and not isinstance(value, int):
             name = str(value, "utf-8", "replace")
         elif number == 2 and not isinstance(value, int):
-            for inner, part, _ in _partial(value, at):
+            for inner, part, place in _partial(value, at):
                 if inner == 1 and isinstance(part, int):
                     shape.append(part)
                 elif inner == 2 and not isinstance(part, int):
                     dtype = str(part, "utf-8", "replace")
                 elif inner == 3:
                     size = part if isinstance(part, int) else len(part)
+                    places.append((place, size))
     if not name:
         raise Malformed("a parameter without a name", start)
-    return SavedParameter(name, dtype, tuple(shape), size)
+    return SavedParameter(name, dtype, tuple(shape), size, tuple(places))
 
 
 def _partial(head: memoryview, start: int) -> Iterator[tuple[int, int | memoryview, int]]:

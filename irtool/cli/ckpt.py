@@ -54,7 +54,7 @@ def command(
     Exit status: 0; 1 a parameter is in no old checkpoint, or MindSpore's conversion would fail or
     misplace one; 2 a file is no strategy file, or of one later pipeline stage alone.
     """
-    from irtool.planning.checkpoints.axes import Refused
+    from irtool.artefacts.cuts import Refused
     from irtool.planning.checkpoints.conversion import convert
     from irtool.report.ckpt import CkptView, care_of, ckpt_answer, ckpt_report
 

@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "irtool diff left.ir right.ir",
         "irtool diff RUN_A RUN_B --format html -o diff.html",
         "irtool diff --loss RUN_A/train.log RUN_B/train.log",
+        "irtool diff old.ckpt new.safetensors",
     ),
     "memory": (
         "irtool memory graphs/",

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from msgspec import field
 
+from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategy_file import StrategyFile
 from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Severity
 from irtool.ir.units import bytes_text, plural, ranks_text
-from irtool.planning.checkpoints.axes import Cuts, Refused, cuts_of
 from irtool.planning.checkpoints.calls import conversion_lines
 from irtool.planning.checkpoints.conversion import (
     Conversion,

@@ -33,8 +33,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="LEFT RIGHT",
-            help="Two dumps, run folders, tensor dumps or digests; with --passes, --ranks or "
-            "--digest one run folder.",
+            help="Two dumps, run folders, checkpoints, tensor dumps or digests; with --passes, "
+            "--ranks or --digest one run folder.",
             show_default=False,
         ),
     ],
@@ -100,6 +100,18 @@ def command(
             rich_help_panel=TENSORS,
         ),
     ] = None,
+    left_strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of checkpoints that ranks share: the strategy file of the left one.",
+            rich_help_panel=TENSORS,
+        ),
+    ] = None,
+    right_strategy: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The same of the right one.", rich_help_panel=TENSORS),
+    ] = None,
     jobs: shared_options.Jobs = None,
     where: shared_options.Where = None,
     limit: shared_options.Limit = None,
@@ -112,7 +124,8 @@ def command(
 
     Numbers, addresses, hashes and source lines make no difference.  Exit status: 0 identical,
     1 different, 2 could not compare.  Of runs with tensors: 1 if an operator introduces error,
-    settings or losses differ; tensors that only carry error are none of these.
+    settings or losses differ; tensors that only carry error are none of these.  Of checkpoints: 1
+    if a parameter differs by more than its type explains, or only one has it.
     """
     from irtool.cli.diff.options import DiffOptions
     from irtool.cli.where import read_query
@@ -130,6 +143,7 @@ def command(
         jobs,
         scheduler,
         fail_on,
+        (left_strategy, right_strategy),
     )
     # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:
@@ -150,8 +164,11 @@ def command(
     if format is Format.svg:
         raise Failure("svg goes with --loss", hint="irtool viz draws graphs")
     if not (passes or ranks or where or format is Format.model_explorer):
+        from irtool.cli.diff.checkpoints import is_for_checkpoints, tell_checkpoints
         from irtool.cli.diff.runs import is_for_runs, tell_runs
 
+        if any(asked.strategies) or is_for_checkpoints(paths):
+            return tell_checkpoints(paths, asked)
         if is_for_runs(paths):
             return tell_runs(paths, asked)
     from irtool.cli.diff.graphs import tell_dumps, tell_passes, tell_ranks

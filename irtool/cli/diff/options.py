@@ -26,6 +26,7 @@ class DiffOptions:
         map_file: names of left tensors and what they are called on the right.
         jobs: processes that measure tensors.
         scheduler: address of the Dask cluster that does.
+        strategies: files that say how the parameters of each checkpoint lie.
         fail_on: from which severity on the status is 1; what differs is a warning.
     """
 
@@ -41,6 +42,7 @@ class DiffOptions:
     jobs: int | None = None
     scheduler: str | None = None
     fail_on: FailLevel = FailLevel.info
+    strategies: tuple[str | None, str | None] = (None, None)
 
     def status(self, differs: bool, problems: Iterable[Finding] = ()) -> int:
         """The exit status: where something differs, or could not be read whole."""

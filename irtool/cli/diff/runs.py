@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from irtool.cli.answering import Answered, tell
+from irtool.cli.diff.names import names_of
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
 from irtool.syntax.collector import CollectorPause
-from irtool.syntax.reading import parse_json, read_text
 from irtool.syntax.run import Run, load_run
 from irtool.syntax.source import DumpError
 
@@ -89,7 +89,7 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     sides = [side_of(path, asked) for path in paths]
     schedule, close = schedule_of(asked)
     try:
-        settings = Settings(_names(asked.map_file), schedule, asked.rank, asked.step, note)
+        settings = Settings(names_of(asked.map_file), schedule, asked.rank, asked.step, note)
         comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()
@@ -165,46 +165,6 @@ def calm_numpy() -> None:
     # Sums over tensors wait for memory, and there are --jobs for more: threads only spin.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-
-
-def _names(path: str | None) -> Mapping[str, str]:
-    """The map of names: JSON (an object), or one ``left = right`` a line.
-
-    Raises:
-        Failure: it cannot be read.
-    """
-    if path is None:
-        return {}
-    try:
-        text = read_text(path)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise Failure(f"cannot read the map: {reason}", path) from None
-    if text.lstrip().startswith("{"):
-        return _json_names(text, path)
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        left, mark, right = line.partition("=")
-        if not mark or not left.strip() or not right.strip():
-            hint = "one pair a line: name on the left = name on the right"
-            raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
-        found[left.strip()] = right.strip()
-    return found
-
-
-def _json_names(text: str, path: str) -> Mapping[str, str]:
-    try:
-        document: Any = parse_json(text)
-    except ValueError as error:
-        raise Failure(f"the map is not JSON: {error}", path) from None
-    if not isinstance(document, dict) or not all(
-        isinstance(value, str)
-        for value in document.values()  # pyright: ignore[reportUnknownVariableType]  # JSON
-    ):
-        raise Failure("the map is no object of texts", path, hint='{"left name": "right name"}')
-    return document  # pyright: ignore[reportUnknownVariableType]  # checked just above
 
 
 def schedule_of(asked: DiffOptions) -> tuple[Scheduler | None, Callable[[], None]]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
+from irtool.artefacts.cuts import Refused, cuts_in_conversion, cuts_of
 from irtool.artefacts.strategy_file import StrategyFile
 from irtool.ir.display import Shown
-from irtool.planning.checkpoints.axes import Refused, cuts_in_conversion, cuts_of
 from irtool.planning.checkpoints.rank_lists import all_mindspore_ranks
 from irtool.planning.checkpoints.sources import (
     HeldSlices,

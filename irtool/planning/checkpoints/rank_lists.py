@@ -15,8 +15,8 @@ from functools import cache
 from itertools import product
 from math import prod
 
+from irtool.artefacts.cuts import Cut, Cuts, Refused, cuts_in_conversion
 from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
-from irtool.planning.checkpoints.axes import Cut, Cuts, Refused, cuts_in_conversion
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import product
 from math import ceil, floor, prod
 
+from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
-from irtool.planning.checkpoints.axes import Cuts, Refused, cuts_of
 
 Interval = tuple[Fraction, Fraction]
 """Of a dimension, as parts of the whole: ``(1/4, 1/2)``."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pickletools
 import struct
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from irtool.compare.tensors.dtypes import dtype_name, numpy_code
 from irtool.compare.tensors.formats.window import Window
@@ -24,6 +25,10 @@ _USUAL_PICKLE = 1 << 10
 """Bytes of a pickle that is worth remembering."""
 _MOST_PICKLE = 1 << 20
 """Bytes of a pickle that are looked at: that of one tensor has a few hundred."""
+_MOST_STATE = 1 << 28
+"""The same of a whole state: a few hundred bytes a tensor."""
+_DEEPEST = 20
+"""Dictionaries and lists inside one another that are looked into."""
 _REBUILDERS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
 
 
@@ -31,12 +36,71 @@ class NotATensor(ValueError):
     """A file that holds no tensor, or more than one, with the reason."""
 
 
-def read_torch(data: Window) -> tuple[str, Shape, tuple[int, ...], Window]:
-    """Type, shape, strides (in elements) and bytes of the only tensor of a .pt file.
+Raw = tuple[str, Shape, tuple[int, ...], Window]
+"""Type, shape, strides (in elements) and bytes of a tensor."""
+
+
+def read_torch(data: Window) -> Raw:
+    """The only tensor of a .pt file.
 
     Raises:
         NotATensor: it holds something else.
     """
+    pickle, archive = _opened(data)
+    return archive.tensor(_tensor(pickle))
+
+
+def read_torch_tensors(data: Window) -> dict[str, Raw]:
+    """The tensors of a .pt file, by where its dictionaries and lists hold them: ``model.0.weight``.
+
+    Raises:
+        NotATensor: it holds none.
+    """
+    pickle, archive = _opened(data, _MOST_STATE)
+    tensors = {".".join(keys): tensor for keys, tensor in _tensors_in(_stated(pickle))}
+    if not tensors:
+        raise NotATensor("no tensor of PyTorch")
+    return {name: archive.tensor(_rebuilt(tensor)) for name, tensor in tensors.items()}
+
+
+def _tensors_in(value: object) -> Iterator[tuple[tuple[str, ...], _Tensor]]:
+    """The tensors in dictionaries and lists, with the keys that lead to each; however deep."""
+    pending: list[tuple[tuple[str, ...], object]] = [((), value)]
+    while pending:
+        keys, held = pending.pop()
+        if isinstance(held, _Tensor):
+            yield keys, held
+        elif len(keys) >= _DEEPEST:
+            continue
+        elif isinstance(held, dict):
+            entries = cast("dict[object, object]", held).items()
+            pending += [((*keys, str(key)), inner) for key, inner in reversed(list(entries))]
+        elif isinstance(held, list | tuple):
+            inners = list(enumerate(cast("list[object]", held)))
+            pending += [((*keys, str(key)), inner) for key, inner in reversed(inners)]
+
+
+class _Archive:
+    """The storages of a .pt file."""
+
+    def __init__(self, data: Window, members: dict[bytes, tuple[int, int]], folder: bytes) -> None:
+        self._data = data
+        self._members = members
+        self._folder = folder
+
+    def tensor(self, stated: Rebuilt) -> Raw:
+        """The bytes of a tensor of which the pickle states the rest."""
+        dtype, key, offset, shape, strides = stated
+        place = self._members.get(self._folder + b"data/" + key.encode())
+        if place is None:
+            raise NotATensor(f"the storage {key} is not in the file")
+        begin, length = place
+        width = int((numpy_code(dtype) or "|i1")[2:])
+        return dtype, shape, strides, self._data.part(begin + offset * width, begin + length)
+
+
+def _opened(data: Window, most: int | None = None) -> tuple[bytes, _Archive]:
+    """The pickle of a .pt file, and its storages."""
     members = _members(data)
     pickle = next((name for name in members if name.endswith(b"data.pkl")), None)
     if pickle is None:
@@ -46,12 +110,8 @@ def read_torch(data: Window) -> tuple[str, Shape, tuple[int, ...], Window]:
     if order is not None and bytes(data.read(order[0], order[0] + order[1])) == b"big":
         raise NotATensor("big-endian numbers")
     start, size = members[pickle]
-    dtype, key, offset, shape, strides = _tensor(
-        bytes(data.read(start, start + min(size, _MOST_PICKLE)))
-    )
-    begin, length = members[folder + b"data/" + key.encode()]
-    width = int((numpy_code(dtype) or "|i1")[2:])
-    return dtype, shape, strides, data.part(begin + offset * width, begin + length)
+    text = bytes(data.read(start, start + min(size, most or _MOST_PICKLE)))
+    return text, _Archive(data, members, folder)
 
 
 def _members(data: Window) -> dict[bytes, tuple[int, int]]:
@@ -105,15 +165,16 @@ Rebuilt = tuple[str, str, int, Shape, tuple[int, ...]]
 
 def _tensor(pickle: bytes) -> Rebuilt:
     """What a pickle states, if that is one tensor."""
-    return _usual_tensor(pickle) if len(pickle) <= _USUAL_PICKLE else _stated(pickle)
+    return _usual_tensor(pickle) if len(pickle) <= _USUAL_PICKLE else _checked(_stated(pickle))
 
 
 @lru_cache(maxsize=4096)
 def _usual_tensor(pickle: bytes) -> Rebuilt:
-    return _stated(pickle)
+    return _checked(_stated(pickle))
 
 
-def _stated(pickle: bytes) -> Rebuilt:
+def _stated(pickle: bytes) -> object:
+    """What a pickle makes, with tensors as what they are rebuilt from; nothing is called."""
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}
@@ -140,7 +201,7 @@ def _stated(pickle: bytes) -> Rebuilt:
         elif name == "STACK_GLOBAL":
             stack[-2:] = [" ".join(map(str, stack[-2:]))]
         elif name in ("EMPTY_DICT", "EMPTY_LIST"):
-            stack.append("a dictionary" if name == "EMPTY_DICT" else "a list")
+            stack.append({} if name == "EMPTY_DICT" else [])
         elif name == "BINPERSID":
             stack[-1] = ("storage", stack[-1])
         elif name == "REDUCE":
@@ -151,12 +212,27 @@ def _stated(pickle: bytes) -> Rebuilt:
         elif name == "NONE":
             stack.append(None)
         elif name in ("SETITEM", "SETITEMS", "APPEND", "APPENDS", "BUILD"):
-            del stack[marks.pop() if name.endswith("S") else len(stack) - 1 - (name == "SETITEM") :]
+            _put(stack, name, marks)
         elif name == "STOP":
-            return _checked(stack.pop())
+            return stack.pop()
         elif argument is not None and name not in ("PROTO", "FRAME"):
             stack.append(argument)
     raise NotATensor("no tensor of PyTorch")
+
+
+def _put(stack: list[Any], name: str, marks: list[int]) -> None:
+    """Put what stands on the stack into the dictionary or list below it, if it is one."""
+    start = marks.pop() if name.endswith("S") else len(stack) - 1 - (name == "SETITEM")
+    items = stack[start:]
+    del stack[start:]
+    holder: object = stack[-1] if stack else None
+    if isinstance(holder, dict) and name.startswith("SETITEM"):
+        entries = cast("dict[object, object]", holder)
+        for key, value in zip(items[::2], items[1::2], strict=False):
+            if isinstance(key, str | int):
+                entries[key] = value
+    elif isinstance(holder, list) and name.startswith("APPEND"):
+        cast("list[object]", holder).extend(items)
 
 
 class _Tensor(tuple[Any, ...]):
@@ -168,13 +244,21 @@ def _called(function: str, arguments: Any) -> object:
         return _Tensor(arguments)
     if function in ("_rebuild_parameter", "_rebuild_parameter_with_state"):
         return arguments[0]
+    if function in ("OrderedDict", "defaultdict"):
+        return {}
     return f"what {function} gives"
 
 
 def _checked(value: object) -> Rebuilt:
+    """What is stated of a tensor, where that is all."""
     if not isinstance(value, _Tensor):
-        what = value if isinstance(value, str) else "something else"
+        kinds = {dict: "a dictionary", list: "a list"}
+        what = value if isinstance(value, str) else kinds.get(type(value), "something else")
         raise NotATensor(f"not one tensor but {what}")
+    return _rebuilt(value)
+
+
+def _rebuilt(value: _Tensor) -> Rebuilt:
     (_, stored), offset, shape, strides = value[:4]
     kind = str(stored[1]).rpartition(" ")[2].rpartition(".")[2]
     dtype = dtype_name(kind)

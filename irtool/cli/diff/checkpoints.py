@@ -1,0 +1,117 @@
+"""``irtool diff A.ckpt B.ckpt``: the parameters of two checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irtool.cli.answering import Answered, tell
+from irtool.cli.diff.names import names_of
+from irtool.cli.diff.options import DiffOptions
+from irtool.cli.report import Failure
+
+if TYPE_CHECKING:
+    from irtool.artefacts.strategy_file import StrategyFile
+    from irtool.report.diff.checkpoints import CheckpointView
+
+
+def is_for_checkpoints(paths: Sequence[str]) -> bool:
+    """Whether two paths are to be compared as checkpoints: files or folders of them, both."""
+    return all(_is_checkpoint(path) for path in paths)
+
+
+def _is_checkpoint(path: str) -> bool:
+    """By the name; a ``.pt`` may be one tensor of a dump, and folders of runs hold more."""
+    from irtool.compare.checkpoints.read import is_checkpoint
+    from irtool.compare.tensors.formats.payload import BadPayload, read_raw
+    from irtool.syntax.run import load_run
+    from irtool.syntax.source import DumpError
+
+    if path.endswith(".pt") and os.path.isfile(path):
+        try:
+            read_raw(path)
+        except BadPayload as error:
+            return "a dictionary" in str(error) or "a list" in str(error)
+        return False
+    if not is_checkpoint(path):
+        return False
+    if os.path.isfile(path):
+        return True
+    try:
+        run = load_run(path)
+    except DumpError:
+        return False
+    if run.compilations or run.tensor_dumps or run.msprobe:
+        return False
+    return _holds_saved(path)
+
+
+def _holds_saved(folder: str) -> bool:
+    """Whether a folder, or that of a rank, holds files that are nothing but checkpoints."""
+    for entry in os.scandir(folder):
+        is_of_rank = "rank" in entry.name
+        names = [entry.name]
+        if entry.is_dir():
+            names = os.listdir(entry.path) if is_of_rank else []
+        saved = (".ckpt", ".bin", ".safetensors.index.json", *((".safetensors",) * is_of_rank))
+        if any(name.endswith(saved) for name in names):
+            return True
+    return False
+
+
+def tell_checkpoints(paths: Sequence[str], asked: DiffOptions) -> int:
+    """Compare two checkpoints and write the answer.
+
+    Args:
+        paths: files, or folders with the files of one checkpoint or of all ranks.
+        asked: what the command line asks for.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Failure: a side can't be read.
+    """
+    return tell(checkpoints_answered(paths, asked), asked.output, asked.answer_form)
+
+
+def checkpoints_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[CheckpointView]:
+    """What differs between two checkpoints.
+
+    Raises:
+        Failure: a side can't be read.
+    """
+    from irtool.cli.diff.runs import calm_numpy
+    from irtool.compare.checkpoints.comparison import compare_checkpoints
+    from irtool.compare.checkpoints.joining import Side, side_of
+    from irtool.compare.checkpoints.read import NoCheckpoint, read_checkpoint
+    from irtool.report.diff.checkpoints import (
+        CheckpointView,
+        checkpoints_answer,
+        checkpoints_report,
+    )
+
+    calm_numpy()
+    sides: list[Side] = []
+    for path, strategy in zip(paths, asked.strategies, strict=True):
+        try:
+            sides.append(side_of(read_checkpoint(path), _layouts(strategy)))
+        except NoCheckpoint as error:
+            raise Failure(str(error), error.path) from None
+    found = compare_checkpoints(sides[0], sides[1], names_of(asked.map_file))
+    view = CheckpointView(found, asked.limit)
+    return Answered(
+        view,
+        lambda: checkpoints_answer(view),
+        lambda _: checkpoints_report(view),
+        status=asked.status(not found.is_equal),
+    )
+
+
+def _layouts(path: str | None) -> StrategyFile | None:
+    if path is None:
+        return None
+    from irtool.cli.strategy_inputs import layouts_at
+
+    return layouts_at(path)

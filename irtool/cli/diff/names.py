@@ -1,0 +1,49 @@
+"""``--map FILE``: names on the left, and what they are called on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from irtool.cli.report import Failure
+from irtool.syntax.reading import parse_json, read_text
+
+
+def names_of(path: str | None) -> Mapping[str, str]:
+    """The map of names: JSON (an object), or one ``left = right`` a line.
+
+    Raises:
+        Failure: it cannot be read.
+    """
+    if path is None:
+        return {}
+    try:
+        text = read_text(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot read the map: {reason}", path) from None
+    if text.lstrip().startswith("{"):
+        return _json_names(text, path)
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        left, mark, right = line.partition("=")
+        if not mark or not left.strip() or not right.strip():
+            hint = "one pair a line: name on the left = name on the right"
+            raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
+        found[left.strip()] = right.strip()
+    return found
+
+
+def _json_names(text: str, path: str) -> Mapping[str, str]:
+    try:
+        document: Any = parse_json(text)
+    except ValueError as error:
+        raise Failure(f"the map is not JSON: {error}", path) from None
+    if not isinstance(document, dict) or not all(
+        isinstance(value, str)
+        for value in document.values()  # pyright: ignore[reportUnknownVariableType]  # JSON
+    ):
+        raise Failure("the map is no object of texts", path, hint='{"left name": "right name"}')
+    return document  # pyright: ignore[reportUnknownVariableType]  # checked just above

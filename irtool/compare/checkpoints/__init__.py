@@ -1,0 +1,1 @@
+"""Two checkpoints: which parameters differ, and how."""

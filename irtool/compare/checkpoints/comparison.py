@@ -1,0 +1,120 @@
+"""Two checkpoints, parameter by parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irtool.compare.checkpoints.joining import OddReplica, Side
+from irtool.compare.checkpoints.measuring import ALIKE, Difference, difference_of
+from irtool.compare.checkpoints.naming import Pair, pairs_of
+from irtool.compare.tensors.formats.window import BadPayload
+from irtool.compare.tensors.model import Shape
+from irtool.ir.display import Shown
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedParameter:
+    """A parameter that both checkpoints have."""
+
+    pair: Pair
+    dtypes: tuple[str, str]
+    shapes: tuple[Shape, Shape]
+    elements: int
+    difference: Difference
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is something to see."""
+        return self.difference.verdict not in ALIKE
+
+
+@dataclass(frozen=True, slots=True)
+class LoneParameter:
+    """A parameter that only one checkpoint has."""
+
+    name: str
+    dtype: str
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointComparison(Shown):
+    """What differs between two checkpoints.
+
+    Attributes:
+        left, right: what was compared.
+        parameters: that both have, in the order of the left one.
+        only_left, only_right: that one has alone.
+    """
+
+    left: Side
+    right: Side
+    parameters: tuple[ComparedParameter, ...]
+    only_left: tuple[LoneParameter, ...]
+    only_right: tuple[LoneParameter, ...]
+
+    @property
+    def differing(self) -> list[ComparedParameter]:
+        """Parameters that are not the same."""
+        return [one for one in self.parameters if one.differs]
+
+    @property
+    def odd(self) -> list[tuple[str, OddReplica]]:
+        """Replicas that differ within a side: its path, and which."""
+        return [(side.path, each) for side in (self.left, self.right) for each in side.odd]
+
+    @property
+    def apart(self) -> list[tuple[str, str, str]]:
+        """Parameters that could not be put together: path, name and why."""
+        return [
+            (side.path, name, why)
+            for side in (self.left, self.right)
+            for name, why in (side.apart or {}).items()
+        ]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether there is nothing to see."""
+        alone = self.only_left or self.only_right
+        return not (self.differing or alone or self.odd or self.apart)
+
+
+def compare_checkpoints(
+    left: Side, right: Side, names: Mapping[str, str] | None = None
+) -> CheckpointComparison:
+    """Compare two checkpoints; memory grows with the largest parameter, not with the files.
+
+    Args:
+        left: one.
+        right: the other.
+        names: names on the left (or their beginnings) and what they are called on the right.
+    """
+    pairs = pairs_of(left.parameters, right.parameters, names or {})
+    taken = {pair.left for pair in pairs}, {pair.right for pair in pairs}
+    return CheckpointComparison(
+        left,
+        right,
+        tuple(_compared(left, right, pair) for pair in pairs),
+        _alone(left, taken[0]),
+        _alone(right, taken[1]),
+    )
+
+
+def _compared(left: Side, right: Side, pair: Pair) -> ComparedParameter:
+    ours, theirs = left.parameters[pair.left], right.parameters[pair.right]
+    try:
+        difference = difference_of(ours, theirs)
+    except BadPayload as error:
+        difference = Difference("unreadable", note=str(error))
+    return ComparedParameter(
+        pair, (ours.dtype, theirs.dtype), (ours.shape, theirs.shape), ours.elements, difference
+    )
+
+
+def _alone(side: Side, taken: set[str]) -> tuple[LoneParameter, ...]:
+    return tuple(
+        LoneParameter(name, one.dtype, one.shape)
+        for name, one in side.parameters.items()
+        if name not in taken
+    )

@@ -1,0 +1,125 @@
+"""Which parameter of one checkpoint is which of the other.
+
+By name; by a map that somebody gives; by what frameworks call the same thing; and what is left
+where exactly one parameter on each side has the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from irtool.compare.checkpoints.joining import Whole
+
+How: TypeAlias = Literal["name", "map", "framework's name", "value"]
+"""What says that two parameters are the same."""
+
+_CALLED = {
+    "gamma": "weight", "beta": "bias", "embedding_table": "weight",
+    "moving_mean": "running_mean", "moving_variance": "running_var",
+}  # fmt: skip
+"""Last parts of names: MindSpore's cells, and the modules of PyTorch."""
+_WRAPPERS = frozenset(
+    ("network", "_backbone", "backbone", "model", "module", "_orig_mod", "state_dict", "net")
+)
+"""First parts of names that what wraps a network adds."""
+_LEAST = 16
+"""Elements from which equal bits are no chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two parameters that are one."""
+
+    left: str
+    right: str
+    how: How
+
+
+def pairs_of(
+    left: Mapping[str, Whole], right: Mapping[str, Whole], names: Mapping[str, str]
+) -> list[Pair]:
+    """Pair parameters, in the order of the left ones.
+
+    Args:
+        left: by name.
+        right: by name.
+        names: names on the left (or their beginnings) and what they are called on the right.
+    """
+    found = {name: Pair(name, name, "name") for name in left if name in right}
+    for name in left:
+        if name not in found and (other := _mapped(name, names)) in right:
+            found[name] = Pair(name, other, "map")
+    _by_framework(left, right, found)
+    _by_value(left, right, found)
+    return [found[name] for name in left if name in found]
+
+
+def _mapped(name: str, names: Mapping[str, str]) -> str:
+    """The name on the right; the longest beginning that is mapped decides."""
+    for start in sorted(names, key=len, reverse=True):
+        if name == start or name.startswith((f"{start}.", f"{start}/")):
+            return names[start] + name[len(start) :]
+    return ""
+
+
+def _left(names: Iterable[str], used: Iterable[str]) -> list[str]:
+    taken = set(used)
+    return [name for name in names if name not in taken]
+
+
+def _by_framework(
+    left: Mapping[str, Whole], right: Mapping[str, Whole], found: dict[str, Pair]
+) -> None:
+    """Names that are the same once wrappers and the words of frameworks are left out."""
+    rest = _left(left, found), _left(right, (pair.right for pair in found.values()))
+    plain = [_unique(names) for names in rest]
+    for key, name in plain[0].items():
+        other = plain[1].get(key)
+        if name is not None and other is not None:
+            found[name] = Pair(name, other, "framework's name")
+
+
+def _unique(names: Iterable[str]) -> dict[str, str | None]:
+    """Names by what is left of them; None where several are left the same."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        key = _plain(name)
+        found[key] = None if key in found else name
+    return found
+
+
+def _plain(name: str) -> str:
+    parts = name.replace("/", ".").split(".")
+    while len(parts) > 1 and parts[0] in _WRAPPERS:
+        parts = parts[1:]
+    return ".".join((*parts[:-1], _CALLED.get(parts[-1], parts[-1])))
+
+
+def _by_value(
+    left: Mapping[str, Whole], right: Mapping[str, Whole], found: dict[str, Pair]
+) -> None:
+    """What is left and has the same bits as exactly one that is left on the other side."""
+    rest = _left(left, found), _left(right, (pair.right for pair in found.values()))
+    if not (rest[0] and rest[1]):
+        return
+    shapes = {(right[name].dtype, right[name].shape) for name in rest[1]}
+    digests: list[dict[bytes, list[str]]] = [{}, {}]
+    for side, held in enumerate((left, right)):
+        for name in rest[side]:
+            one = held[name]
+            if one.elements >= _LEAST and (side or (one.dtype, one.shape) in shapes):
+                digests[side].setdefault(_digest(one), []).append(name)
+    for digest, names in digests[0].items():
+        others = digests[1].get(digest, [])
+        if len(names) == len(others) == 1:
+            found[names[0]] = Pair(names[0], others[0], "value")
+
+
+def _digest(one: Whole) -> bytes:
+    made = hashlib.blake2b(f"{one.dtype}{one.shape}".encode(), digest_size=16)
+    for block in one.blocks():
+        made.update(memoryview(block).cast("B"))
+    return made.digest()
