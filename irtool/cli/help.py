@@ -36,7 +36,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "diff": (
         "irtool diff left.ir right.ir",
         "irtool diff RUN_A RUN_B --format html -o diff.html",
-        "irtool diff --loss RUN_A/train.log RUN_B/train.log",
         "irtool diff old.ckpt new.safetensors",
     ),
     "memory": (
