@@ -23,6 +23,7 @@ from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
 from irtool.cli.plan_forms import plan_itself
 from irtool.cli.plan_options import PlanOptions, not_weighed, refuse_ignored, way_of
 from irtool.cli.plan_request import Made, Request, made
+from irtool.cli.plan_scale import scaled_network
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
@@ -160,14 +161,20 @@ def planned(asked: PlanQuestion) -> Planned:
     model = named_machine(options.machine)
     known = context_of(file, read, context, configuration, model)
     dump = sized(read, file.path, sizes_of(options.bind or ()))
-    _refuse(options, asked.form, dump, parallel_of(known, file.path))
+    parallel = parallel_of(known, file.path)
+    network = scaled_network(options, dump, parallel)
+    if network is not None:
+        read = dump = network.scaled.dump
+        parallel = network.context
+    _refuse(options, asked.form, dump, parallel)
     old = _old(options.onto, context, configuration)
-    request = _request(options, dump, parallel_of(known, file.path), model, old)
+    request = _request(options, dump, parallel, model, old)
+    request = replace(request, network=network)
     try:
         found = made(request)
     except CannotPlan as error:
         raise Failure(str(error), file.path) from None
-    for text in (*found.plan.notes, *part_of(dump, request.context)):
+    for text in (*found.plan.notes, *part_of(read, request.context)):
         note(text)
     return Planned(found, request, read, known, file.path, asked.fail_on)
 
@@ -179,7 +186,15 @@ def plan_answered(found: Planned) -> Answered[PlanView]:
     from irtool.report.planning.view import PlanView, assumed
 
     plan, request = found.made.plan, found.request
-    view = PlanView(plan, found.path, request.options.limit, found.made.elastic, found.made.staged)
+    network = request.network
+    view = PlanView(
+        plan,
+        found.path,
+        request.options.limit,
+        found.made.elastic,
+        found.made.staged,
+        None if network is None else network.scaled,
+    )
     return Answered(
         view,
         lambda: plan_answer(view, found.known),
@@ -246,7 +261,7 @@ def _request(
 def _has_none(found: Made, request: Request) -> bool:
     """Whether the dump has no complete plan, or one that does not fit into the memory."""
     plan, limit = found.plan, request.memory
-    if found.staged is not None:
+    if found.staged is not None or request.network is not None:
         return False
     return plan.before is None or (limit is not None and plan.before.memory.total > limit)
 

@@ -61,6 +61,7 @@ class Place:
 DECIDED = "Decided beside strategies"
 HELD = "What a plan is held to"
 AFTER = "After failures"
+OTHER_SIZES = "A network of other sizes"
 FILES = "Files of the plan"
 """Groups of options."""
 _IMITATED: tuple[Way, ...] = ("recursive", "propagation")
@@ -155,6 +156,24 @@ class PlanOptions:
         Place(("plan",)),
     ] = None
     bind: options.Bind = None
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=SIZE,…",
+            help="Plan a network of other sizes: layers=80,hidden=8192,heads=64,batch=1024.",
+            rich_help_panel=OTHER_SIZES,
+        ),
+        Place(("plan", "stages")),
+    ] = None
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=SIZE,…",
+            help="Which size of the dump plays a role that several could play.",
+            rich_help_panel=OTHER_SIZES,
+        ),
+        Place(("plan", "stages")),
+    ] = None
     lost: Annotated[
         str | None,
         typer.Option(

@@ -14,6 +14,7 @@ from irtool.operators.call import Strategy
 from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
+    from irtool.cli.plan_scale import ScaledNetwork
     from irtool.planning.files.handing_over import Again
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
@@ -36,6 +37,7 @@ class Request:
         onto: an old dump with its context.
         lost: ranks that are gone.
         horizon: steps that the plan is for.
+        network: the network of other sizes that is planned instead of the one that was read.
     """
 
     options: PlanOptions
@@ -50,6 +52,7 @@ class Request:
     onto: tuple[Dump, ParallelContext] | None
     lost: tuple[int, ...]
     horizon: float
+    network: ScaledNetwork | None = None
 
 
 @dataclass(frozen=True, eq=False)

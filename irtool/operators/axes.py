@@ -96,6 +96,17 @@ def axes_of(call: OperatorCall, context: Context) -> CallAxes | None:
 
     Where tensors have other ranks than the entry is about nothing is told either.
     """
+    binding = _binding(call, context)
+    if binding is None:
+        return None
+    try:
+        return _read(binding)
+    except (Refused, Unsure):
+        return None
+
+
+def _binding(call: OperatorCall, context: Context) -> Binding | None:
+    """A call of which nothing is split, applied to its signature; None: it has none."""
     rule = rule_of(call.op)
     if rule is None or rule.kind == "unknown":
         return None
@@ -110,9 +121,28 @@ def axes_of(call: OperatorCall, context: Context) -> CallAxes | None:
             case = replace(case, rule=replace(rule, kind="notation", **fields))
         elif rule.kind == "function" and not rule.outputs:
             return None
-        return _read(bound_whole(replace(case, rule=replace(case.rule, kind="notation"))))
+        return bound_whole(replace(case, rule=replace(case.rule, kind="notation")))
     except (Refused, Unsure):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class CallDimensions:
+    """By tensor the axis of each dimension, whether it may be split or not; None: of none.
+
+    Dimensions along one axis are of one size, or 1 where a signature broadcasts.
+    """
+
+    inputs: tuple[tuple[Key | None, ...], ...]
+    outputs: tuple[tuple[Key | None, ...], ...]
+
+
+def dimensions_of(call: OperatorCall, context: Context) -> CallDimensions | None:
+    """Which dimensions of a call lie along one axis; None of operators that do not tell."""
+    binding = _binding(call, context)
+    if binding is None:
+        return None
+    return CallDimensions(tuple(map(tuple, binding.dimensions)), tuple(map(tuple, binding.results)))
 
 
 def _rows(case: Case) -> tuple[list[Shape], dict[tuple[str, int], int]]:

@@ -15,6 +15,7 @@ from irtool.planning.plans.onto import Onto
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
+from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.cost import (
@@ -155,6 +156,15 @@ class PlannedPipeline(AnswerObject, frozen=True, kw_only=True):
     transfers: list[PipelineTransfer]
 
 
+class ScaledRole(AnswerObject, frozen=True, kw_only=True):
+    """A size of a network that was planned with other sizes than the dump has."""
+
+    role: Annotated[str, doc("`layers`, `hidden`, `heads` and so on")]
+    before: Annotated[int, doc("in the dump")]
+    after: Annotated[int, doc("as it is planned")]
+    given: Annotated[bool, doc("whether `--role` says it")]
+
+
 class NotKept(AnswerObject, frozen=True, kw_only=True):
     """An operator that both plans have, planned anew."""
 
@@ -240,6 +250,10 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     border: Annotated[RegionBorder | None, doc("with `--region`")]
     decisions: Annotated[PlanDecisions | None, doc("with `--optimizer-parallel` or `--recompute`")]
     notes: list[str]
+    roles: Annotated[
+        list[ScaledRole] | None,
+        doc("with `--scale`: which sizes the dump has, and the plan; null: its own network"),
+    ]
 
 
 def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
@@ -269,8 +283,16 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
         border=None if plan.border is None else _border(plan.border),
         decisions=None if plan.decisions is None else _decisions(plan.decisions),
         notes=list(plan.notes),
+        roles=None if view.scaled is None else _roles(view.scaled),
         **context_fields(context, assumed(view)),
     )
+
+
+def _roles(found: Scaled) -> list[ScaledRole]:
+    return [
+        ScaledRole(role=name, before=before, after=after, given=found.roles.found[name].given)
+        for name, (before, after) in found.sizes.items()
+    ]
 
 
 def _seconds(plan: Plan) -> PlannedSeconds:

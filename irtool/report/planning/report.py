@@ -37,6 +37,7 @@ from irtool.report.planning.elastic import (
     onto_facts,
     points_table,
 )
+from irtool.report.planning.scaled import roles_table
 from irtool.report.planning.stages import stage_facts, stages_table
 from irtool.report.planning.view import PlanView
 from irtool.report.text import shortened
@@ -55,6 +56,8 @@ def plan_report(view: PlanView, dump: Dump | None = None) -> Report:
     """
     plan = view.plan
     elements: list[Element] = [Facts(_facts(view))]
+    if view.scaled is not None:
+        elements.append(roles_table(view.scaled))
     if view.elastic is not None:
         elements.append(points_table(view.elastic))
     if view.staged is not None:

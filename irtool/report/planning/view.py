@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from irtool.planning.cost.costs import assumptions_of
 from irtool.planning.plans.plan import Plan
 from irtool.planning.recovery.elastic import ElasticPlan
+from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan
 
 
@@ -20,6 +21,7 @@ class PlanView:
         limit: rows of a list that text shows; None is the usual number, 0 is all.
         elastic: for other devices, what it was chosen from.
         staged: the pipeline that it is a part of.
+        scaled: the network of other sizes that is planned.
     """
 
     plan: Plan
@@ -27,6 +29,7 @@ class PlanView:
     limit: int | None = None
     elastic: ElasticPlan | None = None
     staged: StagedPlan | None = None
+    scaled: Scaled | None = None
 
 
 def assumed(view: PlanView) -> list[str]:

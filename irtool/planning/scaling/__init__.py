@@ -1,0 +1,1 @@
+"""A network of other sizes from the dump of a small one: which size is what, and what follows."""
