@@ -28,8 +28,8 @@ LAYERS = [
 """From the top; a module imports from its own package and from those below its layer."""
 
 PLANNING = [
-    "checkpoints", "recovery", "scaling", "stages", "files", "plans", "limits", "propagation", "recursive",
-    "search", "cost",
+    "checkpoints", "recovery", "scaling", "stages", "files", "plans", "limits", "propagation",
+    "recursive", "search", "cost",
 ]  # fmt: skip
 """The packages of ``planning``, likewise from the top."""
 

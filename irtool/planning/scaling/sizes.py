@@ -96,6 +96,9 @@ class Sizes:
         if self.value(tuple(ours)) != self.value(tuple(theirs)):
             self.conflicts.append(Conflict(left, right, place))
             return
+        if self._is_permuted(ours, theirs):
+            theirs.sort(key=lambda factor: [self.size[each] for each in ours].index(
+                self.size[factor]))  # fmt: skip
         while ours and theirs:
             a, b = self.root(ours.pop(0)), self.root(theirs.pop(0))
             if a == b:
@@ -109,6 +112,14 @@ class Sizes:
             else:
                 self.conflicts.append(Conflict(left, right, place))
                 return
+
+    def _is_permuted(self, ours: list[int], theirs: list[int]) -> bool:
+        """Whether two products have factors of the same sizes, each once, in another order.
+
+        Rows that are counted batch first on one side and sequence first on the other are as many.
+        """
+        left, right = ([self.size[each] for each in factors] for factors in (ours, theirs))
+        return left != right and len(set(left)) == len(left) and sorted(left) == sorted(right)
 
     def _cut(self, factor: int, first: int) -> Product:
         """Make a factor the product of a given first one and a new one; the new one."""

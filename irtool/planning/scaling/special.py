@@ -101,6 +101,19 @@ def _joined(
     return True
 
 
+def _halved(
+    known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
+) -> bool:
+    """One half of an axis gates the other."""
+    axes = _changed(known, ins[0], outs[0])
+    if len(axes) != 1:
+        return False
+    _beside(known, node, ins[0], outs[0], axes[0])
+    half = outs[0].dimensions[axes[0]]
+    known.sizes.is_sum(ins[0].dimensions[axes[0]], (half, half), node)
+    return True
+
+
 def _tiled(
     known: Dimensions, node: Node, call: NodeCall, ins: Sequence[Extent], outs: Sequence[Extent]
 ) -> bool:
@@ -311,6 +324,7 @@ HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("Split", "Chunk"), partial(_parts, alike=True)),
     **dict.fromkeys(("SplitV", "SplitWithSize", "SplitTensor"), partial(_parts, alike=False)),
     **dict.fromkeys(("Concat", "Cat"), _joined),
+    **dict.fromkeys(("Swiglu", "GLU"), _halved),
     "Tile": _tiled,
     **dict.fromkeys(("BroadcastTo", "ExpandAs"), _broadcast),
     **dict.fromkeys(("RepeatElements", "RepeatInterleave", "RepeatInterleaveInt"), _repeated),
