@@ -12,6 +12,7 @@ import pytest
 import irtool
 from irtool.cli.main import main
 from irtool.compare.runs.hyperparameters import Evidence, hyperparameters
+from irtool.compare.runs.units import unit_name
 from tests.compare.dumps import msprobe, network
 
 
@@ -213,3 +214,16 @@ def test_half_precision_products_accuse_nobody_and_casts_are_located(
     assert [op["op"] for op in answer["only_right"]] == ["Cast"] * 176
     assert [each["rate"] for each in answer["tensors"][0]["join"].values()] == [1.0, 1.0]
     assert answer["tensors"][0]["payload_conflicts"] == [0, 72]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ((0, 1, 0, ""), "rank 0, step 1"),
+        ((3, 0, 2, ""), "rank 3, step 0, graph 2"),
+        ((3, -1, 0, "eval"), "rank 3, eval"),
+        ((1, 2, 1, "x"), "rank 1, step 2, graph 1, x"),
+    ],
+)
+def test_a_unit_is_named_by_what_it_is(key: tuple[int, int, int, str], name: str) -> None:
+    assert unit_name(key) == name
