@@ -150,6 +150,8 @@ def _compile(case: Any, rank: int, place: Path) -> str:
         MS_DEV_DUMP_IR_CONFIG="DISABLE_BACKEND",
         **case.environment.get(rank, case.environment.get(None, {})),
     )
+    if not case.all_passes:
+        os.environ["MS_DEV_DUMP_IR_PASSES"] = "step_parallel,validate"
     import network
     import numpy
     import virtual_devices

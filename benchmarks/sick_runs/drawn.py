@@ -228,9 +228,9 @@ def slow_compile(draw: random.Random) -> Planted:
         return {"task": "slow-compile", "words": ["loop|unrolled"], "devices": 2, "build": build_mixed,
                 "network": towers(draw, 2, blocks=2, repeat=draw.choice((16, 24, 30)))}  # fmt: skip
     if kind == "lazy":
-        return {"task": "slow-compile", "words": ["lazy_inline"], "devices": 2,
+        return {"task": "slow-compile", "words": ["lazy_inline"], "devices": 2, "ranks": (0,),
                 "network": decoder(draw, 1, stages=2, micro=8, layers=draw.choice((9, 10)), gated=False)}  # fmt: skip
-    return {"task": "slow-compile", "words": ["lazy_inline"], "devices": 2, "build": build_mixed,
+    return {"task": "slow-compile", "words": ["lazy_inline"], "devices": 2, "ranks": (0,), "build": build_mixed,
             "network": towers(draw, 1, stages=2, micro=draw.choice((10, 12)), blocks=draw.choice((14, 16)))}  # fmt: skip
 
 
@@ -397,7 +397,8 @@ def precision(draw: random.Random) -> Planted:
     seed = 7
     plan = draw.choice(({"dp": 2}, {"tp": 2}))
     if draw.random() < 0.5:  # what a single run shows
-        fault, layer = draw.choice(sorted(trained.FAULTS)), f"layer{draw.randrange(3)}"
+        fault, number = draw.choice(sorted(trained.FAULTS)), draw.randrange(3)
+        layer = f"layer{number}"
         sick = {
             "network": "trained.py:tower",
             "devices": 2,
@@ -406,7 +407,7 @@ def precision(draw: random.Random) -> Planted:
         }
         return {
             "task": "precision",
-            "words": [trained.FAULTS[fault], layer],
+            "words": [trained.FAULTS[fault], f"layer{number}|/{number}-Layer"],
             "executed": sick,
             "devices": 2,
         }

@@ -276,7 +276,7 @@ class Failing(nn.Cell):
         self.stack = Parameter(initializer("normal", (4, wide, 16), half), name="stack")
         self.bias = Parameter(initializer("normal", (5,), ms.float32), name="bias")
         self.product, self.batch, self.add = ops.MatMul(), ops.BatchMatMul(), ops.Add()
-        self.concat, self.reshape, self.split = ops.Concat(0), ops.Reshape(), ops.Split(1, 5)
+        self.concat, self.reshape, self.split = ops.Concat(0), ops.Reshape(), ops.Split(1, 7)
         self.relu, self.cast, self.transpose = ops.ReLU(), ops.Cast(), ops.Transpose()
         self.split_two, self.stacked = ops.Split(1, 2), ops.Stack(0)
         self.gather, self.reduce = ops.Gather(), ops.ReduceSum()
@@ -286,9 +286,8 @@ class Failing(nn.Cell):
         if self.kind in ("product", "half_product"):
             y = self.product(y, self.weight)  # planted: product half_product
         if self.kind in ("batch", "half_batch"):
-            y = self.batch(
-                self.reshape(y, (4, -1, self.width)), self.stack
-            )  # planted: batch half_batch
+            y = self.reshape(y, (4, -1, self.width))
+            y = self.batch(y, self.stack)  # planted: batch half_batch
         if self.kind == "broadcast":
             y = self.add(y, self.bias)  # planted: broadcast
         if self.kind == "reshape":

@@ -183,7 +183,7 @@ class Run:
 
     ``losses`` are files that hold loss curves by their names (the ``logs`` may hold some too),
     ``strategy_files`` what MindSpore saved or loaded of strategies and groups, ``problems`` what
-    could not be looked into or looks wrong.
+    could not be looked into or looks wrong, ``empty_ranks`` those whose folder holds nothing.
     """
 
     path: str
@@ -192,6 +192,7 @@ class Run:
     losses: tuple[str, ...] = ()
     strategy_files: tuple[str, ...] = ()
     problems: tuple[Finding, ...] = ()
+    empty_ranks: tuple[int, ...] = ()
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -370,7 +371,9 @@ def load_run(folder: PathLike) -> Run:
     for closed, reason in listing.closed:
         if closed == path:
             raise DumpError(path, reason, "MindSpore's folders are open to their owner only")
-    return _run(path, sort_listing(path, listing))
+    run = _run(path, sort_listing(path, listing))
+    empty = sorted(listing.ranks - run.by_rank.keys())
+    return replace(run, empty_ranks=tuple(empty)) if empty else run
 
 
 def _run(path: str, contents: Sorted) -> Run:

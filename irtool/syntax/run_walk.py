@@ -83,9 +83,13 @@ class Found:
 
 @dataclass(slots=True)
 class Listing:
-    """What a walk found, and the folders that it could not look into, with the reason."""
+    """What a walk found, and the folders that it could not look into, with the reason.
+
+    ``ranks`` are those that a folder is named after, whatever it holds.
+    """
 
     found: list[Found] = field(default_factory=list[Found])
+    ranks: set[int] = field(default_factory=set[int])
     closed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     truncated: bool = False
 
@@ -123,6 +127,8 @@ def walk(root: str) -> Listing:
     budget = MAX_ENTRIES
     while pending:
         path, folders = pending.pop()
+        if folders and (rank := folder_rank(folders[-1:])) is not None:
+            listing.ranks.add(rank)
         entries = _entries(path, seen, listing)
         budget -= len(entries)
         if budget < 0:

@@ -128,6 +128,15 @@ def test_a_rank_that_stopped_half_way_is_a_failed_node(samples: Path, tmp_path: 
     assert (first["task"], first["rank"]) == ("failed-node", 4)
 
 
+def test_a_rank_whose_folder_is_empty_is_a_failed_node(samples: Path, tmp_path: Path) -> None:
+    one = samples / "mlp_semi_auto"
+    shutil.copytree(one, tmp_path / "rank_0")
+    assert made(tmp_path, "--task", "failed-node", status=0)["findings"] == []
+    (tmp_path / "rank_1").mkdir()
+    found = made(tmp_path, "--task", "failed-node", status=1)["findings"]
+    assert [(item["task"], item["rank"]) for item in found] == [("failed-node", 1)]
+
+
 def test_without_another_run_losses_and_precision_are_not_judged(samples: Path) -> None:
     told = made(samples / "pipeline_2_stages", status=0)
     why = {item["task"]: item["why"] for item in told["not_judged"]}

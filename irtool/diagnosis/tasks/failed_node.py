@@ -60,6 +60,7 @@ def _stopped(subject: Subject) -> Iterator[Diagnosis]:
     whole = {rank for rank, one in subject.compilations.items() if one.file(VALIDATE)}
     begun = {rank for rank, one in subject.compilations.items() if one.file(BEGIN)}
     empty = {rank for rank in subject.run.ranks if not subject.run.rank(rank).compilations}
+    empty.update(subject.run.empty_ranks)
     stopped = sorted((begun - whole) | empty)
     yield from _cut_off(subject)
     if not whole or not stopped:

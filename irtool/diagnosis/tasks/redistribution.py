@@ -18,6 +18,9 @@ _MUCH = 0.2
 """Part of a step from which on saving it is more than an opportunity: a model says it, and what
 is cut like its equals may be meant so."""
 _MOST = 3
+_PLANNED = 0.099
+"""Share at most of a strategy that is merely dearer than another: where most of a step goes, which
+is told from a tenth on, explains it."""
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
@@ -74,6 +77,6 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         source=source,
         edit=change,
         gain=Gain(seconds=edit.seconds),
-        share=share,
+        share=share if node is None or edit.edges > 0 else min(share, _PLANNED),
         weight=edit.seconds + (1.0 if edit.is_usual else 0.0),
     )
