@@ -87,10 +87,11 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     if not command or command[:2] == ("irtool", "explain"):
         command = ("irtool", "explain", item.file)
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
+    of = f"{item.op}: " if item.op and item.op not in item.message else ""
     return diagnosis(
         task,
         "error",
-        f"{item.message}{types}",
+        f"{of}{item.message}{types}",
         command,
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),

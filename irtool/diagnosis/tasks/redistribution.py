@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.cluster.memory_layers import layer_of_scope
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
@@ -43,7 +44,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 
 
 def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> Diagnosis:
-    share = edit.seconds / step if step else 0.0
+    share = max(0.0, edit.seconds) / step if step else 0.0
     node = edit.node
     source = source_of(node)
     if node is None:
@@ -51,6 +52,7 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         change = Edit(setting=edit.setting, value=True)
         command = subject.command("check", "RUN", "--enable-alltoall")
     else:
+        layer = layer_of_scope(node.scope)
         many = f" and {len(edit.nodes) - 1} more" if len(edit.nodes) > 1 else ""
         usual = "unlike its equals in other layers, " if edit.is_usual else ""
         cause = (
@@ -59,16 +61,25 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
             if edit.edges > 0 or edit.is_usual
             else f"{node.op} {node.id}{many} is cut {edit.old}, {edit.new} is cheaper"
         )
+        if edit.is_layer:
+            cause = (
+                f"{len(edit.nodes)} operators of {layer} are cut unlike their equals in other "
+                f"layers ({node.op} {node.id} is cut {edit.old}), so that tensors are "
+                "redistributed where it begins and ends"
+            )
         change = None
         if source is not None:
             change = Edit(file=source.path, line=source.line, old=str(edit.old), new=str(edit.new))
         command = subject.command("check", "RUN", "--redistributions")
     fewer = f", {plural(edit.edges, 'redistribution')} fewer" if edit.edges > 0 else ""
     moved = f", {bytes_text(edit.bytes)} less to receive" if edit.bytes > 0 else ""
+    saves = edit.seconds > 0
+    worth = f"{seconds_text(edit.seconds)} of" if saves else "no longer than now,"
+    is_fault = (edit.is_usual and saves) or (share >= _MUCH and edit.edges > 0)
     return diagnosis(
         TASK,
-        "warning" if edit.is_usual or (share >= _MUCH and edit.edges > 0) else "info",
-        f"{cause}; {seconds_text(edit.seconds)} of {seconds_text(step)} a step{fewer}{moved}",
+        "warning" if is_fault else "info",
+        f"{cause}; {worth} {seconds_text(step)} a step{fewer}{moved}",
         command,
         rank=subject.picked.rank,
         node=None if node is None else node.id,
@@ -76,7 +87,7 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         line=0 if node is None else node.line,
         source=source,
         edit=change,
-        gain=Gain(seconds=edit.seconds),
+        gain=Gain(seconds=edit.seconds) if saves else None,
         share=share if node is None or edit.edges > 0 else min(share, _PLANNED),
         weight=edit.seconds + (1.0 if edit.is_usual else 0.0),
     )

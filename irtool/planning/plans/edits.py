@@ -10,23 +10,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from irtool.cluster.machine import Machine
+from irtool.cluster.memory_layers import layer_of_scope
 from irtool.cluster.sources import user_location
 from irtool.compare.identity import scope_pattern
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
-from irtool.planning.cost.structure import structure_of
-from irtool.planning.plans.annotate import with_strategies
+from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
+from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.why_cause import Cause
 from irtool.sharding.why_layouts import redistribution_of
 from irtool.sharding.why_walk import Surroundings
@@ -43,6 +44,8 @@ _FOR_EACH = 5
 _MOST_EDGES = 4
 _LEAST = 0.002
 """Part of the step's seconds that an edit has to save."""
+_EVEN = 0.01
+"""Part of them that a whole layer may cost that lies as its like do and moves less for it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,7 +59,8 @@ class NetworkEdit:
         setting: key of the parallel context that changes; empty for strategies.
         value: what it is set to.
         is_usual: the new strategy is the one that most operators alike have already.
-        seconds: that a step becomes shorter, nothing hidden.
+        seconds: that a step becomes shorter, nothing hidden; about 0 or less only of a whole layer
+            that is cut otherwise than its like.
         bytes: that a device receives less each step.
         edges: redistributions that go, less those that come.
         removes: of the redistributions that were asked for, one goes.
@@ -78,6 +82,11 @@ class NetworkEdit:
         """The first of its operators."""
         return self.nodes[0] if self.nodes else None
 
+    @property
+    def is_layer(self) -> bool:
+        """Whether operators of several kinds change: all of a layer that its like cut otherwise."""
+        return len({node.op for node in self.nodes}) > 1
+
 
 @dataclass(frozen=True, eq=False)
 class NetworkEdits(Shown):
@@ -96,6 +105,8 @@ class _Trial:
     is_usual: bool = False
     setting: str = ""
     value: object = None
+    beside: Mapping[Node, Strategy] = field(default_factory=dict[Node, Strategy])
+    """Strategies of operators that change with it."""
 
 
 def network_edits(
@@ -117,7 +128,8 @@ def network_edits(
             than its like.
         work: operators to judge in all trials together.
     """
-    before = step_cost(structure_of(dump, context), report, machine)
+    structure = structure_of(dump, context)
+    before = step_cost(structure, report, machine)
     groups = _groups(report)
     asked = _dearest(report, before) if edges is None else list(edges)
     trials = [*_unusual(groups, report), *_settings(report, context, asked)]
@@ -125,7 +137,7 @@ def network_edits(
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     found: list[NetworkEdit] = []
     for trial in trials[:most]:
-        made = _tried(trial, dump, context, report, before, asked)
+        made = _tried(trial, structure, report, before, asked)
         if made is not None:
             found.append(made)
     found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
@@ -160,6 +172,7 @@ def _unusual(groups: _Groups, report: CheckResult) -> Iterator[_Trial]:
         node for edge in report.redistributions if edge.operators for _, node in _near(edge, report)
     }
     moved.update(item.node for item in report.operators if item.collectives)
+    layers: dict[str, dict[Node, _Trial]] = {}
     for strategies in groups.values():
         if len(strategies) < 2:
             continue
@@ -168,8 +181,28 @@ def _unusual(groups: _Groups, report: CheckResult) -> Iterator[_Trial]:
         if most == second:
             continue
         for strategy, items in strategies.items():
-            if strategy != usual and any(item.node in moved for item in items):
+            if strategy == usual:
+                continue
+            for item in items:
+                alone = _Trial((item.node,), strategy, usual, is_usual=True)
+                layers.setdefault(layer_of_scope(item.node.scope), {})[item.node] = alone
+            if any(item.node in moved for item in items):
                 yield _Trial(tuple(item.node for item in items), strategy, usual, is_usual=True)
+    yield from _layers(layers.values())
+
+
+def _layers(layers: Iterable[Mapping[Node, _Trial]]) -> Iterator[_Trial]:
+    """Whole layers that lie otherwise than their like: one operator alone may save nothing."""
+    for trials in layers:
+        if len(trials) < 2:
+            continue
+        first = min(trials.values(), key=lambda trial: trial.nodes[0].line)
+        beside = {
+            node: trial.new
+            for node, trial in trials.items()
+            if node is not first.nodes[0] and trial.new is not None
+        }
+        yield replace(first, beside=beside)
 
 
 # -- around redistributions ------------------------------------------------------------------------
@@ -281,29 +314,32 @@ def _settings(
 
 def _tried(
     trial: _Trial,
-    dump: Dump,
-    context: ParallelContext,
+    structure: Structure,
     report: CheckResult,
     before: StepCost,
     asked: Sequence[RedistributionReport],
 ) -> NetworkEdit | None:
     """What a trial brings; None where the network refuses it, or a step gets no shorter."""
-    changed, other = dump, context
+    dump = structure.dump
     if trial.setting:
-        other = replace(context, enable_alltoall=True)
-    elif trial.new is not None:
-        changed = with_strategies(dump, dict.fromkeys(trial.nodes, trial.new))
-    judged = check(changed, other)
+        other = replace(structure.context, enable_alltoall=True)
+        judged, structure = check(dump, other), structure_of(dump, other)
+    else:
+        instead = {node: Wanted(strategy=new) for node, new in trial.beside.items()}
+        instead.update(dict.fromkeys(trial.nodes, Wanted(strategy=trial.new)))
+        judged = check(dump, structure.context, instead)
     if judged.accepted is False or (judged.accepted is None and report.accepted):
         return None
-    cost = step_cost(structure_of(changed, other), judged, before.machine)
+    cost = step_cost(structure, judged, before.machine)
     if len(cost.unknown) > len(before.unknown):
         return None
     saved = before.seconds - cost.seconds
-    if saved < _LEAST * before.seconds:
+    fewer = _count(report) - _count(judged)
+    is_even = bool(trial.beside) and fewer > 0 and saved > -_EVEN * before.seconds
+    if saved < _LEAST * before.seconds and not is_even:
         return None
     return NetworkEdit(
-        trial.nodes,
+        (*trial.nodes, *trial.beside),
         trial.old,
         trial.new,
         trial.setting,
@@ -311,7 +347,7 @@ def _tried(
         trial.is_usual,
         saved,
         sum(before.received.values()) - sum(cost.received.values()),
-        _count(report) - _count(judged),
+        fewer,
         bool(_places(asked) - _places(judged.redistributions)),
     )
 
@@ -372,6 +408,6 @@ def _told(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
     """One edit a place, those first that do away with what was asked for."""
     places: dict[object, NetworkEdit] = {}
     for edit in sorted(edits, key=lambda edit: not edit.removes):
-        if edit.edges > 0 or edit.removes or edit.setting:
+        if not edit.is_layer and (edit.edges > 0 or edit.removes or edit.setting):
             places.setdefault(edit.setting or edit.nodes, edit)
     return tuple(places.values())[:_MOST_TOLD]
