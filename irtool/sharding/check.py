@@ -31,7 +31,7 @@ from irtool.sharding.network.data import check_result, dataset_slices
 from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
 from irtool.sharding.network.gradients import Differentiated, differentiated
-from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.noted_sizes import check_noted_sizes
@@ -53,7 +53,10 @@ from irtool.sharding.own_code import own_code_of
 
 
 def check(
-    dump: Dump, context: ParallelContext, instead: Mapping[Node, Wanted] | None = None
+    dump: Dump,
+    context: ParallelContext,
+    instead: Mapping[Node, Wanted] | None = None,
+    network: Network | None = None,
 ) -> CheckResult:
     """Check the strategies of a whole network, and predict what follows from them.
 
@@ -61,6 +64,7 @@ def check(
         dump: a dump taken before MindSpore's parallel pass (``step_parallel_begin``).
         context: devices and options, as given to ``set_auto_parallel_context``.
         instead: strategies or layouts to judge in the place of those in the dump, by node.
+        network: the dump with its edges resolved, where somebody has it already.
 
     Returns:
         Whether MindSpore accepts the network, why not, and what becomes of operators, edges,
@@ -70,7 +74,7 @@ def check(
     """
     if not context.is_parallel:
         return CheckResult(True, context, ())
-    analysis = analysis_of(network_of(dump), context)
+    analysis = analysis_of(network or network_of(dump), context)
     inserted = inserted_node(analysis.network)
     if inserted is not None:
         analysis.doubt("the dump was taken after the parallel pass, its shapes are local", inserted)

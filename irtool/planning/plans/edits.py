@@ -26,6 +26,7 @@ from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.planning.search.candidates import candidates_of
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.why_cause import Cause
@@ -136,8 +137,9 @@ def network_edits(
     trials += _around(groups, report, asked)
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     found: list[NetworkEdit] = []
+    network = network_of(dump)
     for trial in trials[:most]:
-        made = _tried(trial, structure, report, before, asked)
+        made = _tried(trial, structure, network, report, before, asked)
         if made is not None:
             found.append(made)
     found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
@@ -315,6 +317,7 @@ def _settings(
 def _tried(
     trial: _Trial,
     structure: Structure,
+    network: Network,
     report: CheckResult,
     before: StepCost,
     asked: Sequence[RedistributionReport],
@@ -323,11 +326,11 @@ def _tried(
     dump = structure.dump
     if trial.setting:
         other = replace(structure.context, enable_alltoall=True)
-        judged, structure = check(dump, other), structure_of(dump, other)
+        judged, structure = check(dump, other, None, network), structure_of(dump, other)
     else:
         instead = {node: Wanted(strategy=new) for node, new in trial.beside.items()}
         instead.update(dict.fromkeys(trial.nodes, Wanted(strategy=trial.new)))
-        judged = check(dump, structure.context, instead)
+        judged = check(dump, structure.context, instead, network)
     if judged.accepted is False or (judged.accepted is None and report.accepted):
         return None
     cost = step_cost(structure, judged, before.machine)
