@@ -45,12 +45,10 @@ class Layer(nn.Cell):
     def _dense(self, dp: int, tp: int, hidden: int, o: dict[str, Any]) -> None:
         self.norm = nn.LayerNorm((hidden,), epsilon=o["epsilon"])
         self.norm.layer_norm.shard(((dp, 1), (1,), (1,)))
-        self.up = nn.Dense(hidden, o["inner"])
-        self.down = nn.Dense(o["inner"], hidden)
+        self.up = nn.Dense(hidden, o["inner"], has_bias=False)
+        self.down = nn.Dense(o["inner"], hidden, has_bias=False)
         self.up.matmul.shard(((dp, 1), (tp, 1)) if o["cut"] is None else o["cut"])
-        self.up.bias_add.shard(((dp, tp), (tp,)))
         self.down.matmul.shard(((dp, tp), (1, tp)) if o["rows"] is None else o["rows"])
-        self.down.bias_add.shard(((dp, 1), (1,)))
         if o["half"]:
             self.up.to_float(ms.float16)
             self.down.to_float(ms.float16)
@@ -208,7 +206,7 @@ def build(given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     network = Network(o)
     dense = o["style"] == "dense"
     parameters = network.trainable_params()
-    optimizer: Any = nn.AdamWeightDecay(parameters, 1e-3) if dense else nn.SGD(parameters, 1e-2)
+    optimizer = nn.Momentum(parameters, 1e-2, 0.9) if dense else nn.SGD(parameters, 1e-2)
     cell: Any = nn.TrainOneStepCell(network, optimizer)
     kind = ms.int64 if o["ids"] == "int64" else ms.int32
     sizes = (o["batch"], o["sequence"]) if dense else (o["batch"], 3, 32, 32)

@@ -18,7 +18,7 @@ def base(draw: random.Random, style: str, large: bool) -> Given:
     hidden = tp * draw.choice((16, 32, 48)) * (32 if large else 1)
     return {
         "style": style, "dp": dp, "tp": tp, "hidden": hidden, "inner": 4 * hidden,
-        "layers": draw.choice((3, 5, 6)), "batch": dp * draw.choice((2, 4)),
+        "layers": draw.choice((3, 3, 4)), "batch": dp * draw.choice((2, 4)),
         "sequence": 512 if large else draw.choice((8, 24)), "words": 64 * dp * tp,
         "keep": draw.choice((0.9, 0.75)), "epsilon": draw.choice((1e-5, 1e-3)),
     }  # fmt: skip
@@ -30,7 +30,7 @@ _WHOLE = {"dataset_strategy": "full_batch"}
 PLANTS = [
     Plant("recompute_lost", ("REC004",), LAYER, lambda d, o: lost(d, o, "middle"), styles=BOTH),
     Plant("recompute_lost_last", ("REC004",), LAYER, lambda d, o: lost(d, o, "last"), styles=BOTH),
-    Plant("recompute_two_lost", ("REC004",), "", lambda d, o: {"layers": 6, "recompute": (0, 2, 3, 5)}, styles=DENSE),
+    Plant("recompute_two_lost", ("REC004",), "", lambda d, o: {"layers": 5, "recompute": (0, 2, 4)}, styles=DENSE),
     Plant("guard_divide", ("NUM008",), "", plain(guard="divide", guard_epsilon=1e-8), styles=DENSE),
     Plant("guard_root", ("NUM008",), "", plain(guard="root", guard_epsilon=1e-10), styles=DENSE),
     Plant("guard_log", ("NUM008",), "", plain(guard="log", guard_epsilon=1e-12), styles=DENSE),

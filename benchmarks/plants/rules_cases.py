@@ -41,7 +41,7 @@ def large(**more: object) -> Given:
 
 
 PLANTS = [
-    Plant("group_of_one", ("COM001",), "one rank", plain(solo=True), _OWN, ENCODER),
+    Plant("group_of_one", ("COM001",), "one rank", plain(reduced="once", dp=1, tp=1), _OWN, ENCODER),
     Plant("reduced_scatter", ("COM002",), "ReduceScatter", plain(reduced="scatter"), _OWN, ENCODER),
     Plant("reduced_twice", ("COM002",), "AllReduce", plain(reduced="twice"), _OWN, ENCODER),
     Plant("mesh_across", ("COM006",), "nodes", plain(**large(dp=8, tp=2, batch=32, mesh="turned")), styles=GATED, options=("--machine", "ascend_910b")),
@@ -50,7 +50,7 @@ PLANTS = [
     Plant("stages_uneven", ("PIP001",), "stage 1", plain(**_PIPE, heavy=4, heavy_at=(3,)), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("tied_over_stages", ("PIP003",), "embedding.table", plain(**_PIPE, head_tied=True, words=32768), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("recomputed_sums", ("REC001",), "", plain(**large(layers=3, recompute=(0, 1, 2)))),
-    Plant("recompute_shared", ("REC002",), "", plain(**large(layers=3, shared=True)), styles=ENCODER),
+    Plant("recompute_shared", ("REC003",), "", plain(**large(layers=3, shared=True)), styles=ENCODER),
     Plant("recompute_idle", ("REC003",), "", plain(positions="own", own_recompute=True), styles=ENCODER),
     Plant("tied", ("STR001",), "embedding", plain(head_tied=True), styles=ENCODER),
     Plant("no_strategy", ("STR007",), "", plain(**large(unsharded=("up", "down"))), styles=ENCODER),

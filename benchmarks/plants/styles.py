@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "keep": 0.9, "epsilon": 1e-5, "scale": 0.125, "print": False, "dump": False, "summary": False,
     "turned": False, "ids": "int32", "positions": "none", "dynamic": "", "up": None, "down": None,
     "softmax": None, "norms": 0, "rate_off": False, "guard": "add", "loss_half": False,
-    "round_trip": False, "reduced": "", "solo": False, "optimizer": "", "head_tied": False,
+    "round_trip": False, "reduced": "", "optimizer": "", "head_tied": False,
     "unsharded": (), "layer": {}, "stages": 1, "micro": 1, "long_sum": False, "extra_weights": 0,
     "mask_early": False, "axis": -1, "fusion": 1, "mesh": "", "heavy": 1, "shared": False,
     "own_recompute": False,
@@ -241,9 +241,6 @@ class Block(nn.Cell):
         self.first, self.second = ops.AllReduce(), ops.AllReduce()
         self.long, self.long_sum = shard(ops.ReduceSum(), ("dp", None)), o["long_sum"]
         self.gathered, self.scattered = ops.AllGather(), ops.ReduceScatter()
-        self.solo = o["solo"]
-        if self.solo:
-            self.alone = ops.AllReduce(group="1-1234567890123")
         self.shared, self.squared = o["shared"], Squared(o)
         self.squared.recompute() if o["shared"] else None
         self.both = shard(ops.Mul(), ("dp", None), ("dp", None))
@@ -274,8 +271,6 @@ class Block(nn.Cell):
             x = self.shift(x, self.small(self.sum(x), 1e-6))
         if self.long_sum:
             x = self.shift(x, self.long(x, (0, 1)))
-        if self.solo:
-            x = self.alone(x)
         if self.reduced == "scatter":
             x = self.scattered(self.gathered(x))
         elif self.reduced:

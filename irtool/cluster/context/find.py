@@ -44,6 +44,8 @@ from irtool.operators.checks import first_generation_problem
 from irtool.sharding.network.context import EXCLUDED, ParallelContext, context_fields
 
 STAND_ALONE = "stand_alone"
+UNSPLIT_MODES = frozenset((STAND_ALONE, "data_parallel", "hybrid_parallel"))
+"""Modes in which the compiler splits nothing: a graph holds what its rank is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +290,8 @@ class _Finder:
         seen = seen_dataset(self.evidence, stage_size)
         if said is not None and seen is not None and self._overrides:
             seen = None  # a search may have set it
+        if seen is not None and self.values.get("parallel_mode") in UNSPLIT_MODES:
+            seen = None  # shapes show nothing where the compiler splits nothing
         if said is not None and said.value == "unknown" and seen is not None:
             said = None  # a file that lost the layouts
 

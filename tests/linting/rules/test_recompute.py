@@ -30,22 +30,6 @@ def test_collectives_that_run_once_are_fine(samples: Path) -> None:
     assert not lint(rule("REC001", least_bytes=1), facts).findings
 
 
-# -- REC002 --------------------------------------------------------------------------------------
-
-
-def test_a_copy_of_what_is_kept_anyway_is_named(recomputed: str) -> None:
-    # A gradient reads the first GeLU's result (%3) instead of the copy's (%39).
-    text = recomputed.replace("PrimFunc_MatMul(%39, %30", "PrimFunc_MatMul(%3, %30")
-    assert text != recomputed
-    found = the_one(lint(rule("REC002", least_bytes=1), compilation({"validate": text})))
-    assert found.op == "GeLU"
-    assert [each.node for each in found.related] == ["%3", "%55"]
-
-
-def test_copies_of_what_was_dropped_are_fine(recomputed: str) -> None:
-    assert not lint(rule("REC002", least_bytes=1), compilation({"validate": recomputed})).findings
-
-
 # -- REC003 --------------------------------------------------------------------------------------
 
 
@@ -54,6 +38,15 @@ def test_recompute_without_any_copy_is_named(recomputed: str) -> None:
     told = messages(lint(rule("REC003"), compilation({"validate": text})))
     assert len(told) == 1
     assert all("nothing of it is computed again" in each for each in told)
+
+
+def test_the_scope_of_a_cell_asks_for_recompute_too(recomputed: str) -> None:
+    text = recomputed.replace("duplicated: Bool(1)", "duplicated: Bool(0)")
+    unmarked = text.replace("recompute: Bool(1)", "recompute: Bool(0)")
+    found = the_one(lint(rule("REC003"), compilation({"validate": unmarked})))
+    assert "nothing of it is computed again" in found.message
+    elsewhere = unmarked.replace("recompute_Default", "Default")
+    assert not lint(rule("REC003"), compilation({"validate": elsewhere})).findings
 
 
 def test_recompute_with_copies_is_fine(recomputed: str) -> None:

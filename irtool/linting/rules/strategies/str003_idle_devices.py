@@ -45,13 +45,14 @@ class IdleDevices(ReportRule):
             if times >= max(2, self.least_repeats) and gigaflops(item) >= self.least_gigaflops
         ]
         least = min((times for _, times in heavy), default=1)
-        alike = [item for item, times in told if times == least > 1]
-        if len(alike) > 1:
+        alike = [item for item, times in told if times == least > 1 and len(heavy) > 1]
+        if alike:
             first, *others = sorted(alike, key=gigaflops, reverse=True)
+            more = f", {plural(len(others), 'other')}" if others else ""
             yield self.finding(
                 f"no product uses more than {devices // least} of {devices} devices: each result "
-                f"is computed {least} times at least ({first.op} with strategy {first.strategy}, "
-                f"{plural(len(others), 'other')})",
+                f"is computed {least} times at least ({first.op} with strategy {first.strategy}"
+                f"{more})",
                 first.node,
                 hint="split all products over all devices, or run on fewer",
                 related=[(f"{each.op} with strategy {each.strategy}", each.node)
@@ -59,7 +60,7 @@ class IdleDevices(ReportRule):
                 key="all products",
             )  # fmt: skip
         for item, times in told:
-            if len(alike) < 2 or times != least:
+            if item not in alike:
                 yield self.finding(
                     f"{item.op} with strategy {item.strategy} uses {devices // times} of "
                     f"{devices} devices; each result is computed {times} times",
