@@ -14,10 +14,14 @@ import lzma
 import re
 from pathlib import Path
 
-PASSES = {"begin": "step_parallel_begin_*.ir", "validate": "*_validate_*.ir"}
+PASSES = {
+    "begin": "step_parallel_begin_*.ir",
+    "end": "step_parallel_end_*.ir",
+    "validate": "*_validate_*.ir",
+}
 NEUTRAL = (
     (re.compile(r"[^\s,()]*/site-packages/"), "/usr/lib/python3.11/site-packages/"),
-    (re.compile(r"(?<=In file )/[^\s:]*?(?=\b(styles|cells)\.py)"), "net/"),
+    (re.compile(r"(?<=In file )/(?!usr/lib/)[^\s:]*/(?=[^/\s:]+\.py)"), "net/"),
 )
 
 

@@ -48,7 +48,7 @@ PLANTS = [
     Plant("mask_kept", ("MEM003",), "", plain(mask_early=True, hidden=512, inner=512, heads=4, sequence=4096, dp=2, tp=2, batch=32, layers=6, words=1024), styles=ENCODER),
     Plant("rows_odd", ("MEM004",), "embedding", plain(words=1030, hidden=1024, inner=1024, heads=8, dp=2, tp=2), {"enable_parallel_optimizer": True, **_OPTIMIZER}),
     Plant("stages_uneven", ("PIP001",), "stage 1", plain(**_PIPE, heavy=4, heavy_at=(3,)), styles=PIPES, devices=4, ranks=(0, 2)),
-    Plant("tied_over_stages", ("PIP003",), "embedding.table", plain(**_PIPE, head_tied=True, words=32768), styles=PIPES, devices=4, ranks=(0, 2)),
+    Plant("tied_over_stages", ("PIP003",), "end.table", plain(**_PIPE, head_tied=True, words=32768), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("recomputed_sums", ("REC001",), "", plain(**large(layers=3, recompute=(0, 1, 2)))),
     Plant("recompute_shared", ("REC003",), "", plain(**large(layers=3, shared=True)), styles=ENCODER),
     Plant("recompute_idle", ("REC003",), "", plain(positions="own", own_recompute=True), styles=ENCODER),

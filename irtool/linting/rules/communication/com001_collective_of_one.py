@@ -27,6 +27,7 @@ class CollectiveOfOne(NodeRule):
     hint = "leave the collective out where its group has one rank"
     bad = '%8(x) = PrimFunc_AllReduce(%7) {group: "solo", rank_list: (0), op: "sum"}'
     good = '%8(x) = PrimFunc_AllReduce(%7) {group: "pair", rank_list: (0, 1), op: "sum"}'
+    cases = ("tests/linting/evidence/group_of_one_encoder.validate",)
     operators = frozenset(
         op for op, what in COMMUNICATION.items() if what.base not in POINT_TO_POINT
     )

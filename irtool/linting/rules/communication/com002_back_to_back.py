@@ -39,6 +39,10 @@ class BackToBack(NodeRule):
     good = """
         %8(a) = PrimFunc_AllReduce(%7) {group: "4-6301172352641561019", op: "sum"}
         """
+    cases = (
+        "tests/linting/evidence/reduced_twice_encoder.validate",
+        "tests/linting/evidence/reduced_scatter_encoder.validate",
+    )
     operators = frozenset(
         op for op, what in COMMUNICATION.items() if what.base in ("AllReduce", "ReduceScatter")
     )

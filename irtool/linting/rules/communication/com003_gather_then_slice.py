@@ -34,6 +34,7 @@ class GatherThenSlice(NodeRule):
         %9(s) = PrimFunc_StridedSlice(%8, …)     keeps a quarter
         """
     good = "%8(a) = PrimFunc_AlltoAll(%7) {instance name: redistribution_op_…}"
+    cases = ("tests/linting/evidence/mesh_across_gated.validate",)
     operators = ("AllGather",)
     least_bytes = Threshold(64 * MIB, "bytes", "gathered tensors of at least so many are told")
 

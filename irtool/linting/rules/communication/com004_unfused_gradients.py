@@ -41,6 +41,10 @@ class UnfusedGradients(DumpRule):
     hint = "give the parameters a comm_fusion above 0"
     bad = "30 × PrimFunc_AllReduce(…) {instance name: grad_mirror_…, fusion: I64(0)}"
     good = "30 × PrimFunc_AllReduce(…) {instance name: grad_mirror_…, fusion: I64(1)}"
+    cases = (
+        "tests/linting/evidence/reductions_small_gated.validate",
+        "tests/linting/evidence/reductions_off_dense.validate",
+    )
     least_count = Threshold(16, "collectives", "told where so many of one group are not fused")
     least_share = Threshold(20, "percent", "told where start-up takes this share of their time")
 

@@ -33,6 +33,7 @@ class TinyCollectives(DumpRule):
     hint = "concatenate the tensors and communicate once, or let them be fused"
     bad = "64 × PrimFunc_AllReduce(…) {fusion: I64(0)}     of 4 bytes each"
     good = "1 × PrimFunc_AllReduce(…)     of 256 bytes"
+    cases = ("tests/linting/evidence/reductions_scalar_gated.validate",)
     most_bytes = Threshold(4 * KIB, "bytes", "collectives of at most so many bytes are tiny")
     most_share = Threshold(1, "percent", "and at most this share of the largest collective")
     least_count = Threshold(32, "collectives", "told where either pass has so many in one group")

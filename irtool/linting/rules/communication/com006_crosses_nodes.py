@@ -28,6 +28,7 @@ class CrossesNodes(DumpRule):
     hint = "put the axis that this collective runs along last in the layout's device matrix"
     bad = "%8(a) = PrimFunc_AllReduce(%7) {instance name: forward_op_…, rank_list: (0, 8)}"
     good = "%8(a) = PrimFunc_AllReduce(%7) {instance name: forward_op_…, rank_list: (0, 1)}"
+    cases = ("tests/linting/evidence/mesh_across_gated.validate",)
     needs = ("machine",)
     least_bytes = Threshold(64 * MIB, "bytes", "groups that move at least so many a step are told")
 

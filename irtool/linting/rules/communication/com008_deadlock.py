@@ -37,6 +37,7 @@ class Deadlock(RunRule):
         rank 0: AllReduce over (0, 1) in group a, then AllReduce over (0, 1) in group b
         rank 1: AllReduce over (0, 1) in group a, then AllReduce over (0, 1) in group b
         """
+    cases = ("samples/hang_one_strategy",)
 
     def check(self, run: RunFacts) -> Iterator[Finding]:
         report = run.kept("hang", lambda: _played(run))

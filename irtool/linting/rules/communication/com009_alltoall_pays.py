@@ -41,6 +41,10 @@ class AlltoallPays(ReportRule):
     hint = "set enable_alltoall=True, or let both operators split the same dimension"
     bad = "MatMul ((4, 1), (1, 1)) to Softmax ((1, 4),): AllGather of 96 MiB, StridedSlice"
     good = "MatMul ((4, 1), (1, 1)) to Softmax ((1, 4),): AlltoAll of 24 MiB"
+    cases = (
+        "tests/linting/evidence/alltoall_dense.begin",
+        "tests/linting/evidence/random_zoo2_0044.begin",
+    )
     least_bytes = Threshold(16 * KIB, "bytes", "told if a device receives so many fewer a step")
     least_grave = Threshold(MIB, "bytes", "a warning from so many on, else an info")
     least_share = Threshold(10, "percent", "and if that is this share of a step's communication")

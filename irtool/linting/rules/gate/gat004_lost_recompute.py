@@ -29,6 +29,7 @@ class LostRecompute(GateRule):
     hint = "look whether recompute() still reaches this cell"
     bad = "layers.2 is no longer recomputed: 48 operators"
     good = "layers.0 to layers.3 are recomputed, as before"
+    cases = ("tests/linting/evidence/gate/lost_recompute_dense.validate",)
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = _copies(facts.old.dump), _copies(facts.new.dump)

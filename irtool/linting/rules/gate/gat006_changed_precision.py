@@ -28,6 +28,7 @@ class ChangedPrecision(GateRule):
     hint = "irtool diff OLD NEW shows where it begins"
     bad = "Softmax: result Float32 → Float16"
     good = "Softmax: result Float32"
+    cases = ("tests/linting/evidence/gate/half_dense.validate",)
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

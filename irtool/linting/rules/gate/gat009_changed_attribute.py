@@ -31,6 +31,7 @@ class ChangedAttribute(GateRule):
     hint = "update the golden dump if the change is meant"
     bad = "Dropout: operand 2: 0.9 → 0.5 in layers.1"
     good = "Dropout: operand 2: 0.9"
+    cases = ("tests/linting/evidence/gate/rate_dense.validate",)
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

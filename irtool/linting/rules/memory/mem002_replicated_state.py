@@ -27,6 +27,7 @@ class ReplicatedState(ReportRule):
     hint = "set enable_parallel_optimizer=True"
     bad = "moments.w: slice 4 GiB on each of 8 replicas"
     good = "moments.w: slice 512 MiB on each of 8 replicas"
+    cases = ("tests/linting/evidence/table_whole_gated.begin",)
     references = ("https://www.mindspore.cn/tutorials/en/master/parallel/optimizer_parallel.html",)
     least_bytes = Threshold(GIB, "bytes", "told if at least so many bytes could be saved a device")
 

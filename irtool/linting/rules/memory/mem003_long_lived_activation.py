@@ -31,6 +31,7 @@ class LongLivedActivation(DumpRule):
     hint = "recompute the cell that makes it, or make it where it is used"
     bad = "%4(mask) of 2 GiB: made by launch 3 of 900, used last by launch 895"
     good = "%4(mask) of 2 GiB: made again by launch 890, used last by launch 895"
+    cases = ("tests/linting/evidence/mask_kept_encoder.validate",)
     dumps = ("validate",)
     least_bytes = Threshold(1024 * MIB, "bytes", "tensors of at least so many bytes are told")
     margin_percent = Threshold(10, "percent", "how early and how late, of either pass")

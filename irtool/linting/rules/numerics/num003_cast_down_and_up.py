@@ -34,6 +34,7 @@ class CastDownAndUp(NodeRule):
             : (<Tensor[Float16], (64, 64)>, …) -> (<Tensor[Float32], (64, 64)>)
         """
     good = "(neither of them)"
+    cases = ("tests/linting/evidence/round_trip_gated.validate",)
     dumps = NEAREST
     operators = ("Cast",)
 

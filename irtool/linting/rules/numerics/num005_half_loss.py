@@ -34,6 +34,7 @@ class HalfLoss(NodeRule):
         %8(l) = PrimFunc_SparseSoftmaxCrossEntropyWithLogits(%6, %7, Bool(0))
             : (<Tensor[Float32], (4096, 32000)>, …) -> (<Tensor[Float32], ()>)
         """
+    cases = ("tests/linting/evidence/loss_half_gated.validate",)
     dumps = NEAREST
 
     def looks_at(self, op: str) -> bool:

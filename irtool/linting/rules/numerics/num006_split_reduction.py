@@ -38,6 +38,7 @@ class SplitReduction(NodeRule):
         %9(r) = PrimFunc_AllReduce(%8) {instance name: forward_op_15…, rank_list: (0, 1, 2, 3)}
             : (<Tensor[Float32], (128, 64)>) -> (<Tensor[Float32], (128, 64)>)
         """
+    cases = ("tests/linting/evidence/half_encoder.end",)
     is_default = False
     dumps = NEAREST
     operators = frozenset(

@@ -49,6 +49,10 @@ class GuardIsZero(NodeRule):
             : (<Tensor[Float16], (8, 1)>, …) -> (<Tensor[Float16], (8, 1)>)
         %9(r) = PrimFunc_Rsqrt(%8)
         """
+    cases = (
+        "tests/linting/evidence/epsilon_half_gated.validate",
+        "tests/linting/evidence/guard_log_dense.validate",
+    )
     dumps = NEAREST
 
     def looks_at(self, op: str) -> bool:

@@ -32,6 +32,12 @@ class DebugOperator(NodeRule):
     hint = "take it out, or keep it behind a setting that is off in training"
     bad = '%757(CNode_33) = Print("layer", %70, IOMonad[IO]) {instance name: tell}'
     good = "(nothing)"
+    cases = (
+        "tests/linting/evidence/print_gated.begin",
+        "tests/linting/evidence/tensor_dump_encoder.begin",
+        "tests/linting/evidence/summary_gated.begin",
+        "samples/fragment_2.1.ir",
+    )
     dumps = NEAREST
 
     def looks_at(self, op: str) -> bool:

@@ -35,6 +35,12 @@ class UnlikeItsEquals(DumpRule):
     hint = "give all layers the same rate, or ignore the scope if it is meant"
     bad = "layers.2: Dropout(…, F32(0.5)); layers.0, layers.1, layers.3: Dropout(…, F32(0.9))"
     good = "layers.0 to layers.3: Dropout(…, F32(0.9))"
+    cases = (
+        "tests/linting/evidence/dropout_gone_encoder.begin",
+        "tests/linting/evidence/dropout_half_gated.begin",
+        "tests/linting/evidence/epsilon_one_encoder.begin",
+        "tests/linting/evidence/residual_one_dense.begin",
+    )
     dumps = ("begin", "validate", "end", "auto_begin", "other")
     least_layers = Threshold(3, "layers", "kinds of at least so many layers are looked at")
     most_odd = Threshold(34, "percent", "told where at most this share of the layers differs")

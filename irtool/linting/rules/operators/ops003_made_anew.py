@@ -47,6 +47,14 @@ class MadeAnew(DumpRule):
         %8(y) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(0))
         """
     good = "%8(y) = PrimFunc_MatMul(%6, %para3_weight, Bool(0), Bool(1))"
+    cases = (
+        "tests/linting/evidence/weight_turned_encoder.validate",
+        "tests/linting/evidence/ids_cast_gated.validate",
+        "tests/linting/evidence/table_gathered_encoder.validate",
+        "tests/linting/evidence/labels_cast_dense.validate",
+        "tests/linting/evidence/weight_transpose_dense.validate",
+        "tests/linting/evidence/recompute_idle_encoder.validate",
+    )
     dumps = ("validate",)
     least_share = Threshold(0.1, "percent", "told from this share of the bytes of all weights on")
     least_bytes = Threshold(KIB, "bytes", "smaller tensors are not told")
@@ -184,7 +192,8 @@ def _products_behind(node: Node) -> list[tuple[Node, Node]]:
         if not queue:
             break
         reader, operand = queue.pop(0)
-        if reader.op in COMMUNICATION or (reader.instance_name or "").startswith("redistribution"):
+        moves = reader.op in COMMUNICATION or reader.op in ("MakeTuple", "TupleGetItem")
+        if moves or (reader.instance_name or "").startswith("redistribution"):
             queue += [(each, reader) for each in _readers(reader)]
         else:
             found.append((reader, operand))

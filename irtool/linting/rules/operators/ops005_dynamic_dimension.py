@@ -43,6 +43,7 @@ class DynamicDimension(DumpRule):
     )
     bad = "%para1_ids: <Tensor[Int32], (-1, 32)>"
     good = "%para1_ids: <Tensor[Int32], (16, 32)>"
+    cases = ("samples/dynamic_shape",)
     dumps = ("validate", "end", "begin", "auto_begin", "other")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ class StageImbalance(RunRule):
     hint = "move layers to other stages; irtool pipeline shows the best cut"
     bad = "stage 0: 900 GFLOP, stage 1: 1500 GFLOP"
     good = "stage 0: 1200 GFLOP, stage 1: 1200 GFLOP"
+    cases = ("tests/linting/evidence/stages_uneven_pipes",)
     needs = ("ranks", "devices")
     most_percent = Threshold(
         25, "percent", "told where a stage is above the mean by more than this"

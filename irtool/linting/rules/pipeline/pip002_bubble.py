@@ -31,6 +31,7 @@ class Bubble(DumpRule):
     hint = "use more micro-batches, or pipeline_interleave"
     bad = "8 stages, 8 micro-batches: idle for 47 % of a step"
     good = "8 stages, 32 micro-batches: idle for 18 % of a step"
+    cases = ("samples/pipeline_4_stages",)
     references = ("Huang and others: GPipe (2019)", "Narayanan and others: PipeDream-2BW (2021)")
     needs = ("devices",)
     most_percent = Threshold(40, "percent", "told where more of a step than this is idle")

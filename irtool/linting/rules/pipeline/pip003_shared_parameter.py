@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
 from irtool.ir.items import Parameter
+from irtool.ir.parameter_roles import parameter_roles
 from irtool.linting.facts import RunFacts
 from irtool.linting.rule import MIB, RunRule, Threshold
 from irtool.linting.rules.pipeline.stages import one_a_stage
@@ -28,6 +29,7 @@ class SharedParameter(RunRule):
     hint = "place the operators that share it in one stage, or give each stage a weight of its own"
     bad = "stage 0 and stage 3: %para3_word_embedding.table (32768, 1024)"
     good = "stage 0: %para3_word_embedding.table (32768, 1024)"
+    cases = ("tests/linting/evidence/tied_over_stages_pipes",)
     needs = ("ranks", "devices")
     least_bytes = Threshold(64 * MIB, "bytes", "weights of at least so many bytes are told")
 
@@ -35,8 +37,10 @@ class SharedParameter(RunRule):
         stages = one_a_stage(run)
         holders: dict[str, dict[int, Parameter]] = defaultdict(dict)
         for stage, (_, facts) in stages.items():
+            roles = parameter_roles(facts.dump)
             for item in facts.dump.parameters:
-                if item.is_weight and (item.size or 0) >= self.least_bytes:
+                is_weight = item.is_weight and roles[item.name].role == "weight"
+                if is_weight and (item.size or 0) >= self.least_bytes:
                     holders[item.name][stage] = item
         for name, found in holders.items():
             if len(found) < 2:

@@ -28,6 +28,7 @@ class FewMicroBatches(DumpRule):
     hint = "use at least as many micro-batches as stages, better four times as many"
     bad = "nn.PipelineCell(net, micro_size=2) with pipeline_stages=4"
     good = "nn.PipelineCell(net, micro_size=16) with pipeline_stages=4"
+    cases = ("samples/pipeline_interleaved",)
     needs = ("devices",)
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ class RecomputedCollective(DumpRule):
     hint = "recompute(mp_comm_recompute=False) where memory allows"
     bad = "%90(c) = PrimFunc_AllReduce(%89) {group: …} cnode_attrs: {duplicated: Bool(1)}"
     good = "%90(c) = PrimFunc_MatMul(%12, %13) cnode_attrs: {duplicated: Bool(1)}"
+    cases = ("tests/linting/evidence/recomputed_sums_gated.validate",)
     dumps = ("validate",)
     least_bytes = Threshold(256 * MIB, "bytes", "told if all of them move at least so many bytes")
 

@@ -35,6 +35,10 @@ class RecomputeWithoutEffect(DumpRule):
     hint = "look at the scope in validate: which operators does the backward pass read?"
     bad = "%7(y) = PrimFunc_GeLU(%6) primitive_attrs: {recompute: Bool(1)}, and no copy of it"
     good = "%90(z) = PrimFunc_GeLU(%6) cnode_attrs: {duplicated: Bool(1), …}"
+    cases = (
+        "tests/linting/evidence/recompute_idle_encoder.validate",
+        "tests/linting/evidence/recompute_shared_encoder.validate",
+    )
     dumps = ("validate",)
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

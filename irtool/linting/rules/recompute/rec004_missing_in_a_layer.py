@@ -31,6 +31,11 @@ class MissingInALayer(DumpRule):
     hint = "call recompute() on this layer too, if it was not left out on purpose"
     bad = "layers.0, layers.1, layers.3: copies in validate; layers.2: none"
     good = "layers.0 to layers.3: copies in validate"
+    cases = (
+        "tests/linting/evidence/recompute_lost_last_encoder.validate",
+        "tests/linting/evidence/recompute_lost_dense.validate",
+        "samples/recompute_lost",
+    )
     dumps = ("validate",)
     least_layers = Threshold(2, "layers", "told where at least so many equal layers are recomputed")
     most_missing = Threshold(50, "percent", "told where at most this share is not recomputed")

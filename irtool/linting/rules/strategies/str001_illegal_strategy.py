@@ -39,6 +39,10 @@ class IllegalStrategy(ReportRule):
     hint = "give the operator a legal strategy; irtool check shows which ones are near"
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 2))}"
     good = "%8(x) = PrimFunc_MatMul(%6, %7, Bool(0), Bool(1)) {in_strategy: ((2, 4), (1, 4))}"
+    cases = (
+        "tests/linting/evidence/tied_encoder.begin",
+        "samples/mlp_rejected",
+    )
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:
         refused = [finding for finding in report.findings if finding.severity == "error"]

@@ -29,6 +29,13 @@ class IdleDevices(ReportRule):
     hint = "split another dimension, so that the numbers multiply to the devices of a stage"
     bad = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 1))}     on 8 devices"
     good = "%8(x) = PrimFunc_MatMul(%6, %7, …) {in_strategy: ((2, 1), (1, 4))}    on 8 devices"
+    cases = (
+        "tests/linting/evidence/alltoall_dense.begin",
+        "tests/linting/evidence/table_whole_gated.begin",
+        "tests/linting/evidence/random_images_0309.begin",
+        "tests/linting/evidence/random_images_0277.begin",
+        "tests/linting/evidence/random_moe_0193.begin",
+    )
     least_repeats = Threshold(2, "devices", "told where so many devices compute the same")
     least_gigaflops = Threshold(10, "gigaflops", "operators of at least so much work are told")
 

@@ -36,6 +36,7 @@ class HotRedistribution(ReportRule):
         %7(a) = PrimFunc_MatMul(%5, %6, …) {in_strategy: ((8, 1), (1, 1))}
         %8(b) = PrimFunc_GeLU(%7) {in_strategy: ((8, 1))}
         """
+    cases = ("tests/linting/evidence/random_moe_0193.begin",)
     least_bytes = Threshold(64 * MIB, "bytes", "edges on which a device receives so many are told")
 
     def check(self, report: CheckResult, facts: DumpFacts) -> Iterator[Finding]:

@@ -1,0 +1,63 @@
+"""The gate on pairs that MindSpore compiled: what was changed is told first, and as one cause."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+from irtool.linting.registry import own_rules
+from tests.linting.test_evidence import again
+
+FOLDER = Path(__file__).parent / "evidence" / "gate"
+GOLDEN = FOLDER / "golden_dense.validate.ir.xz"
+
+CAUSES = {
+    "lost_recompute_dense": ("GAT004", r"blocks\.1 is no longer recomputed"),
+    "layer_more_dense": ("GAT008", r"blocks\.4 was added"),
+    "half_dense": ("GAT006", "Float32.* → Float16"),
+    "rate_dense": ("GAT009", r"0\.9 → 0\.5 in blocks\.1"),
+    "print_dense": ("GAT010", "Print was added"),
+    "strategy_dense": ("GAT003", r"\(\(2, 2\), \(1, 2\)\) → \(\(2, 1\), \(2, 1\)\) in blocks\.1"),
+}
+"""By what the golden network was changed to: the first finding's rule, and what it says."""
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_what_was_changed_is_told_first(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = tmp_path / "answer.json"
+    new = FOLDER / f"{name}.validate.ir.xz"
+    assert main(["gate", str(GOLDEN), str(new), "-f", "json", "-o", str(answer)]) == 1
+    capsys.readouterr()
+    first, *others = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+    code, words = CAUSES[name]
+    assert first["code"] == code
+    assert re.search(words, first["message"])
+    causes = {entry[0] for entry in CAUSES.values()}
+    assert not causes & {each["code"] for each in others} - {code}
+
+
+def test_the_next_compilation_of_the_same_network_is_silent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "20_validate_0080.ir"
+    text = lzma.decompress(GOLDEN.read_bytes()).decode("utf-8", "surrogateescape")
+    new.write_text(again(text), encoding="utf-8", errors="surrogateescape")
+    assert main(["gate", str(GOLDEN), str(new), "--fail-on", "info"]) == 0
+    capsys.readouterr()
+
+
+def test_rules_of_the_gate_name_the_dumps_on_which_they_speak() -> None:
+    named = {
+        (entry.code, Path(case).name)
+        for entry in own_rules().values()
+        for case in entry.load().cases
+        if case.startswith("tests/linting/evidence/gate/")
+    }
+    assert named == {(code, f"{name}.validate") for name, (code, _) in CAUSES.items()}
