@@ -50,6 +50,9 @@ def main() -> int:
     parser.add_argument(
         "--takes-layouts", action="store_true", help="only operators that layouts.tsv says take any"
     )
+    parser.add_argument(
+        "--unknown-sizes", action="store_true", help="only forms with sizes that are not known"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--versions", nargs=2, type=Path, metavar="FILE")
     options = parser.parse_args()
@@ -76,10 +79,12 @@ def drawn(compiler: Compiler, options: argparse.Namespace) -> Iterator[dict[str,
         if module == "common":
             continue
         for form in importlib.import_module(f"catalogue.{module}").FORMS:
+            if options.unknown_sizes and all(isinstance(n, int) for n in form.sizes.values()):
+                continue
             if form.letters and (not options.only or form.operator in options.only):
                 by_operator.setdefault(form.operator, []).append(form)
     made = 0
-    kind = f"{options.kind} {options.takes_layouts}"
+    kind = f"{options.kind} {options.takes_layouts}" + " unknown" * options.unknown_sizes
     for number in range(20 * options.count):
         draw = random.Random(f"{options.seed} {kind} {number}")
         form = draw.choice(by_operator[draw.choice(sorted(by_operator))])

@@ -413,16 +413,17 @@ def _merged_before_gradients(
     They are where all chains behind the value that communicate begin alike. Where some begin
     otherwise each keeps its own, and with it its gradient (MindSpore 2.7).
     """
-    begins: dict[Hashable, Counter[tuple[RedistributionStep, ...]]] = {}
+    begins: dict[int, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
     for item in redistributions:
         begin = _as_far_as_the_first(item.operators or ())
         if begin and begin[-1].is_collective:
-            begins.setdefault(_compared(item), Counter())[begin] += 1
+            chain = _compared(item), begin
+            begins.setdefault(id(operand_of(item.edge)), Counter())[chain] += 1
     return {
-        (value, begin)
-        for value, counts in begins.items()
+        chain
+        for counts in begins.values()
         if len(counts) == 1
-        for begin, count in counts.items()
+        for chain, count in counts.items()
         if count > 1
     }
 
