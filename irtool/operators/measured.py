@@ -28,6 +28,9 @@ Kind: TypeAlias = Literal["none", "tuple", "layout", "out_strategy", "out_layout
 ENFORCED = True
 """Whether what nobody measured is answered by "unknown"."""
 
+VERSIONS = "2.7 to 2.10"
+"""The versions of MindSpore that were asked."""
+
 FILE = "measured.tsv"
 _CHOICE = re.compile(r"(mode|layout|format|reduction)\Z")
 """Names of numbers that choose a branch; other numbers are sizes and axes."""

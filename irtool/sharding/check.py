@@ -12,6 +12,7 @@ from irtool.ir.graph import Node
 from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
+from irtool.operators.measured import VERSIONS
 from irtool.sharding.network.analysis import (
     Analysis,
     Judged,
@@ -86,6 +87,9 @@ def check(
         return CheckResult(None, context, tuple(analysis.findings))
     for problem in context.refusals():
         analysis.refuse("context", problem, CONTEXT_CHECK, None)
+    if is_older(dump):
+        message = f"what was measured with MindSpore {VERSIONS} is taken for this older dump, too"
+        analysis.note(message, None)
     judge_operators(analysis, instead or {})
     propagate_layouts(analysis)
     judge_reshapes(analysis)
@@ -132,6 +136,17 @@ def check(
         again=again,
         by_node={operator.node: operator for operator in operators},
     )
+
+
+SPELLED_SINCE = "2.3.0 or later"
+"""The spelling of 2.3 to 2.6; parameters of later versions say that they are parameters."""
+
+
+def is_older(dump: Dump) -> bool:
+    """Whether a dump is of a version before those that operators were measured with."""
+    if dump.dialect == SPELLED_SINCE:
+        return any(item.has_default for item in dump.parameters)
+    return "later" not in dump.dialect and dump.dialect != "unknown"
 
 
 BEGIN = "step_parallel_begin"

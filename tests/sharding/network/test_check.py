@@ -207,3 +207,18 @@ def test_the_results_of_an_inference_go_to_all_stages_on_request(samples: Path) 
     assert (broadcast.op, broadcast.ranks) == ("AllReduce", (1, 9))
     assert check(irtool.load(text.encode()), context).broadcasts == ()
     assert check(evaluated, replace(context, result_broadcast=False)).broadcasts == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "older"),
+    [
+        ("search_page_step_parallel_begin.ir", True),
+        ("mlp_semi_auto/step_parallel_begin_0018.ir", False),
+    ],
+)
+def test_an_older_dump_is_told_once_what_its_answers_were_measured_with(
+    samples: Path, name: str, older: bool
+) -> None:
+    result = check(irtool.load(samples / name), ParallelContext(devices=8))
+    said = [item for item in result.findings if "2.7 to 2.10" in item.message]
+    assert [item.severity for item in said] == ["info"] * older
