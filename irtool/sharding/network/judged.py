@@ -35,6 +35,7 @@ SLICES_BATCH = "strided_slice_flag"
 
 NO_COLLECTIVES = "step_parallel_utils.cc:ExceptionIfHasCommunicationOp"
 FORMAT = "step_parallel_utils.cc:ExtractStrategy"
+PARTS = "tensor_layout.cc:InitFromExtendVector"
 
 
 def judge_operators(analysis: Analysis, instead: Mapping[Node, Wanted] | None = None) -> None:
@@ -56,6 +57,25 @@ def judge_operators(analysis: Analysis, instead: Mapping[Node, Wanted] | None = 
         judged = _judged(analysis, node, proposed.get(node))
         analysis.judged[node] = judged
         _report(analysis, judged)
+    _check_parts(analysis)
+
+
+def _check_parts(analysis: Analysis) -> None:
+    """Refuse a network whose interleaved layouts cut it into different numbers of parts.
+
+    MindSpore 2.7 takes interleaved layouts beside others that are not.
+    """
+    first = 0
+    for node, judged in analysis.judged.items():
+        for layout in judged.wanted.in_layout or ():
+            if not layout.interleaved:
+                continue
+            parts = layout.device_matrix[-1]
+            first = first or parts
+            if parts != first:
+                message = f"layouts interleave {parts} parts here, and {first} in other operators"
+                analysis.refuse("interleaved-parts", message, PARTS, node)
+                return
 
 
 def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
