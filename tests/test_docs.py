@@ -131,7 +131,7 @@ def python_blocks() -> Iterator[tuple[str, str]]:
             yield page.name, "\n".join(blocks)
 
 
-@pytest.mark.parametrize(("page", "code"), python_blocks())
+@pytest.mark.parametrize(("page", "code"), list(python_blocks()))
 def test_pages_show_python_that_runs(page: str, code: str) -> None:
     pytest.importorskip("pyarrow")
     kept = "\n".join(line for line in code.splitlines() if "to_pandas" not in line)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from irtool.ir.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = "Scripts" if os.name == "nt" else "bin"
@@ -134,3 +138,50 @@ def test_the_installed_command_prints_a_sample_back(installed: Path, samples: Pa
     sample = samples / "gpt" / "step_parallel_begin_0018.ir"
     command = (installed / BIN / "irtool", "parse", sample, "--format", "ir")
     assert checked(*command, cwd=installed) == sample.read_bytes()
+
+
+# -- the release -----------------------------------------------------------------------------------
+
+
+def test_one_version_stands_everywhere() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r'^version = "([^"]+)"', text, re.MULTILINE)
+    assert found is not None
+    version = found[1]
+    assert version == VERSION
+    places = {
+        "CITATION.cff": f"version: {version}\n",
+        "CHANGELOG.md": f"## [{version}]",
+        "docs/ci.md": f"rev: v{version}\n",
+        "editors/vscode/package.json": f'"version": "{version}"',
+        "editors/vscode/package-lock.json": f'"version": "{version}"',
+    }
+    stale = [
+        path for path, words in places.items() if words not in (ROOT / path).read_text("utf-8")
+    ]
+    assert stale == []
+    cited = re.search(r"^date-released: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert f"## [{version}] - {cited[1]}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_notes_of_a_release_are_the_changelogs_section() -> None:
+    """The release workflow's own line of awk."""
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    script = re.search(r"awk -v head=\"([^\"]*)\" '([^']*)'", workflow)
+    assert script is not None
+    if shutil.which("awk") is None:
+        pytest.skip("no awk here")
+    head = script[1].replace("${TAG#v}", VERSION)
+    words = ["awk", "-v", f"head={head}", script[2], "CHANGELOG.md"]
+    notes = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "### Reading" in notes
+    assert "## [" not in notes
+    assert len(notes.splitlines()) < 80, "short enough to be read"
+
+
+def test_workflows_and_forms_are_yaml() -> None:
+    yaml = pytest.importorskip("yaml")
+    folder = ROOT / ".github"
+    for path in [*folder.rglob("*.yml"), ROOT / "action.yml", ROOT / "CITATION.cff"]:
+        assert yaml.safe_load(path.read_text(encoding="utf-8")), path

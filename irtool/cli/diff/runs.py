@@ -87,11 +87,9 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     from irtool.report.diff.runs.report import runs_report
 
     sides = [side_of(path, asked) for path in paths]
-    repeats = [side_of(path, asked) for path in asked.repeats]
     schedule, close = schedule_of(asked)
     try:
-        names = names_of(asked.map_file)
-        settings = Settings(names, schedule, asked.rank, asked.step, note, repeats)
+        settings = Settings(names_of(asked.map_file), schedule, asked.rank, asked.step, note)
         comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()
@@ -104,13 +102,10 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     ):
         hint = "are these runs of one network? --map FILE pairs operators by name"
         raise Failure("no operator of one run has a partner in the other", paths[1], hint=hint)
-    for side in (*sides, *repeats):
+    for side in sides:
         for complaint in side.complaints[:5]:
             note(complaint)
-    view = RunsView(
-        comparison, first_case(comparison), asked.limit, asked.is_strict, tuple(asked.repeats)
-    )
-    differs = asked.is_strict and not comparison.is_identical
+    view = RunsView(comparison, first_case(comparison), asked.limit)
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
@@ -118,7 +113,7 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
         view,
         lambda: runs_answer(view),
         lambda is_page: runs_report(view, is_page),
-        status=asked.status(comparison.is_suspicious or unread or differs),
+        status=asked.status(comparison.is_suspicious or unread),
     )
 
 
