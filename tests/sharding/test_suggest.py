@@ -140,3 +140,16 @@ def test_a_strategy_is_proposed_where_no_layout_is_taken() -> None:
     ((nearest, *_),) = found.strategies.values()
     assert nearest == ((2, 1), (2, 1), (2, 1))
     assert found.together is True
+
+
+def test_a_strategy_for_too_few_tensors_is_filled_up() -> None:
+    """Of a product one row was given: the other one is proposed with it."""
+    text = SHARED_WEIGHT.replace("((2, 4), (2, 1))", "((2, 4))")
+    report, found = checked(irtool.loads(text), {"device_num": 8, "full_batch": True})
+    assert report.accepted is False
+    (rows, *_) = (
+        rows for finding, rows in found.strategies.items()
+        if (node := node_of(finding)) is not None and node.name == "a"
+    )  # fmt: skip
+    assert rows
+    assert all(len(strategy) == 2 and strategy[0][1] == strategy[1][0] for strategy in rows)
