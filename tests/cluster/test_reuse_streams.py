@@ -246,6 +246,29 @@ def test_the_most_micro_batches_are_those_of_a_linear_search(
     assert found.reusing == ((LABEL_LIMIT - 2) // smallest if smallest else 0)
 
 
+@pytest.mark.parametrize("control", [0, 24])
+def test_labels_of_control_flow_leave_fewer_for_micro_batches(control: int) -> None:
+    """One collective a micro-batch: each needs a label, beside the subgraph and the root graph."""
+    graph = Counted([candidate("a", 2, 3, micros=2)], 2, 0, 0, 8)
+    graph.control_labels = control
+    found = largest_micro(graph)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.without == 6  # two streams of three, four of the device each
+    assert found.with_reuse == found.reusing == 1022 - control
+
+
+def test_what_is_outside_of_micro_batches_does_not_grow() -> None:
+    """Four collectives for two micro-batches, of which two are in them."""
+    graph = Counted([candidate("a", 4, 3, "not tagged", micros=2)], 2, 0, 0, 12)
+    found = largest_micro(graph)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.without == found.with_reuse == 7  # 2 + 7 on three streams
+    fused = Counted([candidate("a", 4, 3, "not tagged: fusion 1", micros=2)], 2, 0, 0, 12)
+    grown = largest_micro(fused)  # type: ignore[arg-type]
+    assert grown is not None
+    assert grown.without > 1000  # however many are fused, it is one operator
+
+
 def test_without_micro_batches_there_is_no_most() -> None:
     graph = Counted([candidate("a", 4, 3)], 0, 0, 0, 100)
     assert largest_micro(graph) is None  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import pytest
 import irtool
 from irtool.cli.main import main
 from irtool.compare.runs.hyperparameters import Evidence, hyperparameters
+from irtool.compare.runs.units import unit_name
 from tests.compare.dumps import msprobe, network
 
 
@@ -67,6 +68,45 @@ def test_a_run_is_identical_to_itself(
 ) -> None:
     status, answer = found(capsys, runs[0], runs[0])
     assert (status, answer["identical"]) == (0, True)
+
+
+@pytest.mark.parametrize(("noise", "accused"), [(-1e-3, False), (-5e-4, False), (-2e-4, True)])
+def test_a_repeated_run_says_what_is_noise(
+    noise: float, accused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Results may be three times as far off as those of a healthy run of the left side."""
+    made = {
+        name: str(msprobe(tmp_path / name, network(noise=value), True))
+        for name, value in (("left", 0.0), ("right", 1e-3), ("again", noise))
+    }
+    assert found(capsys, made["left"], made["right"])[0] == 1
+    status, answer = found(capsys, made["left"], made["right"], "--repeat", made["again"])
+    assert (status == 1, answer["first_divergence"] is not None) == (accused, accused)
+    assert answer["repeats"] == [made["again"]]
+    # The largest of several counts.
+    both = ("--repeat", made["again"], "--repeat", made["right"])
+    assert found(capsys, made["left"], made["right"], *both)[0] == 0
+
+
+def test_strict_tells_a_single_bit(
+    capsys: pytest.CaptureFixture[str], runs: tuple[str, str, str]
+) -> None:
+    status, answer = found(capsys, runs[0], runs[2], "--strict")
+    assert status == 1
+    assert answer["answer"][0] == (
+        "not equal to the bit: 4 of 4 (100.0 %) operators differ, the first is "
+        "Functional.layer_norm.0.forward (rank 0, step 0)"
+    )
+    assert answer["unequal"][0] == "Functional.layer_norm.0.forward"
+    assert found(capsys, runs[0], runs[0], "--strict")[0] == 0
+
+
+def test_strict_and_repeat_go_with_runs(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    left = str(samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir")
+    for option in (["--strict"], ["--repeat", left]):
+        status, _, errors = run(capsys, "diff", left, left, *option)
+        assert status == 2
+        assert f"{option[0]}: error[CLI001]: goes with two runs" in errors
 
 
 def test_text_begins_with_the_answer_and_html_holds_it(
@@ -174,3 +214,16 @@ def test_half_precision_products_accuse_nobody_and_casts_are_located(
     assert [op["op"] for op in answer["only_right"]] == ["Cast"] * 176
     assert [each["rate"] for each in answer["tensors"][0]["join"].values()] == [1.0, 1.0]
     assert answer["tensors"][0]["payload_conflicts"] == [0, 72]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ((0, 1, 0, ""), "rank 0, step 1"),
+        ((3, 0, 2, ""), "rank 3, step 0, graph 2"),
+        ((3, -1, 0, "eval"), "rank 3, eval"),
+        ((1, 2, 1, "x"), "rank 1, step 2, graph 1, x"),
+    ],
+)
+def test_a_unit_is_named_by_what_it_is(key: tuple[int, int, int, str], name: str) -> None:
+    assert unit_name(key) == name

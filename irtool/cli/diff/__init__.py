@@ -65,10 +65,18 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="RUN",
-            help="Another run of the left side: with --loss, its noise.",
+            help="Another healthy run of the left side: what differs between them is noise.",
             rich_help_panel=ASKED,
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Status 1 for a single bit, and for anything that both do not have.",
+            rich_help_panel=TENSORS,
+        ),
+    ] = False,
     map_file: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +152,8 @@ def command(
         scheduler,
         fail_on,
         (left_strategy, right_strategy),
+        tuple(repeat or ()),
+        strict,
     )
     # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:
@@ -159,8 +169,6 @@ def command(
         from irtool.cli.diff.losses import tell_losses
 
         return tell_losses(paths[0], paths[1], repeat or (), asked)
-    if repeat:
-        raise Failure("--repeat goes with --loss")
     if format is Format.svg:
         raise Failure("svg goes with --loss", hint="irtool viz draws graphs")
     if not (passes or ranks or where or format is Format.model_explorer):
@@ -168,9 +176,11 @@ def command(
         from irtool.cli.diff.runs import is_for_runs, tell_runs
 
         if any(asked.strategies) or is_for_checkpoints(paths):
+            _refuse_noise(repeat, strict)
             return tell_checkpoints(paths, asked)
         if is_for_runs(paths):
             return tell_runs(paths, asked)
+    _refuse_noise(repeat, strict)
     from irtool.cli.diff.graphs import tell_dumps, tell_passes, tell_ranks
 
     if passes:
@@ -178,6 +188,13 @@ def command(
     if ranks:
         return tell_ranks(paths[0], asked)
     return tell_dumps(paths, asked)
+
+
+def _refuse_noise(repeat: list[str] | None, strict: bool) -> None:
+    """Say that two graphs, or two checkpoints, are compared to the bit anyway."""
+    if repeat or strict:
+        option = "--repeat" if repeat else "--strict"
+        raise Failure("goes with two runs or tensor dumps", option, hint="irtool diff RUN_A RUN_B")
 
 
 def _check_paths(paths: list[str], passes: bool, ranks: bool, loss: bool) -> None:

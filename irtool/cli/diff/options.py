@@ -26,6 +26,8 @@ class DiffOptions:
         map_file: names of left tensors and what they are called on the right.
         jobs: processes that measure tensors.
         scheduler: address of the Dask cluster that does.
+        repeats: more healthy runs of the left side.
+        is_strict: whether what differs in a bit is something to see.
         strategies: files that say how the parameters of each checkpoint lie.
         fail_on: from which severity on the status is 1; what differs is a warning.
     """
@@ -43,6 +45,8 @@ class DiffOptions:
     scheduler: str | None = None
     fail_on: FailLevel = FailLevel.info
     strategies: tuple[str | None, str | None] = (None, None)
+    repeats: tuple[str, ...] = ()
+    is_strict: bool = False
 
     def status(self, differs: bool, problems: Iterable[Finding] = ()) -> int:
         """The exit status: where something differs, or could not be read whole."""

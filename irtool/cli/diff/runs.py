@@ -87,9 +87,11 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     from irtool.report.diff.runs.report import runs_report
 
     sides = [side_of(path, asked) for path in paths]
+    repeats = [side_of(path, asked) for path in asked.repeats]
     schedule, close = schedule_of(asked)
     try:
-        settings = Settings(names_of(asked.map_file), schedule, asked.rank, asked.step, note)
+        names = names_of(asked.map_file)
+        settings = Settings(names, schedule, asked.rank, asked.step, note, repeats)
         comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()
@@ -102,10 +104,13 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     ):
         hint = "are these runs of one network? --map FILE pairs operators by name"
         raise Failure("no operator of one run has a partner in the other", paths[1], hint=hint)
-    for side in sides:
+    for side in (*sides, *repeats):
         for complaint in side.complaints[:5]:
             note(complaint)
-    view = RunsView(comparison, first_case(comparison), asked.limit)
+    view = RunsView(
+        comparison, first_case(comparison), asked.limit, asked.is_strict, tuple(asked.repeats)
+    )
+    differs = asked.is_strict and not comparison.is_identical
     # Tensors that can't be read (cut off, or shorter than when they were listed) are something
     # to see, however equal the others are.
     unread = any(side.complaints for side in sides)
@@ -113,7 +118,7 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
         view,
         lambda: runs_answer(view),
         lambda is_page: runs_report(view, is_page),
-        status=asked.status(comparison.is_suspicious or unread),
+        status=asked.status(comparison.is_suspicious or unread or differs),
     )
 
 

@@ -265,7 +265,7 @@ def _drift(deltas: Sequence[float], losses: Sequence[float]) -> Drift:
     if not count:
         return Drift(0.0, 0.0, 0.0, 0.0, 0)
     mean = fmean(deltas)
-    lag = min(count - 1, max(1, round(count**0.5)))
+    lag = min(count - 1, round(count**0.5))
     error = _standard_error(deltas, mean, lag)
     t = mean / error if error > 0 else (math.copysign(math.inf, mean) if mean else 0.0)
     moved = [delta for delta in deltas if delta]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import Key, RunSide
-from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.comparison import TensorComparison, compare_tensors, noise_of
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -36,7 +36,8 @@ class UnitResult:
 
     ``comparison`` is kept only for the unit that the report shows; the counts of all.  ``layout``:
     of a run that was put together of several ranks, how; ``cause`` orders faults of several ranks;
-    ``lowered``: operators and inputs of theirs that were rounded to half precision.
+    ``lowered``: operators and inputs of theirs that were rounded to half precision; ``unequal``:
+    operators of which a tensor differs in a bit, in their order.
     """
 
     name: str
@@ -51,6 +52,7 @@ class UnitResult:
     layout: LayoutComparison | None = None
     cause: tuple[int, ...] = ()
     lowered: tuple[tuple[str, str], ...] = ()
+    unequal: tuple[str, ...] = ()
 
 
 def shown_unit(units: Sequence[UnitResult]) -> UnitResult | None:
@@ -134,7 +136,12 @@ def unit_name(key: Key) -> str:
 class Settings:
     """How tensors are compared.
 
-    ``given`` is the map of names, ``schedule`` where files are measured, ``wanted`` chooses units.
+    Attributes:
+        given: names of the left run, and what they are called in the right one.
+        schedule: where files are measured; None: here.
+        rank, step: only the units of these.
+        tell: takes what is to be said.
+        repeats: more healthy runs of the left side: what differs between them is noise.
     """
 
     given: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -142,6 +149,7 @@ class Settings:
     rank: int | None = None
     step: int | None = None
     tell: Callable[[str], None] = lambda message: None
+    repeats: Sequence[RunSide] = ()
 
 
 def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
@@ -183,6 +191,7 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             given=settings.given,
             schedule=settings.schedule,
             training=training,
+            noise=_noise(runs[0], ours, settings, training),
         )
         result.joined_left, result.joined_right = joined
         result.graphs = diff
@@ -196,6 +205,20 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         if any(joined):
             gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
     return units
+
+
+def _noise(run: TensorRun, key: Key, settings: Settings, training: Training) -> Mapping[int, float]:
+    """How far operators of a unit are off in repeated runs: the most of all of them."""
+    noise: dict[int, float] = {}
+    for side in settings.repeats:
+        other = _read(side, key) if key in side.units else None
+        if other is None:
+            side.complaints.append(f"{side.path}: it has no {unit_name(key)} to tell noise by")
+            continue
+        made = compare_tensors(run, other, schedule=settings.schedule, training=training)
+        for index, error in noise_of(made).items():
+            noise[index] = max(noise.get(index, 0.0), error)
+    return noise
 
 
 def are_cut_otherwise(left: RunSide, right: RunSide) -> bool:
@@ -275,6 +298,7 @@ def _unit(
         layout,
         _cause(result),
         tuple((item.pair.left.name, item.lowered) for item in result.judged if item.lowered),
+        tuple(item.pair.left.name for item in result.unequal),
     )
 
 

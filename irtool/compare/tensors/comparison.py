@@ -76,6 +76,15 @@ class TensorComparison:
         )
 
     @property
+    def unequal(self) -> list[Judged]:
+        """Operator pairs of which a tensor differs in a bit, or in a stated figure."""
+        return [
+            item
+            for item in self.judged
+            if not all(self.measures[p].equal for p in (*item.slots.inputs, *item.slots.outputs))
+        ]
+
+    @property
     def faults(self) -> list[Judged]:
         """All operators that introduce error."""
         return [item for item in self.judged if item.verdict == "introduces error"]
@@ -96,6 +105,7 @@ def compare_tensors(
     schedule: Scheduler | None = None,
     training: Training = "first step",
     sharded: bool = False,
+    noise: Mapping[int, float] | None = None,
 ) -> TensorComparison:
     """Compare two dumps of one step.
 
@@ -109,6 +119,8 @@ def compare_tensors(
         training: what parameters have been through before this step.
         sharded: one of them was put together of slices: ``nodes`` are all pairs there are, and
             arguments follow the slices.
+        noise: of operators of the left dump, by index, how far their results were off in other
+            healthy runs (:func:`noise_of`).
     """
     same = left.framework == right.framework or not left.framework or not right.framework
     crossing = None if same or not (left.order_known and right.order_known) else cross(left, right)
@@ -131,7 +143,9 @@ def compare_tensors(
     _state_norms(left, right, measures)
     scale = gradient_scale(pairs, slots, measures)
     makers = Makers(left, right, pairs)
-    judge = Judge(left, right, measures, makers, same, training, changed or {}, sharded)
+    judge = Judge(
+        left, right, measures, makers, same, training, changed or {}, sharded, noise or {}
+    )
     judged = [judge.judge(pair, tensors) for pair, tensors in zip(pairs, slots, strict=True)]
     first = _first(judged, makers)
     if first is not None and crossing is None and not sharded:
@@ -150,6 +164,20 @@ def compare_tensors(
         gradient_scale=scale,
         crossing=crossing,
     )
+
+
+def noise_of(comparison: TensorComparison) -> dict[int, float]:
+    """By index of a left operator, the largest relative error of its results.
+
+    Args:
+        comparison: of two runs that are healthy both.
+    """
+    noise: dict[int, float] = {}
+    for item in comparison.judged:
+        errors = (comparison.measures[places].error for places in item.slots.outputs)
+        worst = max((error for error in errors if math.isfinite(error)), default=0.0)
+        noise[item.pair.left.index] = max(noise.get(item.pair.left.index, 0.0), worst)
+    return noise
 
 
 def _in_order(

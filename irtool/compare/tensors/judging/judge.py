@@ -63,7 +63,10 @@ _SHRINK = frozenset(("reduce", "norm", "softmax", "loss", "convolution"))
 
 @dataclass(slots=True)
 class Judge:
-    """Judges operator pairs in the order of the left dump."""
+    """Judges operator pairs in the order of the left dump.
+
+    ``noise``: by index of a left operator, how far its results were off in other healthy runs.
+    """
 
     left: TensorRun
     right: TensorRun
@@ -73,6 +76,7 @@ class Judge:
     training: Training = "first step"
     changed: Mapping[Node, Sequence[str]] = field(default_factory=dict[Node, Sequence[str]])
     sharded: bool = False
+    noise: Mapping[int, float] = field(default_factory=dict[int, float])
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
@@ -249,13 +253,14 @@ class Judge:
         parts = past.worst if has_parts else 0.0
         scalars = computed_scalars(pair, past.worst)
         account = Account(pair, *columns, *output, inputs, hidden, parts, scalars, past.worst)
-        return budget(account)
+        explained, floor = budget(account)
+        return max(explained, self.noise.get(pair.left.index, 0.0)), floor
 
     def _are_equal(self, inputs: Sequence[Measured]) -> bool:
         return all(m.equal for _, m in inputs) and (bool(inputs) or self.past.worst == 0.0)
 
     def _decide(self, judged: Judged, measure: Measure) -> None:
-        limit = LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
+        limit = self._limit(measure)
         told = judged.attributes
         is_told = bool(told) and any(not change.is_shape for change in told)
         if self._is_first_step(judged, measure):
@@ -289,6 +294,10 @@ class Judge:
         else:
             judged.verdict = "carries error"
 
+    @staticmethod
+    def _limit(measure: Measure) -> float:
+        return LIMIT_TENSORS if measure.exact else LIMIT_FIGURES
+
     def _is_scaled(self, judged: Judged, measure: Measure) -> bool:
         """Whether a factor comes in here that rounding of half precision or figures would hide."""
         if not abs(scale_of(measure)) > (LEAST_EXACT if measure.exact else LEAST_FIGURES):
@@ -302,6 +311,8 @@ class Judge:
         pairs = (*judged.slots.inputs, *judged.slots.outputs)
         unit = max(coarsest([left[a] for a, _ in pairs]), coarsest([right[b] for _, b in pairs]))
         if measure.exact and unit < 2.0**-20:
+            return False
+        if measure.error <= self._limit(measure) * self.noise.get(op.index, 0.0):
             return False
         given = [self.measures[p] for p in judged.slots.inputs if p in self.measures]
         if any(not is_comparable(m) for m in given if m.error):

@@ -36,11 +36,15 @@ class RunsView:
         comparison: of the runs.
         case: the first operator that introduces error, looked at closely; None where none does.
         limit: rows of each table that text shows; None is the usual number, 0 is all.
+        is_strict: what differs in a bit is told.
+        repeats: runs that noise was measured by.
     """
 
     comparison: RunComparison
     case: Case | None = None
     limit: int | None = None
+    is_strict: bool = False
+    repeats: tuple[str, ...] = ()
 
 
 class OperatorNeighbour(AnswerObject, frozen=True, kw_only=True):
@@ -187,6 +191,10 @@ class RunsAnswer(AnswerObject, frozen=True, kw_only=True, tag_field="schema", ta
     dump_settings: Annotated[DumpSettings | None, doc("null: there is nothing to look for")]
     not_compared: Annotated[list[str], doc("what was missing")]
     complaints: Annotated[list[str], doc("what could not be read")]
+    repeats: Annotated[list[str], doc("healthy runs that noise was measured by")]
+    unequal: Annotated[
+        list[str], doc("operators of which a tensor differs in a bit, of all units, in their order")
+    ]
 
 
 def runs_answer(view: RunsView) -> RunsAnswer:
@@ -201,7 +209,7 @@ def runs_answer(view: RunsView) -> RunsAnswer:
         left=comparison.left.path,
         right=comparison.right.path,
         identical=comparison.is_identical,
-        answer=sentences(comparison, view.case),
+        answer=sentences(comparison, view.case, view.is_strict),
         matched=of_graphs.matched if of_graphs else sum(unit.pairs for unit in comparison.units),
         only_left=of_graphs.only_left if of_graphs else _unpaired(tensors, "left"),
         only_right=of_graphs.only_right if of_graphs else _unpaired(tensors, "right"),
@@ -220,6 +228,8 @@ def runs_answer(view: RunsView) -> RunsAnswer:
         dump_settings=_dump_settings(comparison),
         not_compared=comparison.missing,
         complaints=[*comparison.left.complaints, *comparison.right.complaints],
+        repeats=list(view.repeats),
+        unequal=list(dict.fromkeys(name for unit in comparison.units for name in unit.unequal)),
     )
 
 

@@ -51,14 +51,17 @@ def runs_report(view: RunsView, is_page: bool = False) -> Report:
         is_page: with pictures, and the graphs open where error begins.
     """
     comparison = view.comparison
-    first, *others = sentences(comparison, view.case)
-    tone: Tone = "bad" if comparison.is_suspicious else "good"
+    first, *others = sentences(comparison, view.case, view.is_strict)
+    is_bad = comparison.is_suspicious or (view.is_strict and not comparison.is_identical)
+    tone: Tone = "bad" if is_bad else "good"
     title = f"diff: {comparison.left.path} ↔ {comparison.right.path}"
     return Report(title, Answer(first, tone, others), list(_elements(view, is_page)))
 
 
 def _elements(view: RunsView, is_page: bool) -> Iterator[Element]:
     comparison, case = view.comparison, view.case
+    if view.repeats:
+        yield Facts([("noise", f"measured by {', '.join(view.repeats)}")])
     if comparison.missing:
         yield Facts([("not compared", text) for text in comparison.missing])
     # Settings that differ explain all that follows; on a page those that don't come last.

@@ -11,21 +11,39 @@ from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreem
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.pairing.crossing import Crossing
-from irtool.ir.units import error_text, plural, quantity_text
+from irtool.ir.units import error_text, part_text, plural, quantity_text
 from irtool.report.diff.losses import answer_text as losses_text
 
 _SETTINGS = 4
 """Settings that the first sentence lists."""
 
 
-def sentences(comparison: RunComparison, case: Case | None) -> list[str]:
+def sentences(comparison: RunComparison, case: Case | None, is_strict: bool = False) -> list[str]:
     """The answer, the most important sentence first.
 
     Args:
         comparison: of the runs.
         case: the first operator that introduces error; None where none does.
+        is_strict: whether what differs in a bit is told.
     """
-    return list(_sentences(comparison, case)) or ["nothing could be compared"]
+    told = list(_sentences(comparison, case))
+    if is_strict and (text := unequal_text(comparison)):
+        told.insert(0 if case is None else 1, text)
+    return told or ["nothing could be compared"]
+
+
+def unequal_text(comparison: RunComparison) -> str:
+    """How many operators differ in a bit, and which is the first; empty where none does."""
+    units = comparison.units
+    first = next((unit for unit in units if unit.unequal), None)
+    if first is None:
+        return ""
+    count = sum(len(unit.unequal) for unit in units)
+    where = f" ({first.name})" if first.name else ""
+    return (
+        f"not equal to the bit: {part_text(count, sum(unit.pairs for unit in units))} operators "
+        f"differ, the first is {first.unequal[0]}{where}"
+    )
 
 
 def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
