@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from irtool.diagnosis.examine import Examination
     from irtool.ir.finding import Findings
     from irtool.planning.plans.cost_report import StepCost
+    from irtool.planning.plans.plan import Plan
     from irtool.report.model import Report
     from irtool.sharding.network.report import CheckResult
 
@@ -143,9 +144,10 @@ class Answer(Generic[Result]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanAnswer(Answer["Plan"]):
+class PlanAnswer(Answer[Any]):
     """A plan, which can be written in the forms that others read."""
 
+    result: Plan
     _planned: Planned = field(repr=False)
 
     def written(self, form: Literal["strategy", "ir", "shard", "msjob"]) -> str:

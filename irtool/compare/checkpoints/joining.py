@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irtool.artefacts.cuts import Cuts, Refused, cuts_of
 from irtool.artefacts.strategy_file import SavedLayout, StrategyFile
-from irtool.compare.checkpoints.read import BLOCK, Checkpoint, Kept
+from irtool.compare.checkpoints.read import BLOCK, Array, Checkpoint, Kept
 from irtool.compare.tensors.formats.window import BadPayload
 from irtool.compare.tensors.model import Shape
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +38,7 @@ class Joined:
         """How many there are."""
         return prod(self.shape)
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """The whole, as it is stored.
 
         Raises:
@@ -50,7 +47,7 @@ class Joined:
         import numpy as np
 
         sizes = [size // count for size, count in zip(self.laid, self.counts, strict=True)]
-        whole: NDArray[Any] | None = None
+        whole: Array | None = None
         for place, kept in self.slices.items():
             part = kept.array().reshape(sizes)
             if whole is None:
@@ -63,7 +60,7 @@ class Joined:
         assert whole is not None  # a parameter has a slice
         return whole.reshape(self.shape)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[NDArray[Any]]:
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
         """Its elements in C order, so many at a time; raises as :meth:`array` does."""
         flat = self.array().reshape(-1)
         for start in range(0, max(len(flat), 1), size):

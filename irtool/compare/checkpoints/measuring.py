@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from irtool.compare.checkpoints.joining import Whole
+from irtool.compare.checkpoints.read import Array
 from irtool.compare.tensors.dtypes import is_float, numpy_code, roundoff
 from irtool.compare.tensors.formats.payload import numbers
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Verdict: TypeAlias = Literal[
     "equal", "rounded", "scaled", "transposed", "reordered", "differs", "shape", "unreadable"
@@ -66,24 +63,25 @@ class _Sums:
     broken_left: int = 0
     broken_right: int = 0
 
-    def add(self, left: NDArray[Any], right: NDArray[Any]) -> None:
+    def add(self, left: Array, right: Array) -> None:
         """Add a block of numbers."""
         import numpy as np
 
         wide = np.complex128 if left.dtype.kind == "c" else np.float64
         ours, theirs = left.astype(wide), right.astype(wide)
-        finite = np.isfinite(ours), np.isfinite(theirs)
+        finite: tuple[Array, Array] = np.isfinite(ours), np.isfinite(theirs)
         self.broken_left += int(ours.size - np.count_nonzero(finite[0]))
         self.broken_right += int(theirs.size - np.count_nonzero(finite[1]))
-        both = finite[0] & finite[1]
+        both: Array = finite[0] & finite[1]
         if not both.all():
             ours, theirs = ours[both], theirs[both]
-        difference = np.abs(ours - theirs)
+        difference: Array = np.abs(ours - theirs)
         self.largest = max(self.largest, float(difference.max(initial=0.0)))
-        self.apart += float(np.vdot(difference, difference).real)
-        self.left += float(np.vdot(ours, ours).real)
-        self.right += float(np.vdot(theirs, theirs).real)
-        self.product += float(np.vdot(ours, theirs).real)
+        dot: Callable[[Array, Array], Array] = np.vdot
+        self.apart += float(dot(difference, difference).real)
+        self.left += float(dot(ours, ours).real)
+        self.right += float(dot(theirs, theirs).real)
+        self.product += float(dot(ours, theirs).real)
 
     @property
     def factor(self) -> float:
@@ -135,13 +133,11 @@ def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
 
 
-def _pairs(left: Whole, right: Whole) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _pairs(left: Whole, right: Whole) -> Iterator[tuple[Array, Array]]:
     return zip(left.blocks(), right.blocks(), strict=True)
 
 
-def _sums_of(
-    pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]], left_type: str, right_type: str
-) -> _Sums:
+def _sums_of(pairs: Iterator[tuple[Array, Array]], left_type: str, right_type: str) -> _Sums:
     import numpy as np
 
     sums = _Sums()
@@ -188,10 +184,9 @@ def _turned(left: Whole, right: Whole) -> Difference:
     """Of a matrix whose dimensions stand the other way round: is it the other, transposed?"""
     import numpy as np
 
-    ours, theirs = left.array(), np.ascontiguousarray(right.array().T)
-    if left.dtype == right.dtype and np.array_equal(
-        np.ascontiguousarray(ours).view(np.uint8), theirs.view(np.uint8)
-    ):
+    ours: Array = np.ascontiguousarray(left.array())
+    theirs: Array = np.ascontiguousarray(right.array().T)
+    if left.dtype == right.dtype and np.array_equal(ours.view(np.uint8), theirs.view(np.uint8)):
         return Difference("transposed")
     return Difference("shape")
 
@@ -217,14 +212,15 @@ def _is_rounded(left: Whole, right: Whole) -> bool:
     )
 
 
-def _rounded(values: NDArray[Any], dtype: str, to: str) -> NDArray[np.generic]:
+def _rounded(values: Array, dtype: str, to: str) -> Array:
     """Numbers as a shorter type stores them, rounded to nearest, ties to even."""
     import numpy as np
 
-    wide = numbers(dtype, values)
+    wide: Array = numbers(dtype, values)
     if to == "BFloat16":
-        bits = wide.astype(np.float32).view(np.uint32)
-        carried = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        single: Array = wide.astype(np.float32)
+        bits: Array = single.view(np.uint32)
+        carried: Array = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
         return (carried >> np.uint32(16)).astype(np.uint16)
     with np.errstate(over="ignore"):
         return wide.astype(np.dtype(numpy_code(to) or "<f4"))

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from irtool.artefacts.checkpoints import saved_parameters
 from irtool.artefacts.errors import ArtefactError
@@ -21,8 +21,8 @@ from irtool.compare.tensors.formats.torch_file import NotATensor, read_torch_ten
 from irtool.compare.tensors.formats.window import BadPayload, Window
 from irtool.compare.tensors.model import Shape
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Array: TypeAlias = Any
+"""An array of NumPy, whose own types leave too much open."""
 
 TORCH = (".pt", ".pth", ".bin")
 """What files of PyTorch end with."""
@@ -64,7 +64,7 @@ class Kept:
         """How many there are."""
         return prod(self.shape)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[NDArray[Any]]:
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
         """Its elements as they are stored, in C order, so many at a time.
 
         Raises:
@@ -88,7 +88,7 @@ class Kept:
         if rest or not self.elements:
             yield np.frombuffer(rest, kind)
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """All elements in their shape, as they are stored.
 
         Raises:

@@ -46,7 +46,7 @@ def as_they_came(source: Node, uses: Sequence[Use]) -> Sequence[Use]:
 
 def _is_copy(source: Node, user: Node) -> bool:
     """Whether a value and its user are numbered as a copy of a graph is: the value before it."""
-    numbers = [NUMBERED.match(node.name) for node in (source, user)]
+    numbers = [NUMBERED.match(node.name or "") for node in (source, user)]
     first, second = (int(match[1]) if match is not None else None for match in numbers)
     return first is not None and second is not None and first < second
 

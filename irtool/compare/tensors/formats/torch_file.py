@@ -252,8 +252,9 @@ def _called(function: str, arguments: Any) -> object:
 def _checked(value: object) -> Rebuilt:
     """What is stated of a tensor, where that is all."""
     if not isinstance(value, _Tensor):
-        kinds = {dict: "a dictionary", list: "a list"}
-        what = value if isinstance(value, str) else kinds.get(type(value), "something else")
+        what = value if isinstance(value, str) else "something else"
+        if isinstance(value, dict | list):
+            what = "a dictionary" if isinstance(value, dict) else "a list"
         raise NotATensor(f"not one tensor but {what}")
     return _rebuilt(value)
 
