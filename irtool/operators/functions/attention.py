@@ -204,15 +204,14 @@ def _check_ring(case: Case, layout: str) -> None:
 
 
 def _check_ring_layouts(case: Case, layout: str) -> None:
-    """The sequence of key and value lies as the query's does: of others nothing is known."""
+    """The sequence of key and value lies as the query's does, or is whole; more is not known."""
     _, maps = layout_maps(case)
     query = maps[0][QUERY[layout].index("s")]
     key = maps[1][KEY[layout].index("t")]
     if query == WHOLE:
         message = "ring attention looks up the device axis of a sequence that lies along none"
         case.refuse("layout", message, LATER)
-    splits = case.strategy[0][QUERY[layout].index("s")], case.strategy[1][KEY[layout].index("t")]
-    if splits != (1, 1) and query != key:
+    if case.strategy[1][KEY[layout].index("t")] != 1 and query != key:
         raise Unsure("layouts of an attention along a sequence that the key does not share")
 
 
