@@ -413,12 +413,12 @@ def _merged_before_gradients(
     They are where all chains behind the value that communicate begin alike. Where some begin
     otherwise each keeps its own, and with it its gradient (MindSpore 2.7).
     """
-    begins: dict[int, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
+    begins: dict[Hashable, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
     for item in redistributions:
         begin = _as_far_as_the_first(item.operators or ())
         if begin and begin[-1].is_collective:
             chain = _compared(item), begin
-            begins.setdefault(id(operand_of(item.edge)), Counter())[chain] += 1
+            begins.setdefault(_value_of(item.edge), Counter())[chain] += 1
     return {
         chain
         for counts in begins.values()
@@ -434,7 +434,14 @@ def _compared(item: Redistribution) -> Hashable:
     What replaces a Reshape has other attributes than what stands before another operator, so the
     two are never taken for equal (MindSpore 2.7).
     """
-    return id(operand_of(item.edge)), item.replaces
+    return _value_of(item.edge), item.replaces
+
+
+def _value_of(edge: Edge) -> Hashable:
+    """What tells values that are redistributed: each result of the network is one of its own."""
+    if edge.consumer.is_return:
+        return (id(edge.producer), edge.output) if edge.output else id(edge.producer)
+    return id(operand_of(edge))
 
 
 def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[RedistributionStep, ...]:
