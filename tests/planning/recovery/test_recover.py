@@ -176,6 +176,25 @@ def test_losing_a_rank_whose_slices_survive(perceptron: tuple[Dump, ParallelCont
     assert found.times.peers is not None
 
 
+@pytest.mark.parametrize(
+    ("request_", "target", "why"),
+    [
+        (Request(), 8, "nothing happened to the devices"),
+        (Request(lost=(5,)), 4, "the largest legal number of those that are left; 3 stay idle"),
+        (Request(lost=(4, 5, 6, 7)), 4, "the largest legal number of those that are left"),
+        (Request(lost=(1, 5), added=2), 8, "the largest legal number of those that are left"),
+        (Request(to=4), 4, "as asked for"),
+        (Request(to=8), 8, "as asked for"),
+        (Request(lost=(5,), to=8), 8, "as asked for, 1 of them new"),
+    ],
+)
+def test_why_it_is_that_number_of_devices(
+    perceptron: tuple[Dump, ParallelContext], request_: Request, target: int, why: str
+) -> None:
+    found = recover(*perceptron, replace(request_, search=False))
+    assert (found.target, found.why_target) == (target, why)
+
+
 def test_losing_both_holders_of_a_slice(perceptron: tuple[Dump, ParallelContext]) -> None:
     found = recover(*perceptron, Request(lost=(1, 5)))
     assert len(found.lost) == 6
