@@ -13,7 +13,11 @@ from irtool.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| ([^|]+?) \| `(irtool [^`]+)` \|", README, re.MULTILINE)
+ROWS = [
+    (symptom, command)
+    for symptom, commands in re.findall(r"^\| ([^|]+?) \| (`irtool [^|]+) \|", README, re.MULTILINE)
+    for command in re.findall(r"`(irtool [^`]+)`", commands)
+]
 SYMPTOMS = {
     "out of memory", "slow step", "slow compile", "compile failure", "strategy rejected",
     "wrong group", "hang", "stage imbalance", "missing recompute", "unexpected AllGather",
@@ -23,7 +27,7 @@ SYMPTOMS = {
 FINDS = {
     "strategy rejected", "compile failure", "wrong loss", "wrong on another device", "what changed",
     "better strategy", "something is wrong with a run, or nobody knows yet", "hang",
-    "missing recompute",
+    "missing recompute", "slow compile", "regressions in CI",
 }  # fmt: skip
 """Symptoms whose command has something to tell: exit status 1."""
 
