@@ -66,10 +66,12 @@ def _executed(run: dict[str, Any], folder: Path, instrument: Path) -> str:
     """Train what a case asks for; the instrument has the networks that are not here."""
     kept = folder.parent / "made" / hashlib.md5(json.dumps(run).encode()).hexdigest()
     if not kept.exists():  # MindSpore dumps tensors to no folder that has a dot in its name
-        said = _trained(run, kept, instrument)
+        half = kept.with_name(f"{kept.name}_half")  # one that was ended is made again
+        shutil.rmtree(half, ignore_errors=True)
+        said = _trained(run, half, instrument)
         if said:
-            shutil.rmtree(kept, ignore_errors=True)
             return said
+        half.rename(kept)
     shutil.copytree(kept, folder)
     return "trained"
 
