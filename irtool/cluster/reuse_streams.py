@@ -109,7 +109,7 @@ def communication_streams(found: Sequence[Communicated]) -> int:
     count = 0
     for item in found:
         left = TASKS_PER_STREAM - used.get(item.queue, TASKS_PER_STREAM)
-        if item.queue not in used or item.tasks > left:
+        if item.tasks > left:
             count += 1
             used[item.queue] = 0
         used[item.queue] += item.tasks

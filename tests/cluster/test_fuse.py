@@ -23,6 +23,7 @@ from irtool.cluster.fuse import (
 from irtool.cluster.fuse_plan import plan
 from irtool.cluster.machine import Level, Machine, default_machine
 from irtool.cluster.ranks import RankProgram, single
+from tests.cluster.rank_dumps import all_reduce, rank_text
 
 WEIGHT = 2048 * 2048
 
@@ -214,3 +215,13 @@ def test_the_size_that_makes_the_best_buckets_is_named(samples: Path) -> None:
     ids = ids_by_size([tensor.elements or 0 for tensor in tensors], channel.size)
     numbers = {tensor.collective.node: i for tensor, i in zip(tensors, ids, strict=True)}
     assert len(buckets_of(tensors, numbers)) == len(channel.recommended)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_depends_on_one_another_is_kept_apart(count: int) -> None:
+    """Of sums with one fusion id that need each other each starts alone; others start together."""
+    for chained, sizes in ((True, [1] * count), (False, [count])):
+        steps = [all_reduce((0, 1))] * count
+        text = rank_text(*steps, chained=chained).replace("fusion: I64(0)", "fusion: I64(1)")
+        (one,) = single(irtool.load(text.encode()), 0, 2).ranks.values()
+        assert [len(bucket.tensors) for bucket in fusion(one).buckets] == sizes

@@ -410,6 +410,13 @@ def test_transfers_that_name_stages_show_their_size() -> None:
     assert shown("validate", lines[0]).borders is None  # one stage has no distance
 
 
+@pytest.mark.parametrize(("rank", "is_one"), [(4, True), (7, True), (8, False)])
+def test_a_rank_lies_within_its_stage(rank: int, is_one: bool) -> None:
+    """Stages of four: the first of them has ranks 4 to 7 behind that of rank 0."""
+    lines = (transfer(0, "Receive", rank, stage="1"), transfer(1, "Send", rank + 4, stage="2"))
+    assert (shown("validate", *lines).borders is not None) is is_one
+
+
 def test_listed_ranks_of_one_place_count_the_stages() -> None:
     more = ", group_rank_ids: (1, 5, 9)"
     found = shown("validate", transfer(0, "Send", 9, stage="2", more=more)).borders
