@@ -228,7 +228,7 @@ def _asset(name: str) -> str:
 @cache
 def _script(graph: bool) -> str:
     names = (
-        ("page.js", "layout.js", "model.js", "draw.js", "paint.js", "viewer.js")
+        ("page.js", "layout.js", "model.js", "draw.js", "paint.js", "map.js", "viewer.js")
         if graph
         else ("page.js",)
     )

@@ -26,6 +26,7 @@ from irtool.report.page.graph_page import graph_page
 from irtool.report.page.keys import node_key
 from irtool.report.page.write import render_page
 from irtool.report.picture.overlay import Mark, Overlay
+from tests.report.page.conftest import wait
 
 Opened = Callable[[str], Any]
 
@@ -381,3 +382,63 @@ def test_groups_open_step_by_step_until_all_are_open(opened: Opened, gpt: str) -
         counts.append(boxes(browser))
     assert counts == sorted(counts)
     assert counts[-1] == counts[-2] == 251
+
+
+# -- addresses, the map ------------------------------------------------------------------------
+
+
+def test_the_address_names_the_chosen_node(opened: Opened, gpt: str) -> None:
+    browser = opened(gpt)
+    search(browser, "softmaxbackward")
+    keys(browser, "ENTER")
+    named = heading(browser)
+    assert "SoftmaxBackward" in named
+    address = browser.current_url
+    assert "#node=" in address
+    keys(browser, "ESCAPE", "ESCAPE", "ESCAPE", "ESCAPE", "ESCAPE", "ESCAPE", "ESCAPE", "ESCAPE")
+    assert heading(browser) != named
+    browser.get("about:blank")
+    browser.get(address)
+    wait(browser, "return document.documentElement.dataset.ready")
+    assert heading(browser) == named, "a link leads back to it"
+
+
+def test_an_address_of_no_node_is_no_harm(opened: Opened, gpt: str) -> None:
+    browser = opened(gpt)
+    browser.execute_script("location.hash = 'node=nothing%22%3E<b>'")
+    assert heading(browser) == ""
+    assert boxes(browser) > 0
+
+
+def test_search_says_how_many_and_of_what(opened: Opened, gpt: str) -> None:
+    browser = opened(gpt)
+    rows = search(browser, "attention")
+    told = browser.execute_script("return document.querySelector('.results .count').textContent")
+    assert int(told.split()[0]) >= len(rows)
+    assert "found: " in told
+    keys(browser, "DOWN")
+    row = browser.execute_script(
+        "return document.querySelector('.results [aria-selected=true] b').textContent"
+    )
+    assert row == rows[1], "the count is no row that one can choose"
+
+
+def test_the_map_shows_what_is_in_sight_and_moves_it(opened: Opened, gpt: str) -> None:
+    browser = opened(gpt)
+    seen = (
+        "const seen = document.querySelector('.map .seen').getBoundingClientRect();"
+        "const map = document.querySelector('.map').getBoundingClientRect();"
+        "return [map.width, map.height, seen.top - map.top, seen.height]"
+    )
+    width, height, top, tall = browser.execute_script(seen)
+    assert 0 < width <= 182
+    assert 0 < height <= 132
+    assert tall < height, "not all of it is in sight"
+    browser.execute_script(
+        "const map = document.querySelector('.map'); const r = map.getBoundingClientRect();"
+        "map.setPointerCapture = () => {};"
+        "map.dispatchEvent(new PointerEvent('pointerdown',"
+        " { clientX: r.left + r.width / 2, clientY: r.bottom - 2, pointerId: 1 }))"
+    )
+    assert browser.execute_script(seen)[2] > top, "the view went down"
+    click(browser, ".tools .end button:nth-of-type(4)")

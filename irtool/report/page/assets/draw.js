@@ -108,6 +108,7 @@ class Drawing {
     this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
     this.svg.classList.toggle("far", scale < 0.34);
     const { width, height } = this.size();
+    this.moved?.(this.view, { width, height });
     const [marginX, marginY] = [width * 0.4 / scale, height * 0.4 / scale];
     const left = -x / scale - marginX;
     const right = (width - x) / scale + marginX;

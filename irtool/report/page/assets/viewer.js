@@ -44,6 +44,7 @@ class Viewer {
     this.redraw();
     this.begin();
     this.listen();
+    this.visitAddress();
   }
 
   // -- the page ----------------------------------------------------------------------------------------
@@ -76,6 +77,12 @@ class Viewer {
     this.stage.firstChild.replaceWith(this.svg);
     this.place.replaceChildren(tools, this.legendList, this.stage);
     this.drawing = new Drawing(this.svg, this.look);
+    this.map = new PictureMap(this.stage, (x, y) => {
+      const { width, height } = this.room();
+      const { scale } = this.drawing.view;
+      this.look_at({ x: width / 2 - x * scale, y: height / 2 - y * scale, scale }, false);
+    });
+    this.drawing.moved = (view, room) => this.map.look(view, room);
   }
 
   // Lays out and draws again; `keep` is a box that stays where it is on the screen.
@@ -91,6 +98,7 @@ class Viewer {
     }
     this.markNear();
     this.markFound();
+    this.map.show(this.picture);
     this.drawing.show(this.picture);
     this.drawWords();
     this.drawLegend();
@@ -212,9 +220,26 @@ class Viewer {
     this.choose(node, centred || box !== node ? "centre" : "near");
   }
 
+  // The address names the chosen node, so that it can be sent: page.html#node=75:%258.
+  visitAddress() {
+    const key = new URLSearchParams(location.hash.slice(1)).get("node");
+    const node = key === null ? undefined : this.model.byKey.get(key);
+    if (node !== undefined && node !== this.look.chosen) this.visit(node, true);
+  }
+
+  nameAddress(box) {
+    const key = box !== null && box >= 0 ? this.model.strings[this.model.nodes.key[box]] : "";
+    const address = key ? `#${new URLSearchParams({ node: key })}` : location.pathname + location.search;
+    if (!key && !location.hash) return;
+    try {
+      history.replaceState(null, "", address);
+    } catch { /* a page inside another one has no address of its own */ }
+  }
+
   choose(box, move = "near", remember = true) {
     if (remember && this.look.chosen !== null && this.look.chosen !== box) this.past.push(this.look.chosen);
     this.look.chosen = box;
+    this.nameAddress(box);
     const narrow = this.panel.hidden;
     this.drawPanel();
     if (narrow !== this.panel.hidden) this.drawing.room = null;
@@ -450,11 +475,24 @@ class Viewer {
       element("li", { role: "option", id: `result-${index}`, onpointerdown: (event) => { event.preventDefault(); this.take(index); } },
         element("b", {}, `${model.text("id", node)} ${model.text("op", node)}`), ` ${model.text("name", node)}`,
         element("small", {}, model.groupText("path", model.nodes.group[node]))));
+    if (this.found.length > 1) rows.unshift(this.countFound());
     if (this.found.length > MOST_RESULTS) rows.push(element("li", { class: "none" }, `… ${(this.found.length - MOST_RESULTS).toLocaleString("en")} more; add words`));
     if (text && !rows.length) rows.push(element("li", { class: "none" }, "nothing found"));
     this.results.replaceChildren(...rows);
     this.showResults(Boolean(text));
     this.place.dataset.searched = String(Math.round(performance.now() - began));
+  }
+
+  // How many there are, and of which operators.
+  countFound() {
+    const ops = new Map();
+    for (const node of this.found) {
+      const op = this.model.text("op", node) || "parameter";
+      ops.set(op, (ops.get(op) ?? 0) + 1);
+    }
+    const most = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([op, count]) => `${op} ${count.toLocaleString("en")}`);
+    if (ops.size > 3) most.push("…");
+    return element("li", { class: "none count" }, `${this.found.length.toLocaleString("en")} found: ${most.join(", ")}`);
   }
 
   markFound() {
@@ -468,8 +506,9 @@ class Viewer {
   }
 
   point() {
-    [...this.results.children].forEach((row, index) => row.setAttribute("aria-selected", String(index === this.at)));
-    const row = this.results.children[this.at];
+    const options = [...this.results.querySelectorAll("[role=option]")];
+    options.forEach((row, index) => row.setAttribute("aria-selected", String(index === this.at)));
+    const row = options[this.at];
     if (row && !this.results.hidden) {
       this.search.setAttribute("aria-activedescendant", row.id);
       row.scrollIntoView({ block: "nearest" });
@@ -493,6 +532,7 @@ class Viewer {
     this.search.addEventListener("keydown", (event) => this.searchKey(event));
     this.svg.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("keydown", (event) => this.pageKey(event));
+    window.addEventListener("hashchange", () => this.visitAddress());
     this.listenPointer();
     new ResizeObserver(() => { this.drawing.room = null; this.drawing.update(); }).observe(this.svg);
   }
