@@ -290,7 +290,8 @@ class _Finder:
         seen = seen_dataset(self.evidence, stage_size)
         if said is not None and seen is not None and self._overrides:
             seen = None  # a search may have set it
-        if seen is not None and self.values.get("parallel_mode") in UNSPLIT_MODES:
+        mode = self.entries.get("parallel_mode")
+        if mode is not None and mode.value in UNSPLIT_MODES:
             seen = None  # shapes show nothing where the compiler splits nothing
         if said is not None and said.value == "unknown" and seen is not None:
             said = None  # a file that lost the layouts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from irtool.sharding.network.context import EXCLUDED, ParallelContext
 
 NOTHING = Given()
 ASKED = Origin("option")
+EVIDENCE = Path(__file__).parents[2] / "linting" / "evidence"
 FILE = Origin("file", "case.json")
 
 
@@ -90,6 +92,20 @@ def test_an_input_that_is_no_dataset_says_nothing_of_the_split(semi_auto: Path) 
         more = line[0].replace("para2_inputs1", "para99_sens").replace("(64, 16)", "(8, 16)")
         path.write_text(text.replace(line[0], line[0] + more))
     assert origins(of_run(semi_auto))["dataset_strategy"] == "assumed"
+
+
+@pytest.mark.parametrize(
+    ("mode", "contradicted"), [("hybrid_parallel", False), ("semi_auto_parallel", True)]
+)
+def test_shapes_show_no_split_where_the_compiler_splits_nothing(
+    mode: str, contradicted: bool, tmp_path: Path
+) -> None:
+    packed = EVIDENCE / "reduced_twice_encoder.validate.ir.xz"
+    (tmp_path / "20_validate_0074.ir").write_bytes(lzma.decompress(packed.read_bytes()))
+    given = lying_there(device_num=8, parallel_mode=mode, full_batch=False)
+    found = of_run(tmp_path, given)
+    told = [each.key for each in found.contradictions if each.key == "dataset_strategy"]
+    assert bool(told) == contradicted
 
 
 def test_a_begin_dump_alone_leaves_it_to_mindspores_default(semi_auto: Path) -> None:
