@@ -18,9 +18,11 @@ from irtool.report.model import (
     Column,
     Explorer,
     Link,
+    Picture,
     Report,
     Table,
 )
+from irtool.report.page import charts
 from irtool.report.page.graph_data import graph_data
 from irtool.report.page.graph_page import graph_page
 from irtool.report.page.keys import node_key
@@ -442,3 +444,21 @@ def test_the_map_shows_what_is_in_sight_and_moves_it(opened: Opened, gpt: str) -
     )
     assert browser.execute_script(seen)[2] > top, "the view went down"
     click(browser, ".tools .end button:nth-of-type(4)")
+
+
+def test_a_timeline_zooms_and_shows_all_again(opened: Opened) -> None:
+    spans = [charts.Span(0.0, 1.0, "forward"), charts.Span(1.0, 3.0, "back")]
+    picture = Picture("P", charts.timeline([charts.Lane("stage 0", spans)]), "a timeline")
+    browser = opened(render_page(Report("t", Answer("a"), [picture])))
+    view = "return document.querySelector('.picture svg').getAttribute('viewBox')"
+    whole = browser.execute_script(view)
+    keys(browser, "+")
+    assert browser.execute_script(view) == whole, "only once it was chosen"
+    browser.execute_script("document.querySelector('.picture').focus()")
+    keys(browser, "+", "+")
+    width = float(browser.execute_script(view).split()[2])
+    assert 0.5 < width / float(whole.split()[2]) < 0.7
+    keys(browser, "RIGHT")
+    assert float(browser.execute_script(view).split()[0]) > 0
+    keys(browser, "0")
+    assert browser.execute_script(view) == whole

@@ -149,6 +149,52 @@ function nodeLink(span, live) {
   return span;
 }
 
+// -- pictures -----------------------------------------------------------------------------------
+
+// A picture zooms by the wheel once it has the focus (with Ctrl at once), moves by drag, and is whole
+// again after a double click or 0.
+function zoomable(figure) {
+  const svg = figure.querySelector("svg[viewBox]");
+  if (!svg) return;
+  const whole = svg.getAttribute("viewBox").split(/[\s,]+/).map(Number);
+  let [x, y, w, h] = whole;
+  const show = (...next) => {
+    w = Math.min(whole[2], Math.max(whole[2] / 200, next[2]));
+    h = w * whole[3] / whole[2];
+    x = Math.min(whole[0] + whole[2] - w, Math.max(whole[0], next[0]));
+    y = Math.min(whole[1] + whole[3] - h, Math.max(whole[1], next[1]));
+    svg.setAttribute("viewBox", [x, y, w, h].join(" "));
+  };
+  const zoom = (factor, across = 0.5, down = 0.5) => show(x + w * across * (1 - factor), y + h * down * (1 - factor), w * factor);
+  const part = (event) => {
+    const { left, top, width, height } = svg.getBoundingClientRect();
+    return [(event.clientX - left) / width, (event.clientY - top) / height];
+  };
+  figure.title = "Click, then the wheel zooms and a drag moves; a double click shows all";
+  figure.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && document.activeElement !== figure) return;
+    event.preventDefault();
+    zoom(Math.exp(event.deltaY * 0.0016), ...part(event));
+  }, { passive: false });
+  svg.addEventListener("pointermove", (event) => {
+    if (!event.buttons || w === whole[2]) return;
+    const { width } = svg.getBoundingClientRect();
+    show(x - event.movementX * w / width, y - event.movementY * w / width, w);
+  });
+  figure.addEventListener("dblclick", () => show(...whole));
+  const acts = {
+    "+": () => zoom(1 / 1.3), "=": () => zoom(1 / 1.3), "-": () => zoom(1.3), 0: () => show(...whole),
+    ArrowLeft: () => show(x - w / 10, y, w), ArrowRight: () => show(x + w / 10, y, w),
+    ArrowUp: () => show(x, y - h / 10, w), ArrowDown: () => show(x, y + h / 10, w),
+  };
+  figure.addEventListener("keydown", (event) => {
+    if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (w === whole[2] && event.key.startsWith("Arrow")) return; // the page scrolls
+    event.preventDefault();
+    acts[event.key]();
+  });
+}
+
 async function start() {
   startTheme();
   const data = await unpacked();
@@ -156,6 +202,7 @@ async function start() {
   for (const place of document.querySelectorAll("[data-table]")) {
     new DataTable(place, data.tables[Number(place.dataset.table)], live);
   }
+  document.querySelectorAll("figure.picture").forEach(zoomable);
   for (const span of document.querySelectorAll(".facts .link")) nodeLink(span, live);
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
