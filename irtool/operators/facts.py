@@ -57,6 +57,7 @@ TRAITS: Mapping[str, str] = {
     "stands_alone": "without a class of MindSpore's it stands alone, never batch parallel",
     "shape_taker": "takes a shape, or numbers of elements, that follow the slices it works on",
     "helper": "MindSpore puts it around another operator to make up for its being sliced",
+    "masked": "its second operand must be a mask that an unsharded random operator drew",
     "step": "one of the local steps that redistributions are made of",
     # computing
     "adds": "the sum of its operands",

@@ -35,6 +35,7 @@ SLICES_BATCH = "strided_slice_flag"
 
 NO_COLLECTIVES = "step_parallel_utils.cc:ExceptionIfHasCommunicationOp"
 FORMAT = "step_parallel_utils.cc:ExtractStrategy"
+MASK = "dropout_do_mask_info.cc:GetDropoutGenMaskReplaceOp"
 PARTS = "tensor_layout.cc:InitFromExtendVector"
 
 
@@ -105,7 +106,24 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
     reason = layout_problem(call.call, asked, analysis.context, nested=nested)
     if reason is not None:
         return Judged(node, call, asked, Judgement("illegal", (), (reason,)))
-    return placed(analysis, Judged(node, call, asked, judgement_of(analysis, call, asked)))
+    judgement = judgement_of(analysis, call, asked)
+    if judgement.verdict == "legal" and not _has_drawn_mask(analysis, node):
+        message = "its mask is not that of an operator that draws one, which is replaced with it"
+        reason = Reason("mask", message, MASK)
+        return Judged(node, call, asked, Judgement("illegal", judgement.strategy, (reason,)))
+    return placed(analysis, Judged(node, call, asked, judgement))
+
+
+def _has_drawn_mask(analysis: Analysis, node: Node) -> bool:
+    """Whether an operator that needs a mask drawn for it has one; true of all others."""
+    if not operator_of(primitive(node)).is_("masked"):
+        return True
+    inputs = analysis.network.inputs[node]
+    source = inputs[1] if len(inputs) > 1 else None
+    if not isinstance(source, Node):
+        return False
+    drawn = operator_of(primitive(source))
+    return drawn.is_("random") and drawn.is_("unsharded")
 
 
 def _nesting_problem(node: Node, call: NodeCall, asked: Wanted) -> Reason | None:
