@@ -115,13 +115,13 @@ def _judged(analysis: Analysis, node: Node, proposed: Wanted | None) -> Judged:
 
 
 def _has_drawn_mask(analysis: Analysis, node: Node) -> bool:
-    """Whether an operator that needs a mask drawn for it has one; true of all others."""
+    """Whether an operator that needs a mask drawn for it has one, or the dump does not tell."""
     if not operator_of(primitive(node)).is_("masked"):
         return True
     inputs = analysis.network.inputs[node]
     source = inputs[1] if len(inputs) > 1 else None
     if not isinstance(source, Node):
-        return False
+        return True
     drawn = operator_of(primitive(source))
     return drawn.is_("random") and drawn.is_("unsharded")
 
