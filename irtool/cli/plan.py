@@ -22,7 +22,7 @@ from irtool.cli.output import Output
 from irtool.cli.plan_asked import horizon_of, nodes_like, pins_of, ranks_of
 from irtool.cli.plan_forms import plan_itself
 from irtool.cli.plan_options import PlanOptions, not_weighed, refuse_ignored, way_of
-from irtool.cli.plan_request import Made, Request, made
+from irtool.cli.plan_request import Made, Request, made, settled
 from irtool.cli.plan_scale import scaled_network
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.model import RunContext
@@ -32,6 +32,7 @@ from irtool.report.text import escape_lines
 from irtool.sharding.network.context import ParallelContext
 
 if TYPE_CHECKING:
+    from irtool.planning.scaling.candidates import Candidates
     from irtool.report.planning.view import PlanView
 
 
@@ -126,6 +127,7 @@ class Planned:
         known: the context of the run.
         path: of the dump.
         fail_on: from which severity on the status is 1.
+        candidates: what was searched together, where this plan is one of them.
     """
 
     made: Made
@@ -134,6 +136,7 @@ class Planned:
     known: RunContext
     path: str
     fail_on: FailLevel = FailLevel.info
+    candidates: Candidates | None = None
 
     def written(self, form: str) -> list[str]:
         """The plan as text, in pieces.
@@ -171,12 +174,13 @@ def planned(asked: PlanQuestion) -> Planned:
     request = _request(options, dump, parallel, model, old)
     request = replace(request, network=network)
     try:
+        request, candidates = settled(request)
         found = made(request)
     except CannotPlan as error:
         raise Failure(str(error), file.path) from None
     for text in (*found.plan.notes, *part_of(read, request.context)):
         note(text)
-    return Planned(found, request, read, known, file.path, asked.fail_on)
+    return Planned(found, request, read, known, file.path, asked.fail_on, candidates)
 
 
 def plan_answered(found: Planned) -> Answered[PlanView]:
@@ -194,6 +198,7 @@ def plan_answered(found: Planned) -> Answered[PlanView]:
         found.made.elastic,
         found.made.staged,
         None if network is None else network.scaled,
+        found.candidates,
     )
     return Answered(
         view,
@@ -239,7 +244,7 @@ def _request(
     pinned, outs = pins_of(dump, options.pin or [])
     way = way_of(options, dump, context)
     chosen = with_overlap(machine or default_machine(context.target), options.overlap)
-    if chosen.overlap and way in ("devices", "stages"):
+    if chosen.overlap and way in ("devices", "stages", "candidates"):
         chosen = replace(chosen, overlap=0.0)
         note("for other devices and in stages nothing counts as hidden: the machine's overlap is 0")
     return Request(

@@ -16,13 +16,15 @@ from irtool.cli.report import Failure
 from irtool.ir.dump import Dump
 from irtool.sharding.network.context import ParallelContext
 
-Way = Literal["plan", "devices", "stages", "recursive", "propagation"]
-"""How a plan is made: for the devices at hand, for others, in stages, or as MindSpore would."""
+Way = Literal["plan", "devices", "stages", "recursive", "propagation", "candidates"]
+"""How a plan is made: for the devices at hand, for others, in stages, as MindSpore would, or with
+all that can be decided searched together."""
 
 FLAGS: Mapping[Way, str] = {
     "plan": "a plan for the devices that the dump has",
     "devices": "--lost, or --to for other devices than those that the dump has a plan for",
     "stages": "--to-stages",
+    "candidates": "--scale without --to-stages, --optimizer-parallel, --recompute and --pin",
     "recursive": "--algorithm recursive",
     "propagation": "--algorithm propagation",
 }
@@ -82,7 +84,7 @@ class PlanOptions:
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="At most so much a device: 30GiB.", rich_help_panel=HELD),
-        Place(("plan", "devices", "stages")),
+        Place(("plan", "devices", "stages", "candidates")),
     ] = None
     to_stages: Annotated[
         int | None,
@@ -163,7 +165,7 @@ class PlanOptions:
             help="Plan a network of other sizes: layers=80,hidden=8192,heads=64,batch=1024.",
             rich_help_panel=OTHER_SIZES,
         ),
-        Place(("plan", "stages")),
+        Place(("plan", "stages", "candidates")),
     ] = None
     role: Annotated[
         list[str] | None,
@@ -172,7 +174,18 @@ class PlanOptions:
             help="Which size of the dump plays a role that several could play.",
             rich_help_panel=OTHER_SIZES,
         ),
-        Place(("plan", "stages")),
+        Place(("plan", "stages", "candidates")),
+    ] = None
+    candidate: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            show_default="the fastest that fits",
+            help="Of what was searched together: which one to plan and write.",
+            rich_help_panel=OTHER_SIZES,
+        ),
+        Place(("candidates",)),
     ] = None
     lost: Annotated[
         str | None,
@@ -305,11 +318,21 @@ def way_of(asked: PlanOptions, dump: Dump, context: ParallelContext) -> Way:
         return "stages"
     if asked.lost is not None:
         return "devices"
+    if asked.scale and not any(map(is_given, _alone(asked))):
+        return "candidates"
     to, given = asked.to, asked.given()
     others = to is not None and to != context.devices and context.is_parallel
     if others and not _plan_alone(given):
         return "devices" if any(node.in_strategy is not None for node in dump.nodes()) else "plan"
     return "plan"
+
+
+def _alone(asked: PlanOptions) -> tuple[object, ...]:
+    """What is asked of one plan, so that nothing else is searched beside it."""
+    return (
+        asked.optimizer_parallel, asked.recompute, asked.pin, asked.region, asked.onto,
+        asked.micro_batches,
+    )  # fmt: skip
 
 
 def _plan_alone(given: Mapping[str, object]) -> list[str]:
@@ -358,6 +381,8 @@ def _not_this_way(option: str, place: Place, way: Way, given: Mapping[str, objec
     if way == "stages":
         hint = "" if option in wanted else f"goes with {wanted}"
         return Failure("does not go with --to-stages", option, hint=hint)
+    if way == "candidates":
+        return Failure("is decided by the search, too", option, hint="--to-stages 1, to plan alone")
     if way == "devices":
         forced = "--lost" if is_given(given["--lost"]) else "--to"
         return Failure(f"does not go with {forced}", option, hint=f"goes with {wanted}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irtool.cli.plan_options import PlanOptions, Way
+from irtool.cli.plan_options import Decide, PlanOptions, Way
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irtool.planning.files.handing_over import Again
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
+    from irtool.planning.scaling.candidates import Candidates
     from irtool.planning.search.problem import Carried
     from irtool.planning.stages.stages import StagedPlan
 
@@ -79,6 +80,49 @@ def made(asked: Request) -> Made:
     if asked.way == "plan":
         return Made(_searched(asked))
     return Made(_imitated(asked))
+
+
+def settled(asked: Request) -> tuple[Request, Candidates | None]:
+    """What is asked for once everything that may be decided was searched together.
+
+    Raises:
+        CannotPlan: no candidate fits, or there is none of the number that is asked for.
+    """
+    from irtool.planning.scaling.candidates import candidates_of
+    from irtool.planning.search.operator_candidates import CannotPlan
+
+    network = asked.network
+    if asked.way != "candidates" or network is None:
+        return asked, None
+    found = candidates_of(
+        network.scaled, asked.context, asked.machine, asked.context.devices, asked.memory
+    )
+    number = asked.options.candidate
+    at = found.best if number is None else number - 1
+    if at is None:
+        raise CannotPlan(
+            f"none of {len(found.ranked)} candidates fits into {found.limit:,} bytes a device: "
+            "more devices would do, or --candidate 1 to see one that does not"
+        )
+    if at >= len(found.ranked):
+        raise CannotPlan(f"there are {len(found.ranked)} candidates, none has number {number}")
+    chosen = found.ranked[at]
+    is_cut = chosen.stages > 1 or chosen.micro_batches > 1
+    options = replace(
+        asked.options,
+        to=chosen.devices,
+        to_stages=chosen.stages if is_cut else None,
+        micro_batches=chosen.micro_batches if is_cut else None,
+        optimizer_parallel=Decide.auto if chosen.optimizer_parallel else None,
+        recompute=Decide.auto if chosen.recompute else None,
+    )
+    return replace(
+        asked,
+        options=options,
+        way="stages" if is_cut else "plan",
+        context=replace(asked.context, devices=chosen.devices),
+        memory=found.limit if chosen.fits else None,
+    ), replace(found, chosen=at)
 
 
 def again_of(asked: Request) -> Again:

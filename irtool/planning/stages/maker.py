@@ -34,7 +34,7 @@ Parts = tuple[tuple[int, ...], ...]
 
 
 @dataclass(eq=False, slots=True)
-class _Made:
+class MadeStages:
     """Strategies of all operators, with what cells take under them.
 
     Attributes:
@@ -60,6 +60,11 @@ class PipelineMaker:
     devices: int
 
     def __post_init__(self) -> None:
+        self.read_cells()
+        self._check_cells()
+
+    def read_cells(self) -> None:
+        """The cells that stages are cut between, and the weights that lie in none."""
         self.structure = self.search.problem.structure
         self.cells: StageCells = stage_cells(self.structure)
         trained: set[int] = set()
@@ -69,8 +74,17 @@ class PipelineMaker:
                 trained |= {self.cells.place[node] for node in users if node is not None}
         self.trained = trained
         self.loose = [
-            (cell, _whole(parameter)) for parameter, cell in self.cells.loose if self.stages > 1
+            (cell, whole_figures(parameter))
+            for parameter, cell in self.cells.loose
+            if self.stages > 1
         ]
+
+    def _check_cells(self) -> None:
+        """Refuse more stages than there are cells.
+
+        Raises:
+            CannotPlan: there are.
+        """
         count = len(self.cells.cells)
         if self.stages > 1 and not any(cell.is_cell for cell in self.cells.cells):
             raise CannotPlan(
@@ -92,7 +106,7 @@ class PipelineMaker:
         Raises:
             CannotPlan: none does.
         """
-        free = self.free = self._made(self.search.free())
+        free = self.free = self.made(self.search.free())
         parts = self._cut(free, None)
         if parts is None:
             raise CannotPlan(
@@ -114,7 +128,7 @@ class PipelineMaker:
                 continue
             tried.add(parts)
             try:
-                made = self._fitted(free, parts, limit)
+                made = self.fitted(free, parts, limit)
             except CannotPlan as error:
                 problem = error
                 continue
@@ -128,7 +142,7 @@ class PipelineMaker:
             raise problem
         return min(found, key=lambda each: each.seconds)
 
-    def _cut(self, made: _Made, limit: int | None) -> Parts | None:
+    def _cut(self, made: MadeStages, limit: int | None) -> Parts | None:
         """The most even cut in time; with a limit, of those whose stages fit as they are."""
         layers = [Layer(str(at), each.seconds(self.micro)) for at, each in enumerate(made.figures)]
 
@@ -141,7 +155,7 @@ class PipelineMaker:
         cut = best_cut(layers, self.stages, fits=fits)
         return None if cut is None else tuple(tuple(map(int, part)) for part in cut.stages)
 
-    def _even(self, made: _Made) -> Parts:
+    def _even(self, made: MadeStages) -> Parts:
         """The cut whose fullest stage has the fewest bytes, about."""
         low, high = 0, sum(self._bytes(made, 0, (at,)) for at in range(len(made.figures)))
         best = self._cut(made, None)
@@ -155,17 +169,17 @@ class PipelineMaker:
                 best, high = found, middle
         return best
 
-    def _fits(self, made: _Made, parts: Parts, limit: int) -> bool:
+    def _fits(self, made: MadeStages, parts: Parts, limit: int) -> bool:
         return all(self._bytes(made, at, part) <= limit for at, part in enumerate(parts))
 
     def _in_flight(self, stage: int) -> int:
         return min(self.stages - stage, self.micro)
 
-    def _bytes(self, made: _Made, stage: int, places: Sequence[int]) -> int:
+    def _bytes(self, made: MadeStages, stage: int, places: Sequence[int]) -> int:
         static, results = self._both(made, stage, places)
         return static + results
 
-    def _both(self, made: _Made, stage: int, places: Sequence[int]) -> tuple[int, int]:
+    def _both(self, made: MadeStages, stage: int, places: Sequence[int]) -> tuple[int, int]:
         """Bytes that a stage holds all the time, and of results."""
         own = [made.figures[at] for at in places]
         results = self._in_flight(stage) * sum(each.kept for each in own)
@@ -173,7 +187,7 @@ class PipelineMaker:
         static = sum(each.static for each in (*own, *self._loose(places)))
         return static + self._copies(made, places), results
 
-    def _copies(self, made: _Made, places: Sequence[int]) -> int:
+    def _copies(self, made: MadeStages, places: Sequence[int]) -> int:
         """Bytes of weights that a stage gets from an earlier one."""
         return sum(
             size
@@ -187,20 +201,28 @@ class PipelineMaker:
 
     # -- plans ---------------------------------------------------------------------------------
 
-    def _made(self, chosen: Chosen) -> _Made:
+    def made(self, chosen: Chosen) -> MadeStages:
+        """What cells take under strategies.
+
+        Raises:
+            CannotPlan: ``check`` refuses them.
+        """
         plan = self.search.told(chosen)
         figures = cell_figures(
             self.search.model.structure, self.cells, plan, self.search.sharded(chosen)
         )
+        sent = sent_by_flow(plan, self.structure, self.cells)
+        return MadeStages(chosen, plan, figures, sent, self.shared_bytes(plan))
+
+    def shared_bytes(self, plan: Plan) -> list[int]:
+        """Bytes that a device holds of each weight that several cells use."""
         slices = {item.name: item.slice for item in plan.report.parameters}
-        shared = [
+        return [
             prod(slices.get(parameter.name) or ()) * parameter.element
             for parameter, _ in self.cells.shared
         ]
-        sent = sent_by_flow(plan, self.structure, self.cells)
-        return _Made(chosen, plan, figures, sent, shared)
 
-    def _fitted(self, free: _Made, parts: Parts, limit: int) -> _Made:
+    def fitted(self, free: MadeStages, parts: Parts, limit: int) -> MadeStages:
         """Stages that do not fit planned anew.
 
         Raises:
@@ -228,7 +250,7 @@ class PipelineMaker:
                     f"{self._in_flight(number)} of {self.micro} micro-batches, {error}"
                     f"{self._of_others(limit, room)}; more micro-batches take less, too"
                 ) from None
-        return self._made(chosen)
+        return self.made(chosen)
 
     @staticmethod
     def _of_others(limit: int, room: float) -> str:
@@ -240,7 +262,7 @@ class PipelineMaker:
             f"{limit - room:,})"
         )
 
-    def _anew(self, made: _Made, parts: Parts) -> tuple[int, ...]:
+    def _anew(self, made: MadeStages, parts: Parts) -> tuple[int, ...]:
         """Numbers of stages that are not as they would be without a limit."""
         free, own = self.free.chosen, made.chosen
         same = zip(free.choices, own.choices, free.ways, own.ways, strict=True)
@@ -253,7 +275,7 @@ class PipelineMaker:
 
     # -- the answer ----------------------------------------------------------------------------
 
-    def _pipeline(self, made: _Made, parts: Parts) -> StagedPlan:
+    def _pipeline(self, made: MadeStages, parts: Parts) -> StagedPlan:
         transfers = self._transfers(made, parts)
         pairs = zip(self.structure.dump.nodes(), made.plan.dump.nodes(), strict=True)
         twins = dict(pairs)
@@ -309,7 +331,7 @@ class PipelineMaker:
             replanned=self._anew(made, parts),
         )
 
-    def _fullest(self, made: _Made, parts: Parts) -> MemoryCost:
+    def _fullest(self, made: MadeStages, parts: Parts) -> MemoryCost:
         """What a device of the fullest stage holds."""
         number, part = max(enumerate(parts), key=lambda each: self._bytes(made, *each))
         own = [*(made.figures[at] for at in part), *self._loose(part)]
@@ -320,13 +342,13 @@ class PipelineMaker:
             self._both(made, number, part)[1],
         )
 
-    def _bound(self, made: _Made, planned: float) -> float | None:
+    def _bound(self, made: MadeStages, planned: float) -> float | None:
         """Seconds that no plan in these stages is below; None where strategies were left out."""
         if self.search.model.left_out:
             return None
         return min(self.micro * made.chosen.bound, planned)
 
-    def _decisions(self, made: _Made, parts: Parts) -> Decisions | None:
+    def _decisions(self, made: MadeStages, parts: Parts) -> Decisions | None:
         """What was decided: seconds of a step, bytes of a device of the fullest stage."""
         found = made.plan.decisions
         if found is None:
@@ -340,7 +362,7 @@ class PipelineMaker:
             held=max(again, default=0),
         )
 
-    def _transfers(self, made: _Made, parts: Parts) -> tuple[Transfer, ...]:
+    def _transfers(self, made: MadeStages, parts: Parts) -> tuple[Transfer, ...]:
         """What goes from stage to stage: results once a micro-batch, shared weights once."""
         stage = {cell: number for number, part in enumerate(parts) for cell in part}
         found: list[Transfer] = []
@@ -384,7 +406,7 @@ class PipelineMaker:
         return found
 
 
-def _whole(parameter: Parameter) -> CellFigures:
+def whole_figures(parameter: Parameter) -> CellFigures:
     """A weight that is not cut, with gradient and states."""
     count = prod(parameter.weight.shape)
     size = count * parameter.element

@@ -18,6 +18,7 @@ import numpy as np
 from irtool.cluster.machine import Machine
 from irtool.ir.graph import Node
 from irtool.planning.limits.memory import Limited
+from irtool.planning.limits.memory import search as search_plain
 from irtool.planning.limits.ways import Ways
 from irtool.planning.plans.decisions import DecidedWays
 from irtool.planning.plans.plan import Plan, refuse_illegal, told
@@ -91,6 +92,11 @@ class StageSearch:
             CannotPlan: nothing fits together.
         """
         started = time.process_time()
+        if not self.optimizer and not self.recompute:
+            plain = search_plain(self.model, None)
+            self.seconds += time.process_time() - started
+            self.rounds += plain.rounds
+            return Chosen(plain.choices, (0,) * len(plain.choices), plain.bound)
         search = Search(self.model)
         found = Limited(search, self.decided.ways).cheapest(None)
         self.seconds += time.process_time() - started

@@ -15,6 +15,7 @@ from irtool.planning.plans.onto import Onto
 from irtool.planning.plans.plan import Plan, PlannedOperator
 from irtool.planning.recovery.elastic import ElasticPlan
 from irtool.planning.recovery.elastic_way import COMPILE_SECONDS
+from irtool.planning.scaling.candidates import Candidates
 from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
@@ -165,6 +166,26 @@ class ScaledRole(AnswerObject, frozen=True, kw_only=True):
     given: Annotated[bool, doc("whether `--role` says it")]
 
 
+class PlanCandidate(AnswerObject, frozen=True, kw_only=True):
+    """One way to run a network that was planned with other sizes."""
+
+    devices: Annotated[int, doc("that it uses, of all stages")]
+    stages: int
+    micro_batches: Annotated[int, doc("of a step")]
+    optimizer_parallel: Annotated[bool, doc("whether weights may be cut over their replicas")]
+    recompute: Annotated[bool, doc("whether operators may run again")]
+    seconds: Annotated[float, doc("a step; of a deep network one layer stands for its equals")]
+    memory_bytes: Annotated[
+        int, doc("of a device of the fullest stage: weights, gradients, states, kept results")
+    ]
+    lower_bound: Annotated[
+        float | None,
+        doc("that no strategies undercut in as many stages and micro-batches on these devices"),
+    ]
+    fits: Annotated[bool, doc("whether it keeps the limit of memory")]
+    chosen: Annotated[bool, doc("whether the rest of the answer is about this one")]
+
+
 class NotKept(AnswerObject, frozen=True, kw_only=True):
     """An operator that both plans have, planned anew."""
 
@@ -254,6 +275,10 @@ class PlanAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
         list[ScaledRole] | None,
         doc("with `--scale`: which sizes the dump has, and the plan; null: its own network"),
     ]
+    candidates: Annotated[
+        list[PlanCandidate] | None,
+        doc("with `--scale`, where all that can be decided was searched together: the first ten"),
+    ]
 
 
 def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
@@ -284,6 +309,7 @@ def plan_answer(view: PlanView, context: RunContext) -> PlanAnswer:
         decisions=None if plan.decisions is None else _decisions(plan.decisions),
         notes=list(plan.notes),
         roles=None if view.scaled is None else _roles(view.scaled),
+        candidates=None if view.candidates is None else _candidates(view.candidates),
         **context_fields(context, assumed(view)),
     )
 
@@ -292,6 +318,24 @@ def _roles(found: Scaled) -> list[ScaledRole]:
     return [
         ScaledRole(role=name, before=before, after=after, given=found.roles.found[name].given)
         for name, (before, after) in found.sizes.items()
+    ]
+
+
+def _candidates(found: Candidates) -> list[PlanCandidate]:
+    return [
+        PlanCandidate(
+            devices=each.devices,
+            stages=each.stages,
+            micro_batches=each.micro_batches,
+            optimizer_parallel=each.optimizer_parallel,
+            recompute=each.recompute,
+            seconds=each.seconds,
+            memory_bytes=each.memory_bytes,
+            lower_bound=each.lower_bound,
+            fits=each.fits,
+            chosen=number == found.chosen,
+        )
+        for number, each in enumerate(found.ranked)
     ]
 
 

@@ -37,7 +37,7 @@ from irtool.report.planning.elastic import (
     onto_facts,
     points_table,
 )
-from irtool.report.planning.scaled import roles_table
+from irtool.report.planning.scaled import candidates_fact, candidates_table, roles_table
 from irtool.report.planning.stages import stage_facts, stages_table
 from irtool.report.planning.view import PlanView
 from irtool.report.text import shortened
@@ -58,6 +58,8 @@ def plan_report(view: PlanView, dump: Dump | None = None) -> Report:
     elements: list[Element] = [Facts(_facts(view))]
     if view.scaled is not None:
         elements.append(roles_table(view.scaled))
+    if view.candidates is not None:
+        elements.append(candidates_table(view.candidates))
     if view.elastic is not None:
         elements.append(points_table(view.elastic))
     if view.staged is not None:
@@ -165,6 +167,8 @@ def _facts(view: PlanView) -> list[tuple[str, str]]:
         facts.insert(-1, ("pinned", plural(pinned, "operator")))
     if plan.onto is not None:
         facts[-1:-1] = onto_facts(plan.onto)
+    if view.candidates is not None:
+        facts.insert(-1, ("candidates", candidates_fact(view.candidates)))
     if plan.decisions is not None:
         facts[-1:-1] = decision_facts(plan.decisions)
     return facts

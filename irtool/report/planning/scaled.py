@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from irtool.ir.units import bytes_text, plural
+from irtool.planning.scaling.candidates import Candidates
 from irtool.planning.scaling.roles import MEANINGS
 from irtool.planning.scaling.scaled import Scaled
-from irtool.report.model import Cell, Table, text_column
+from irtool.report.model import Cell, Table, number_column, text_column
 
 
 def roles_table(found: Scaled) -> Table:
@@ -22,3 +24,38 @@ def roles_table(found: Scaled) -> Table:
     ]  # fmt: skip
     shown = [[cell if cell is None else str(cell) for cell in row] for row in rows]
     return Table("Sizes (found from what operators do with them)", columns, shown)
+
+
+def candidates_table(found: Candidates) -> Table:
+    """One row a candidate, the fastest first."""
+    rows: list[list[Cell]] = [
+        [
+            f"{number} *" if number - 1 == found.chosen else str(number),
+            each.devices,
+            each.stages,
+            each.micro_batches,
+            "auto" if each.optimizer_parallel else "off",
+            "auto" if each.recompute else "none",
+            each.seconds,
+            each.memory_bytes,
+            each.lower_bound,
+            "" if each.fits else "too full",
+        ]
+        for number, each in enumerate(found.ranked, 1)
+    ]
+    columns = [
+        text_column("candidate"), number_column("devices"), number_column("stages"),
+        number_column("micro-batches"), text_column("optimizer parallel"), text_column("recompute"),
+        number_column("a step", "seconds"), number_column("of a device", "bytes"),
+        number_column("lower bound", "seconds", 1), text_column("", 1),
+    ]  # fmt: skip
+    return Table(f"Candidates ({bytes_text(found.limit)} a device; * is planned below)",
+                 columns, rows)  # fmt: skip
+
+
+def candidates_fact(found: Candidates) -> str:
+    """How much was searched."""
+    text = f"{plural(found.tried, 'candidate')} planned together"
+    if found.passed_over:
+        text += f", {found.passed_over} passed over that compute or wait longer than these take"
+    return text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from irtool.planning.cost.costs import assumptions_of
 from irtool.planning.plans.plan import Plan
 from irtool.planning.recovery.elastic import ElasticPlan
+from irtool.planning.scaling.candidates import Candidates
 from irtool.planning.scaling.scaled import Scaled
 from irtool.planning.stages.stages import StagedPlan
 
@@ -22,6 +23,7 @@ class PlanView:
         elastic: for other devices, what it was chosen from.
         staged: the pipeline that it is a part of.
         scaled: the network of other sizes that is planned.
+        candidates: what was searched together, where this plan is one of them.
     """
 
     plan: Plan
@@ -30,6 +32,7 @@ class PlanView:
     elastic: ElasticPlan | None = None
     staged: StagedPlan | None = None
     scaled: Scaled | None = None
+    candidates: Candidates | None = None
 
 
 def assumed(view: PlanView) -> list[str]:
