@@ -26,6 +26,11 @@ ASKED = {
     "cost": ["cost", "samples/pipeline_run"],
     "diff": ["diff", "samples/mlp_semi_auto/step_parallel_begin_0018.ir",
              "samples/mlp_semi_auto/20_validate_0080.ir"],
+    "diff-checkpoints": [
+        "diff",
+        "samples/artefacts/checkpoints/three.ckpt",
+        "samples/artefacts/checkpoints/three.safetensors",
+    ],
     "diff-loss": ["diff", "--loss", "samples/loss/reference.csv",
                   "samples/loss/halved_gradient.csv"],
     "diff-passes": ["diff", "--passes", "samples/mlp_semi_auto"],
