@@ -22,7 +22,9 @@ def roles_table(found: Scaled) -> Table:
         text_column("size"), text_column("in the dump"), text_column("planned"),
         text_column("what it is", 2),
     ]  # fmt: skip
-    shown = [[cell if cell is None else str(cell) for cell in row] for row in rows]
+    shown: list[list[Cell]] = [
+        [cell if cell is None else str(cell) for cell in row] for row in rows
+    ]
     return Table("Sizes (found from what operators do with them)", columns, shown)
 
 
