@@ -60,12 +60,13 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """The axes of an attention, as they were found."""
+    """The axes of an attention, as they were found; values may have heads of another size."""
 
     batch: Product
     heads: Product
     key_heads: Product
     head: Product
+    value_head: Product
     query: Product
     key: Product
 

@@ -231,8 +231,9 @@ class _Finder:
         """Of every attention batch and heads in one, its head sizes, and its positions."""
         factors = self.known.sizes.factors
         found = [
-            ((*each.batch, *each.heads), each.head, each.query, each.key)
+            ((*each.batch, *each.heads), head, each.query, each.key)
             for _, each in self.known.attended
+            for head in (each.head, each.value_head)
         ]
         for made in self._products:
             rows = tuple(factor for each in made.rows for factor in each)

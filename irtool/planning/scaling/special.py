@@ -278,7 +278,9 @@ def _attention(
         if len(extent.dimensions) == 4 and extent.dimensions[0] != ONE:
             known.sizes.equate(extent.dimensions[0], query["b"], node)
     _statistics(known, node, outs[:2], query)
-    axes = Attended(query["b"], query["n"], key["m"], query["d"], query["s"], key["t"])
+    axes = Attended(
+        query["b"], query["n"], key["m"], query["d"], value["d"], query["s"], key["t"]
+    )  # fmt: skip
     known.attended.append((node, axes))
     return True
 

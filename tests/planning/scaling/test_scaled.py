@@ -129,3 +129,25 @@ def test_another_batch_is_the_dump_that_mindspore_compiles(corpus: Path) -> None
         for name in ("gpt_L2_B8_rec_8", "gpt_L2_B64_rec_512")
     )
     assert text(scaled(small, {"batch": 64}).dump) == text(large)
+
+
+def packed(name: str) -> Dump:
+    return irtool.load(str(Path(__file__).parent / "dumps" / f"{name}_small.ir.xz"))
+
+
+@pytest.mark.parametrize("name", ["llama", "former"])
+def test_batch_and_head_size_of_one_number_are_told_apart(name: str) -> None:
+    found = sizes(scaled(packed(name), {}))
+    assert (found["batch"], found["head_size"]) == (16, 16)
+    assert (found["heads"], found["kv_heads"]) == (4, 2)
+    assert (found["sequence"], found["feed_forward"], found["vocabulary"]) == (32, 192, 512)
+
+
+def test_heads_of_values_grow_with_those_of_queries() -> None:
+    asked = {"hidden": 1024, "heads": 16, "kv_heads": 8}
+    found = scaled(packed("former"), asked)
+    assert shape(found.dump, "network.blocks.1.attention.out.weight") == (1024, 1024)
+    assert shape(found.dump, "network.blocks.1.attention.qkv.weight") == (1024 + 2 * 8 * 64, 1024)
+    for node in found.dump.nodes("FlashAttentionScore"):
+        assert node.output_type is not None
+        assert node.output_type.tensors[-1][1] == (16, 16, 32, 64)
