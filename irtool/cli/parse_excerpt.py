@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irtool.cli.configuration import Configuration, read_configuration
@@ -14,7 +14,7 @@ from irtool.cli.lint_call import Linting
 from irtool.cli.lint_settings import settings_for
 from irtool.cli.lint_work import Plan, PlannedRule, surroundings_of
 from irtool.cli.output import Output
-from irtool.cli.parse_history import node_predicate, one_graph
+from irtool.cli.parse_history import by_graph_size, node_predicate, other_graphs_text
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
@@ -81,8 +81,7 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     nodes = list(dump.nodes(where=node_predicate("--reduce", asked)))
     if not nodes:
         raise Failure(f"there is no node {asked}", dump.path)
-    node = one_graph(dump, nodes, asked, "--reduce")[0]
-    shows, told = _shows(file, dump, node, request.keep)
+    node, shows, told = _chosen(file, dump, nodes, asked, request.keep)
     try:
         part = reduced(dump, node, shows)
     except NotShown as error:
@@ -95,6 +94,34 @@ def _write_part(file: InputFile, request: ExcerptRequest, asked: str) -> None:
     kept = f"; it still shows {', '.join(told)}" if told else "; no rule says anything of it"
     more = "" if part.is_least else "; the time for it ran out, less may do"
     note(f"{plural(few, 'statement')} of {many:,} around {node.id} {node.op}{kept}{more}")
+
+
+def _chosen(
+    file: InputFile, dump: Dump, nodes: Sequence[Node], asked: str, keep: tuple[str, ...]
+) -> tuple[Node, Shows, tuple[str, ...]]:
+    """The node that is meant: of equal numbers in several graphs one that rules speak of.
+
+    Where they speak of none, or of several, that of the largest graph.
+    """
+    if not asked.startswith("%") or len(nodes) == 1:
+        return (nodes[0], *_shows(file, dump, nodes[0], keep))
+    ordered = by_graph_size(dump, nodes)
+    codes = _speaking(file, dump, keep)
+    node = next((each for each in ordered if codes(each)), ordered[0])
+    note(other_graphs_text(node, len(nodes), asked, "--reduce"))
+    return (node, *_shows(file, dump, node, keep))
+
+
+def _speaking(
+    file: InputFile, dump: Dump, keep: tuple[str, ...]
+) -> Callable[[Node], frozenset[str]]:
+    """Which of the wanted rules say something of a node."""
+    rules, around, kind = _linting(file, dump, keep)
+    facts = CompilationFacts([DumpFacts(lambda: dump, kind, dump.path)], around)
+    findings = lint_compilation(facts, rules).findings
+    return lambda node: frozenset(
+        item.code for item in findings if _is_about(item, node) and (not keep or item.code in keep)
+    )
 
 
 def _without_names(dump: Dump, text: str) -> str:

@@ -142,14 +142,28 @@ def one_graph(dump: Dump, nodes: Sequence[Node], asked: str, option: str) -> tup
     """Of equal numbers in several graphs that of the largest one: a number is a graph's own."""
     if not asked.startswith("%") or len(nodes) == 1:
         return tuple(nodes)
+    node = by_graph_size(dump, nodes)[0]
+    note(other_graphs_text(node, len(nodes), asked, option))
+    return (node,)
+
+
+def by_graph_size(dump: Dump, nodes: Sequence[Node]) -> list[Node]:
+    """Nodes, those of the graphs with most statements first."""
     sizes = {graph.name: len(graph.nodes) for graph in dump.graphs}
-    names = [node.graph.name if node.graph is not None else "" for node in nodes]
-    place = max(range(len(nodes)), key=lambda number: sizes.get(names[number], 0))
-    note(
-        f"{len(nodes)} graphs have a node {asked}; takes that of @{names[place]} "
+    return sorted(nodes, key=lambda node: -sizes.get(graph_name(node), 0))
+
+
+def graph_name(node: Node) -> str:
+    """Of the graph that a node stands in; empty in an excerpt without one."""
+    return node.graph.name if node.graph is not None else ""
+
+
+def other_graphs_text(node: Node, count: int, asked: str, option: str) -> str:
+    """Which of several nodes of one number is taken, and how to take another."""
+    return (
+        f"{count} graphs have a node {asked}; takes that of @{graph_name(node)} "
         f'({option} \'id == "{asked}" and graph == "NAME"\' takes another)'
     )
-    return (nodes[place],)
 
 
 def _passes(compilation: Compilation, files: Sequence[PassFile]) -> list[PassText]:

@@ -73,6 +73,19 @@ def test_reduce_keeps_what_lint_says_of_the_node(
     assert "split by 4 in the first input, by 2 in the second" in capsys.readouterr().out
 
 
+def test_of_equal_numbers_that_is_meant_of_which_rules_speak(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "part.ir"
+    assert main(["parse", REFUSED, "--reduce", "%8", "-o", str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "2 graphs have a node %8; takes that of @" in told
+    assert "around %8 MatMul; it still shows STR001" in told
+    # Of numbers that no rule speaks of it is that of the largest graph.
+    assert main(["parse", REFUSED, "--reduce", "%0", "-o", str(path)]) == 0
+    assert "no rule says anything of it" in capsys.readouterr().err
+
+
 def test_a_finding_that_the_node_has_not_cannot_be_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parse", REFUSED, "--reduce", "line == 75", "--keep", "COM003"]) == 2
     assert "COM003 says nothing of %8" in capsys.readouterr().err

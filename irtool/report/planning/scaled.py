@@ -11,21 +11,21 @@ from irtool.report.model import Cell, Table, number_column, text_column
 
 def roles_table(found: Scaled) -> Table:
     """One row a role."""
-    rows: list[list[Cell]] = [
-        [name, before, after, MEANINGS[name]] for name, (before, after) in found.sizes.items()
-    ]
-    rows += [
-        [name, " or ".join(map(str, sizes)), None, f"{MEANINGS[name]}: not told apart"]
-        for name, sizes in found.roles.open.items()
-    ]
+    rows: list[list[Cell]] = []
+    for name, (before, after) in found.sizes.items():
+        rows.append([name, _text(before), _text(after), MEANINGS[name]])
+    for name, sizes in found.roles.open.items():
+        told = " or ".join(map(str, sizes))
+        rows.append([name, told, None, f"{MEANINGS[name]}: not told apart"])
     columns = [
         text_column("size"), text_column("in the dump"), text_column("planned"),
         text_column("what it is", 2),
     ]  # fmt: skip
-    shown: list[list[Cell]] = [
-        [cell if cell is None else str(cell) for cell in row] for row in rows
-    ]
-    return Table("Sizes (found from what operators do with them)", columns, shown)
+    return Table("Sizes (found from what operators do with them)", columns, rows)
+
+
+def _text(size: object) -> str | None:
+    return None if size is None else str(size)
 
 
 def candidates_table(found: Candidates) -> Table:
