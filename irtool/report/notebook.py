@@ -50,6 +50,9 @@ DOCUMENTS: dict[str, str] = {
     "irtool.cluster.memory.Memory": "irtool.report.notebook_reports:memory",
     "irtool.cluster.pipeline.Pipeline": "irtool.report.notebook_reports:pipeline",
     "irtool.cluster.reuse.ReuseReport": "irtool.report.notebook_reports:reuse",
+    "irtool.compare.checkpoints.comparison.CheckpointComparison": (
+        "irtool.report.notebook_reports:checkpoints"
+    ),
     "irtool.compare.graph_diff.GraphDiff": "irtool.report.notebook_reports:diff",
     "irtool.compare.losses.comparison.LossComparison": "irtool.report.diff.losses:losses_report",
     "irtool.compare.runs.comparison.RunComparison": "irtool.report.notebook_reports:runs",
@@ -61,6 +64,8 @@ DOCUMENTS: dict[str, str] = {
     "irtool.planning.recovery.elastic.ElasticPlan": "irtool.report.notebook_reports:elastic",
     "irtool.planning.plans.plan.Plan": "irtool.report.notebook_reports:plan",
     "irtool.planning.recovery.recover.Recovery": "irtool.report.notebook_reports:recovery",
+    "irtool.planning.scaling.candidates.Candidates": "irtool.report.notebook_reports:candidates",
+    "irtool.planning.scaling.scaled.Scaled": "irtool.report.notebook_reports:scaled",
     "irtool.planning.stages.results.StagedPlan": "irtool.report.notebook_reports:staged",
     "irtool.sharding.network.report.CheckResult": "irtool.report.notebook_reports:check",
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from irtool.cluster.memory import Memory
     from irtool.cluster.pipeline import Pipeline
     from irtool.cluster.reuse import ReuseReport
+    from irtool.compare.checkpoints.comparison import CheckpointComparison
     from irtool.compare.graph_diff import GraphDiff
     from irtool.compare.runs.comparison import RunComparison
     from irtool.diagnosis.examine import Examination
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from irtool.planning.plans.plan import Plan
     from irtool.planning.recovery.elastic import ElasticPlan
     from irtool.planning.recovery.recover import Recovery
+    from irtool.planning.scaling.candidates import Candidates
+    from irtool.planning.scaling.scaled import Scaled
     from irtool.planning.stages.stages import StagedPlan
     from irtool.sharding.network.report import CheckResult
 
@@ -209,3 +212,29 @@ def recovery(result: Recovery) -> Document:
     from irtool.report.recovery.view import RecoveryView
 
     return Document(recovery_report(RecoveryView(result, "recovery", Assumptions())).blocks)
+
+
+def checkpoints(found: CheckpointComparison) -> Report:
+    """A comparison of checkpoints."""
+    from irtool.report.diff.checkpoints import CheckpointView, checkpoints_report
+
+    return checkpoints_report(CheckpointView(found))
+
+
+def scaled(found: Scaled) -> Report:
+    """A network of other sizes."""
+    from irtool.report.planning.scaled import roles_table
+
+    layers = f"{plural(found.layers, 'layer')}, " if found.layers else ""
+    size = plural(sum(1 for _ in found.dump.nodes()), "statement")
+    return Report("scaled", Answer(f"{layers}{size}", "plain", []), [roles_table(found)])
+
+
+def candidates(found: Candidates) -> Report:
+    """What was searched together for a network of other sizes."""
+    from irtool.report.planning.scaled import candidates_table
+
+    best = found.best
+    text = "none fits" if best is None else f"{seconds_text(found.ranked[best].seconds)} a step"
+    tone = "bad" if best is None else "good"
+    return Report("candidates", Answer(text, tone, []), [candidates_table(found)])

@@ -136,7 +136,8 @@ def test_a_strategy_is_proposed_where_no_layout_is_taken() -> None:
         "  Return(%0)\n      : (<Tensor[Float32], (16, 32)>)\n}\n"
     )
     report, found = checked(dump, {"device_num": 8, "full_batch": True})
-    assert [finding.code for finding in report.findings] == ["layout-unsupported"]
+    wrong = [finding.code for finding in report.findings if finding.severity == "error"]
+    assert wrong == ["layout-unsupported"]
     ((nearest, *_),) = found.strategies.values()
     assert nearest == ((2, 1), (2, 1), (2, 1))
     assert found.together is True

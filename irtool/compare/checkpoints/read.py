@@ -37,8 +37,12 @@ class NoCheckpoint(Exception):
     """What a path holds is no checkpoint, or one that can't be read; the message says why."""
 
     def __init__(self, message: str, path: str) -> None:
-        super().__init__(message)
+        super().__init__(message, path)
+        self.message = message
         self.path = path
+
+    def __str__(self) -> str:
+        return self.message
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,6 +23,8 @@ from irtool.sharding.network.report import CheckResult
 RECORDS = lzma.decompress((Path(__file__).parent / "whole_graphs.json.xz").read_bytes())
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
 
+TWICE = "is not known in a recomputed cell: it is counted once"
+
 
 def report_of(name: str) -> CheckResult:
     record = NETWORKS[name]
@@ -36,11 +38,23 @@ def test_verdict(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, one in NETWORKS.items() if one["accepted"]])
 def test_communications(name: str) -> None:
+    """All that is predicted is there; what may be exchanged twice may be there once more."""
     predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    for item in report_of(name).communications:
+    report = report_of(name)
+    for item in report.communications:
         predicted[item.op, item.ranks] += item.count
-    compiled = {(op, tuple(ranks)): n for op, ranks, n in NETWORKS[name]["communications"]}
-    assert predicted == compiled
+    compiled = Counter({(op, tuple(ranks)): n for op, ranks, n in NETWORKS[name]["communications"]})
+    perhaps_more = any(TWICE in text for text in report.communications_unknown)
+    assert predicted == (compiled & predicted if perhaps_more else compiled)
+
+
+@pytest.mark.parametrize(
+    "name", ["650195_0097_moe", "812377_0065_moe", "812377_0385_moe", "4711_0196_decoder"]
+)
+def test_what_may_be_exchanged_twice_in_a_recomputed_cell_is_said(name: str) -> None:
+    """Of two alike behind one value, before a Reshape and before another operator."""
+    said = [text for text in report_of(name).communications_unknown if TWICE in text]
+    assert bool(said) is name.endswith("_moe")
 
 
 def test_copies_of_recomputed_cells_say_so() -> None:
