@@ -58,6 +58,9 @@ FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
 
 
+CUTS = "StridedSlice"
+"""Two of these behind one value are merged only after the gradients are made."""
+
 AGAIN = "recomputed: "
 """What the reason begins with of a communication that runs again for the backward pass."""
 
@@ -432,7 +435,7 @@ def _merged_before_gradients(
     """Values, and beginnings of chains behind them, that are merged before gradients are made.
 
     They are where all chains behind the value that communicate begin alike. Where some begin
-    otherwise each keeps its own, and with it its gradient (MindSpore 2.7).
+    otherwise, or with a StridedSlice, each keeps its own, and with it its gradient (MindSpore 2.7).
     """
     begins: dict[Hashable, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
     for item in redistributions:
@@ -445,7 +448,7 @@ def _merged_before_gradients(
         for counts in begins.values()
         if len(counts) == 1
         for chain, count in counts.items()
-        if count > 1
+        if count > 1 and all(step.op != CUTS for step in chain[1])
     }
 
 

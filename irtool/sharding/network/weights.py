@@ -154,6 +154,8 @@ def weights(analysis: Analysis) -> list[Weight]:
     if entry is None:
         return []
     trained = _trained(analysis)
+    if trained is not None:
+        trained = trained | _summed_up(analysis)
     mirrors = _mirrors(analysis, trained)
     found: dict[str, Weight] = {}
     for parameter in entry.parameters:
@@ -414,6 +416,18 @@ def _trained(analysis: Analysis) -> set[int] | None:
     if names and entry is not None:
         found |= {id(parameter) for parameter in entry.parameters if parameter.name in names}
     return found or None
+
+
+def _summed_up(analysis: Analysis) -> set[int]:
+    """Parameters (by identity) whose gradient is summed over micro-batches.
+
+    They have a mirror though no gradient of theirs be taken out: that of a table which two stages
+    share is left out of the optimizer on one of them (MindSpore 2.7, stages cut in chunks).
+    """
+    entry = analysis.network.entry
+    roles = parameter_roles(analysis.network.dump).values()
+    names = {one.weight for one in roles if one.role == "accumulated gradient"}
+    return {id(item) for item in entry.parameters if item.name in names} if entry else set()
 
 
 def trained_parameters(analysis: Analysis) -> list[GraphParameter]:
