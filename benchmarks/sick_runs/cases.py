@@ -30,6 +30,8 @@ class Case:
         executed: what to train on processes of this machine, instead of compiling alone.
         against: the other side, trained too.
         line: of the source, that the first finding has to name; 0: any.
+        edit: what the first finding's edit has to match; empty: any, or none.
+        since: what its step or pass has to match.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Case:
     executed: dict[str, Any] = field(default_factory=dict)
     against: dict[str, Any] = field(default_factory=dict)
     line: int = 0
+    edit: str = ""
+    since: str = ""
     build: Callable[[Any, dict[str, Any]], Any] = _usual
 
     @property
@@ -59,6 +63,7 @@ class Case:
         """What a judge of the answers is told."""
         return {
             "task": self.task, "words": self.words, "odd_ranks": self.odd_ranks, "line": self.line,
+            "edit": self.edit, "since": self.since,
             "network": self.network, "odd": self.odd, "ended": self.ended,
             "executed": self.executed, "settings": self.settings, "devices": self.devices,
         }  # fmt: skip

@@ -94,6 +94,10 @@ def judged(told: dict[str, Any], truth: dict[str, Any]) -> tuple[bool, str]:
     good = good and all(re.search(word, text, re.IGNORECASE) for word in words)
     if truth.get("line") and (first["source"] or {}).get("line") != truth["line"]:
         good, text = False, f"{text} (on line {first['source']}, not {truth['line']})"
+    for key in ("edit", "since"):
+        said = json.dumps(first[key])
+        if truth.get(key) and not re.search(truth[key], said):
+            good, text = False, f"{text} ({key} is {said}, not {truth[key]})"
     if truth["odd_ranks"] and first["task"] == "hang" and not tied:
         good = good and set(first["ranks"]) <= set(truth["odd_ranks"])
     return good, text

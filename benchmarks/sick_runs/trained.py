@@ -107,8 +107,9 @@ class Square(nn.Cell):
 def tower(
     devices: int, rank: int, dp: int = 1, tp: int = 1, seed: int = 0, width: int = 16, inner: int = 32,
     layers: int = 3, rows: int = 16, fault: str = "", fault_in: str = "", rate: float = 0.05,
+    bad: str = "", bad_from: int = 0,
 ) -> Any:  # fmt: skip
-    """A training cell and its batches."""
+    """A training cell and its batches; from step ``bad_from`` on, counted from 0, data are ``bad``."""
     o = {
         "dp": dp,
         "tp": tp,
@@ -125,6 +126,20 @@ def tower(
     def batches(step: int, rank: int) -> tuple[Any, ...]:
         random = np.random.default_rng([seed, 1000 + step])
         x = random.standard_normal((rows, width)).astype(np.float32)
-        return x, np.sin(x * 2).astype(np.float32)
+        y = np.sin(x * 2).astype(np.float32)
+        if step >= bad_from:
+            x, y = BAD[bad](x, y)
+        return x, y
 
     return cell, batches
+
+
+BAD: dict[str, Any] = {
+    "": lambda x, y: (x, y),
+    "scale": lambda x, y: (x * 3, y),
+    "labels": lambda x, y: (x, y[::-1].copy()),
+    "half_batch": lambda x, y: (np.concatenate([x[: len(x) // 2]] * 2), np.concatenate([y[len(y) // 2 :]] * 2)),
+    "nan": lambda x, y: (np.where(np.arange(x.size).reshape(x.shape) == 5, np.nan, x).astype(np.float32), y),
+    "huge": lambda x, y: (x, y * np.float32(1e25)),
+}
+"""What is wrong with data, by its name."""

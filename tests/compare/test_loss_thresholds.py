@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -385,3 +386,31 @@ def test_steps_that_are_not_in_a_row_hide_many_updates() -> None:
 
 def test_three_steps_behind_the_update_are_apart() -> None:
     assert updated(0.003, later=0.0005) == "noise"
+
+
+# -- curves that differ by noise from the first step on, and part later
+
+
+def wandering(count: int, shift: float, split: int) -> LossComparison:
+    """A curve and one of other data, which is higher by so much from a step on."""
+    draw = random.Random(3)
+    left = [1.0 + draw.gauss(0, 0.03) for _ in range(count)]
+    right = [1.0 + draw.gauss(0, 0.03) + shift * (step >= split) for step in range(count)]
+    return compare_losses(run(left), run(right))
+
+
+@pytest.mark.parametrize(("shift", "told"), [(0.1, True), (0.0, False), (-0.1, True)])
+def test_behind_noise_from_the_first_step_a_parting_is_still_seen(shift: float, told: bool) -> None:
+    found = wandering(400, shift, 250)
+    assert found.verdict == ("drift" if told else "different from the first step")
+    assert (found.change_step == 250) is told
+
+
+@pytest.mark.parametrize(("shift", "told"), [(0.03, True), (0.01, False)])
+def test_such_a_parting_is_more_than_two_percent(shift: float, told: bool) -> None:
+    assert (wandering(4000, shift, 2000).verdict == "drift") is told
+
+
+@pytest.mark.parametrize(("shift", "told"), [(0.12, True), (0.04, False)])
+def test_such_a_parting_is_ten_standard_errors(shift: float, told: bool) -> None:
+    assert (wandering(120, shift, 60).verdict == "drift") is told

@@ -282,3 +282,14 @@ def test_losses_of_several_ranks_are_read(tmp_path: Path) -> None:
         tmp_path / "sick", "--task", "loss", "--against", tmp_path / "healthy", status=1
     )  # fmt: skip
     assert "from step 6 on" in told["findings"][0]["cause"]
+
+
+@pytest.mark.parametrize(("last", "status"), [("nan", 1), ("1.5", 0)])
+def test_a_loss_that_is_no_number_needs_no_other_run(
+    tmp_path: Path, last: str, status: int
+) -> None:
+    rows = [f"{step},{2.0 - step / 10}" for step in range(1, 5)] + [f"5,{last}"]
+    (tmp_path / "loss.csv").write_text("\n".join(["step,loss", *rows]))
+    told = made(tmp_path, "--task", "loss", status=status)
+    assert [item["since"] for item in told["findings"]] == ["step 5"] * status
+    assert [item["task"] for item in told["not_judged"]] == ["loss"] * (1 - status)

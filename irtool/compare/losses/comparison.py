@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean, median
 from typing import Literal, TypeAlias
 
@@ -39,6 +39,11 @@ PART_FACTOR = 4.0
 five differences of such noise reaches that once in millions of pairs."""
 PART_SHARE = 0.02
 """Part of the loss that it has to be besides: less is what healthy runs do."""
+SPLIT_FEWEST = 20
+"""Steps on either side of a split of curves that differ by noise from the first step on."""
+SPLIT_T = 10.0
+"""Standard errors that the means of both sides have to be apart: noise of curves that go their own
+ways wanders, and 4 is reached by chance."""
 PART_MOST = 40
 """Steps up to which every step is tried as the one at which curves part: of longer ones the
 differences before it tell."""
@@ -186,11 +191,14 @@ def compare_losses(
     if jump is None and starts and _update_differs(steps, relative, _shown(left, right, a[0])):
         jump = change = steps[1]
     has_parted = jump is not None or _have_parted(steps, a, b, change)
-    if not has_parted and (split := _split(steps, a, b)) is not None:
-        change, has_parted = split, True
+    first = relative[0] if good and good[0] == 0 else math.inf
+    if not has_parted:
+        split = _split(steps, a, b)
+        if split is None and FIRST_STEP < first < math.inf:
+            split = _split_of_noise(steps, a, b)
+        change, has_parted = (change, False) if split is None else (split, True)
     after = _drift_after(steps, deltas, a, change)
     broken = _broken(common, ours, theirs)
-    first = relative[0] if good and good[0] == 0 else math.inf
     late = relative[-max(1, len(relative) // 4) :]
     worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
     return LossComparison(
@@ -445,6 +453,37 @@ def _split(steps: Sequence[int], left: Sequence[float], right: Sequence[float]) 
         if one_sided and moved > max(PART_FACTOR * noise, PART_SHARE * scale):
             best = max(best or (0.0, 0), (moved, start))
     return steps[best[1]] if best else None
+
+
+def _split_of_noise(
+    steps: Sequence[int], left: Sequence[float], right: Sequence[float]
+) -> int | None:
+    """The step from which on curves that differed before by noise alone are on another level.
+
+    The split that explains most of the differences is the one whose means are furthest apart for
+    the steps on either side; what is left of it on each side is the noise.
+    """
+    count = len(steps)
+    if count < 2 * SPLIT_FEWEST:
+        return None
+    deltas = [y - x for x, y in zip(left, right, strict=True)]
+    sums = [0.0, *accumulate(deltas)]
+    mean = sums[-1] / count
+
+    def explained(start: int) -> float:
+        return (sums[start] - start * mean) ** 2 / (start * (count - start))
+
+    start = max(range(SPLIT_FEWEST, count - SPLIT_FEWEST + 1), key=explained)
+    before, behind = deltas[:start], deltas[start:]
+    means = fmean(before), fmean(behind)
+    errors = [
+        _standard_error(part, centre, round(len(part) ** 0.5))
+        for part, centre in zip((before, behind), means, strict=True)
+    ]
+    apart = abs(means[1] - means[0])
+    scale = fmean(map(abs, left[start:])) or 1.0
+    has_parted = apart > SPLIT_T * math.hypot(*errors) and apart > PART_SHARE * scale
+    return steps[start] if has_parted and abs(means[1]) > abs(means[0]) else None
 
 
 def _roughness(values: Sequence[float]) -> float:

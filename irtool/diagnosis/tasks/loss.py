@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from irtool.compare.losses.comparison import NothingInCommon, compare_losses
@@ -16,13 +17,17 @@ READS: Reads = "others"
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An error where the loss leaves that of the run that it is held against.
+    """An error where the loss is not finite, or leaves that of the run that it is held against.
 
     Raises:
         CannotJudge: there is no other run, or one of them left no losses.
     """
     if subject.against is None:
-        raise CannotJudge("there is nothing to compare with (--against RUN)")
+        alone = _alone(subject)
+        if alone is None:
+            raise CannotJudge("there is nothing to compare with (--against RUN)")
+        yield alone
+        return
     left, right = _losses(subject.against), _losses(subject.run)
     try:
         found = compare_losses(left, right)
@@ -43,6 +48,29 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         ("irtool", "diff", subject.against.path, subject.path, "--loss"),
         file=right.path,
         since="" if since is None else f"step {since}",
+    )
+
+
+def _alone(subject: Subject) -> Diagnosis | None:
+    """What needs no other run to be wrong: a loss that is not finite."""
+    try:
+        curve = _losses(subject.run)
+    except CannotJudge:
+        return None
+    values = curve.loss.values
+    step = next((step for step in sorted(values) if not math.isfinite(values[step])), None)
+    if step is None:
+        return None
+    kind = "NaN" if math.isnan(values[step]) else "infinite"
+    last = max((each for each in values if each < step), default=None)
+    before = "" if last is None else f"; that of step {last} is {values[last]:.4g}"
+    return diagnosis(
+        TASK,
+        "error",
+        f"the loss is not finite from step {step} on: it is {kind}{before}",
+        subject.command("doctor", "RUN", "--task", "precision"),
+        file=curve.path,
+        since=f"step {step}",
     )
 
 

@@ -36,8 +36,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 _SPIKES = 8
 NEXT: dict[Verdict, str] = {
-    "different from the first step": "the forward pass differs: dump step 0 on both sides and "
-    "compare tensors (irtool diff RUN_A RUN_B)",
+    "different from the first step": "seed, data or forward pass differ: where the first two "
+    "are the same, dump step 0 on both sides and compare tensors (irtool diff RUN_A RUN_B)",
     "drift": "compare learning rate, weight decay, betas, epsilon and gradients around the step "
     "where it begins; then dump that step on both sides",
 }
