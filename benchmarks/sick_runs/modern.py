@@ -1,7 +1,9 @@
 # ruff: noqa: E501
 # a case, or a strategy, a line
-"""Networks in the style of today's models, and of yesterday's: grouped-query attention with rotary
-positions and RMS norms in bfloat16, and a convolutional network with batch norms.
+"""Networks in the style of today's models and of yesterday's.
+
+Grouped-query attention with rotary positions and RMS norms in bfloat16, and a convolutional network
+with batch norms.
 
 ``build(settings)`` gives a training cell and its inputs, ``failing(kind)`` a network that MindSpore
 does not compile.  ``layer`` = {number: {setting: value}} holds for one layer alone.
@@ -36,7 +38,11 @@ class Linear(nn.Cell):
     def __init__(self, name: str, into: int, out: int, kind: Any, strategy: Any) -> None:
         super().__init__()
         self.weight = weight(f"{name}.weight", out, into)
-        self.matmul, self.cast, self.kind = ops.MatMul(transpose_b=True).shard(strategy), ops.Cast(), kind
+        self.matmul, self.cast, self.kind = (
+            ops.MatMul(transpose_b=True).shard(strategy),
+            ops.Cast(),
+            kind,
+        )
 
     def construct(self, x: Any) -> Any:
         return self.matmul(self.cast(x, self.kind), self.cast(self.weight, self.kind))
@@ -48,7 +54,10 @@ class RMSNorm(nn.Cell):
         dp = o["dp"]
         rows = o["rms"] or ((dp, 1),)
         self.weight = Parameter(initializer("ones", (width,), ms.float32), name=f"{name}.weight")
-        self.square, self.mean = ops.Square().shard(rows), ops.ReduceMean(keep_dims=True).shard(rows)
+        self.square, self.mean = (
+            ops.Square().shard(rows),
+            ops.ReduceMean(keep_dims=True).shard(rows),
+        )
         self.rsqrt, self.more = ops.Rsqrt().shard(((dp, 1),)), ops.Add().shard(((dp, 1), ()))
         self.mul, self.scale = ops.Mul().shard(((dp, 1), (dp, 1))), ops.Mul().shard(((dp, 1), (1,)))
         self.half, self.cast = o["half_norm"], ops.Cast()
@@ -83,10 +92,22 @@ class Attention(nn.Cell):
         self.scores = ops.BatchMatMul(transpose_b=True).shard(o["qk"] or (four, four))
         self.mix = ops.BatchMatMul().shard((four, four))
         self.softmax, self.cast = ops.Softmax(-1).shard(o["soft"] or (four,)), ops.Cast()
-        self.by, self.mask, self.kind = ops.Mul().shard((four, ())), ops.Add().shard((four, (1, 1, 1, 1))), kind
+        self.by, self.mask, self.kind = (
+            ops.Mul().shard((four, ())),
+            ops.Add().shard((four, (1, 1, 1, 1))),
+            kind,
+        )
         both = o["rope"] or (four, (1, 1, 1, 1))
-        self.cosine, self.sine, self.plus = ops.Mul().shard(both), ops.Mul().shard(both), ops.Add().shard((four, four))
-        self.neg, self.cut, self.join = ops.Neg().shard((four,)), ops.Split(3, 2).shard((four,)), ops.Concat(3).shard((four, four))
+        self.cosine, self.sine, self.plus = (
+            ops.Mul().shard(both),
+            ops.Mul().shard(both),
+            ops.Add().shard((four, four)),
+        )
+        self.neg, self.cut, self.join = (
+            ops.Neg().shard((four,)),
+            ops.Split(3, 2).shard((four,)),
+            ops.Concat(3).shard((four, four)),
+        )
         angle = np.outer(np.arange(s), 1e4 ** (-np.arange(0, d, 2) / d))
         angle = np.concatenate([angle, angle], -1).reshape(1, 1, s, d)
         self.cos, self.sin = Tensor(np.cos(angle), kind), Tensor(np.sin(angle), kind)
@@ -122,7 +143,9 @@ class Feed(nn.Cell):
         column = ((dp, 1), (tp, 1))
         self.w1 = Linear(f"{name}.w1", o["hidden"], o["inner"], kind, column)
         self.w3 = Linear(f"{name}.w3", o["hidden"], o["inner"], kind, column)
-        self.w2 = Linear(f"{name}.w2", o["inner"], o["hidden"], kind, o["w2"] or ((dp, tp), (1, tp)))
+        self.w2 = Linear(
+            f"{name}.w2", o["inner"], o["hidden"], kind, o["w2"] or ((dp, tp), (1, tp))
+        )
         self.silu = SiLU().shard(o["silu"] or ((dp, tp),))
         self.mul = ops.Mul().shard(o["product"] or ((dp, tp), (dp, tp)))
         self.drop = ops.Dropout(1 - o["dropout"]).shard(((dp, 1),)) if o["dropout"] else None
@@ -136,7 +159,10 @@ class DecoderLayer(nn.Cell):
     def __init__(self, name: str, o: dict[str, Any]) -> None:
         super().__init__()
         dp, tp = o["dp"], o["tp"]
-        self.norm1, self.norm2 = RMSNorm(f"{name}.norm1", o["hidden"], o), RMSNorm(f"{name}.norm2", o["hidden"], o)
+        self.norm1, self.norm2 = (
+            RMSNorm(f"{name}.norm1", o["hidden"], o),
+            RMSNorm(f"{name}.norm2", o["hidden"], o),
+        )
         self.attention, self.feed = Attention(f"{name}.attention", o), Feed(f"{name}.feed", o)
         both = o["add"] or ((dp, 1), (dp, 1))
         self.add1, self.add2, self.cast = ops.Add().shard(both), ops.Add().shard(both), ops.Cast()
@@ -167,10 +193,14 @@ class Model(nn.Cell):
         self.table = weight("tok_embeddings.weight", o["vocabulary"], o["hidden"])
         self.gather, self.reshape = ops.Gather().shard(((1, 1), (dp,))), ops.Reshape()
         kind = LazyDecoderLayer if o["lazy"] else DecoderLayer
-        layers = [kind(f"model.layers.{i}", {**o, **o["layer"].get(i, {})}) for i in range(o["layers"])]
+        layers = [
+            kind(f"model.layers.{i}", {**o, **o["layer"].get(i, {})}) for i in range(o["layers"])
+        ]
         for i, layer in enumerate(layers):
             if o["stages"] > 1:
-                layer.pipeline_stage = o["split"][i] if o["split"] else i * o["stages"] // o["layers"]
+                layer.pipeline_stage = (
+                    o["split"][i] if o["split"] else i * o["stages"] // o["layers"]
+                )
             if i in o["recompute"]:
                 layer.recompute()
             if o["recompute_feed"] is not None and i in o["recompute_feed"]:
@@ -180,7 +210,9 @@ class Model(nn.Cell):
                     each.requires_grad = False
         self.layers = nn.CellList(layers)
         self.norm = RMSNorm("model.norm", o["hidden"], {**o, "rms": None, "half_norm": False})
-        self.head = Linear("lm_head", o["hidden"], o["vocabulary"], ms.float32, o["out_head"] or ((dp, 1), (tp, 1)))
+        self.head = Linear(
+            "lm_head", o["hidden"], o["vocabulary"], ms.float32, o["out_head"] or ((dp, 1), (tp, 1))
+        )
         if o["stages"] > 1:
             self.gather.add_prim_attr("pipeline_stage", 0)
             self.norm.pipeline_stage = self.head.pipeline_stage = o["stages"] - 1
@@ -197,8 +229,15 @@ class Entropy(nn.Cell):
         super().__init__()
         dp = o["dp"]
         self.entropy = ops.SoftmaxCrossEntropyWithLogits().shard(((dp, 1), (dp, 1)))
-        self.hot, self.mean = ops.OneHot().shard(((dp, 1), (), ())), ops.ReduceMean().shard(((dp,),))
-        self.on, self.off, self.vocabulary = Tensor(1.0, ms.float32), Tensor(0.0, ms.float32), o["vocabulary"]
+        self.hot, self.mean = (
+            ops.OneHot().shard(((dp, 1), (), ())),
+            ops.ReduceMean().shard(((dp,),)),
+        )
+        self.on, self.off, self.vocabulary = (
+            Tensor(1.0, ms.float32),
+            Tensor(0.0, ms.float32),
+            o["vocabulary"],
+        )
         self.reshape = ops.Reshape()
 
     def construct(self, logits: Any, labels: Any) -> Any:
@@ -211,7 +250,9 @@ class ClippedStep(nn.TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         loss = self.network(*inputs)
-        grads = self.grad(self.network, self.weights)(*inputs, ops.fill(loss.dtype, loss.shape, self.sens))
+        grads = self.grad(self.network, self.weights)(
+            *inputs, ops.fill(loss.dtype, loss.shape, self.sens)
+        )
         grads = ops.clip_by_global_norm(self.grad_reducer(grads), 1.0)
         return ops.depend(loss, self.optimizer(grads))
 
@@ -225,7 +266,11 @@ def build(given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
         loss.pipeline_stage = o["stages"] - 1
         whole = nn.PipelineCell(whole, o["micro"])
     weights = network.trainable_params()
-    optimizer = nn.AdamWeightDecay(weights, 1e-4) if o["optimizer"] == "adam" else nn.Momentum(weights, 1e-3, 0.9)
+    optimizer = (
+        nn.AdamWeightDecay(weights, 1e-4)
+        if o["optimizer"] == "adam"
+        else nn.Momentum(weights, 1e-3, 0.9)
+    )
     if o["stages"] > 1:
         from mindspore.nn.wrap.cell_wrapper import _TrainGradAccuStepCell
 
@@ -250,17 +295,33 @@ class Convolved(nn.Cell):
         super().__init__()
         c, dp = o["channels"], o["dp"]
         self.kernel = weight(f"{name}.weight", c, c, 3, 3)
-        self.conv = ops.Conv2D(c, 3, pad_mode="same").shard(o["conv"] or ((dp, 1, 1, 1), (1, 1, 1, 1)))
-        self.gamma, self.beta = (Parameter(initializer(k, (c,), ms.float32), name=f"{name}.{k}") for k in ("ones", "zeros"))
-        self.mean = Parameter(initializer("zeros", (c,), ms.float32), name=f"{name}.mean", requires_grad=False)
-        self.variance = Parameter(initializer("ones", (c,), ms.float32), name=f"{name}.variance", requires_grad=False)
-        self.bn = ops.BatchNorm(is_training=True).shard(o["bn"] or ((dp, 1, 1, 1), (1,), (1,), (1,), (1,)))
-        self.relu, self.add = ops.ReLU().shard(((dp, 1, 1, 1),)), ops.Add().shard(((dp, 1, 1, 1), (dp, 1, 1, 1)))
+        self.conv = ops.Conv2D(c, 3, pad_mode="same").shard(
+            o["conv"] or ((dp, 1, 1, 1), (1, 1, 1, 1))
+        )
+        self.gamma, self.beta = (
+            Parameter(initializer(k, (c,), ms.float32), name=f"{name}.{k}")
+            for k in ("ones", "zeros")
+        )
+        self.mean = Parameter(
+            initializer("zeros", (c,), ms.float32), name=f"{name}.mean", requires_grad=False
+        )
+        self.variance = Parameter(
+            initializer("ones", (c,), ms.float32), name=f"{name}.variance", requires_grad=False
+        )
+        self.bn = ops.BatchNorm(is_training=True).shard(
+            o["bn"] or ((dp, 1, 1, 1), (1,), (1,), (1,), (1,))
+        )
+        self.relu, self.add = (
+            ops.ReLU().shard(((dp, 1, 1, 1),)),
+            ops.Add().shard(((dp, 1, 1, 1), (dp, 1, 1, 1))),
+        )
         self.repeat = o["repeat"]
 
     def construct(self, x: Any) -> Any:
         for _ in range(self.repeat):
-            y = self.bn(self.conv(x, self.kernel), self.gamma, self.beta, self.mean, self.variance)[0]
+            y = self.bn(self.conv(x, self.kernel), self.gamma, self.beta, self.mean, self.variance)[
+                0
+            ]
             x = self.add(x, self.relu(y))
         return x
 
@@ -271,14 +332,22 @@ class ConvNet(nn.Cell):
         c, dp, tp = o["channels"], o["dp"], o["tp"]
         self.stem = ops.Conv2D(c, 3, pad_mode="same").shard(((dp, 1, 1, 1), (1, 1, 1, 1)))
         self.first = weight("stem.weight", c, 3, 3, 3)
-        self.blocks = nn.CellList([Convolved(f"blocks.{i}", {**o, **o["block"].get(i, {})}) for i in range(o["blocks"])])
+        self.blocks = nn.CellList(
+            [Convolved(f"blocks.{i}", {**o, **o["block"].get(i, {})}) for i in range(o["blocks"])]
+        )
         for i in o["recompute"]:
             self.blocks[i].recompute()
         self.pool = ops.MaxPool(2, 2).shard(o["pool"] or ((dp, 1, 1, 1),))
-        self.reshape, self.dense = ops.Reshape(), ops.MatMul().shard(o["dense"] or ((dp, 1), (1, tp)))
+        self.reshape, self.dense = (
+            ops.Reshape(),
+            ops.MatMul().shard(o["dense"] or ((dp, 1), (1, tp))),
+        )
         self.flat = (o["batch"], c * (o["size"] // 2) ** 2)
         self.head = weight("head.weight", self.flat[1], o["classes"])
-        self.loss, self.mean = ops.SoftmaxCrossEntropyWithLogits().shard(((dp, 1), (dp, 1))), ops.ReduceMean().shard(((dp,),))
+        self.loss, self.mean = (
+            ops.SoftmaxCrossEntropyWithLogits().shard(((dp, 1), (dp, 1))),
+            ops.ReduceMean().shard(((dp,),)),
+        )
 
     def construct(self, x: Any, label: Any) -> Any:
         x = self.stem(x, self.first)
@@ -311,7 +380,11 @@ class Failing(nn.Cell):
         self.gamma, self.beta = weight("gamma", width - 1), weight("beta", width - 1)
         self.image = weight("image", 8, 4, 3, 3)
         self.half = weight("half", width, width, kind=ms.bfloat16)
-        self.dense, self.matmul, self.norm = nn.Dense(width + 2, 8), ops.MatMul(), ops.LayerNorm(1, 1)
+        self.dense, self.matmul, self.norm = (
+            nn.Dense(width + 2, 8),
+            ops.MatMul(),
+            ops.LayerNorm(1, 1),
+        )
         self.conv, self.softmax, self.tile = ops.Conv2D(8, 3), ops.Softmax(5), ops.Tile()
         self.add_bias, self.cast, self.slice = ops.BiasAdd(), ops.Cast(), ops.StridedSlice()
         self.flash, self.tables = ops.Concat(-1), {"a": 1}
@@ -335,7 +408,7 @@ class Failing(nn.Cell):
         if self.kind == "bf16":
             y = self.matmul(y, self.half)  # planted: bf16
         if self.kind == "tuple_add":
-            y = y + (1, 2, "a")  # planted: tuple_add
+            y = y + (1, 2, "a")  # noqa: RUF005  # planted: tuple_add
         if self.kind == "none":
             y = y + None  # planted: none
         if self.kind == "keyword":

@@ -54,9 +54,17 @@ def convolutions(draw: random.Random, dp: int, **more: Any) -> dict[str, Any]:
 
 def hang(draw: random.Random) -> Planted:
     odd = draw.randrange(4)
-    said: Planted = {"task": "hang", "words": [f"rank {odd}"], "odd_ranks": (odd,), "devices": 4, "build": build}
+    said: Planted = {
+        "task": "hang",
+        "words": [f"rank {odd}"],
+        "odd_ranks": (odd,),
+        "devices": 4,
+        "build": build,
+    }
     made = model(draw, 2, 2, layers=2)
-    kind = draw.choice(("clip", "frozen", "monitor", "norm", "wo", "experts", "heads", "optimizer", "accumulate"))
+    kind = draw.choice(
+        ("clip", "frozen", "monitor", "norm", "wo", "experts", "heads", "optimizer", "accumulate")
+    )
     at = draw.randrange(2)
     changes: dict[str, dict[str, Any]] = {
         "clip": {"clip": False},
@@ -74,7 +82,12 @@ def hang(draw: random.Random) -> Planted:
                 "odd_settings": {odd: {"enable_parallel_optimizer": False}}, "edit": "enable_parallel_optimizer"}  # fmt: skip
     if kind == "accumulate":
         made = model(draw, 1, 2, layers=2, stages=2, micro=4, clip=False)
-        return {**said, "network": made, "odd": {odd: {"micro": draw.choice((2, 8))}}, "words": ["micro"]}
+        return {
+            **said,
+            "network": made,
+            "odd": {odd: {"micro": draw.choice((2, 8))}},
+            "words": ["micro"],
+        }
     edits = {"wo": "MatMul|\\(\\(2, 2\\), \\(1, 2\\)\\)", "heads": "\\(2, 2, 1, 1\\)"}
     return {**said, "network": made, "odd": {odd: changes[kind]}, "edit": edits.get(kind, "")}
 
@@ -83,21 +96,68 @@ def memory(draw: random.Random) -> Planted:
     said: Planted = {"task": "memory", "words": ["GiB"], "build": build, "ranks": (0,)}
     kind = draw.choice(("states", "logits", "activations"))
     if kind == "states":  # optimizer states lie on each of eight devices
-        made = model(draw, 8, 1, layers=4, hidden=4096, inner=14336, heads=32, kv=8, batch=8, sequence=512)
-        return {**said, "devices": 8, "network": made | {"vocabulary": 32000, "layers": 20}, "edit": "parallel_optimizer"}
+        made = model(
+            draw, 8, 1, layers=4, hidden=4096, inner=14336, heads=32, kv=8, batch=8, sequence=512
+        )
+        return {
+            **said,
+            "devices": 8,
+            "network": made | {"vocabulary": 32000, "layers": 20},
+            "edit": "parallel_optimizer",
+        }
     if kind == "logits":
-        made = model(draw, 2, 1, hidden=1024, heads=16, kv=4, inner=2048, batch=16, sequence=8192, vocabulary=151_936)
+        made = model(
+            draw,
+            2,
+            1,
+            hidden=1024,
+            heads=16,
+            kv=4,
+            inner=2048,
+            batch=16,
+            sequence=8192,
+            vocabulary=151_936,
+        )
         return {**said, "devices": 2, "network": {**made, "layers": 2}}
-    made = model(draw, 2, 2, hidden=4096, heads=32, kv=8, inner=14336, batch=16, sequence=8192, layers=4)
+    made = model(
+        draw, 2, 2, hidden=4096, heads=32, kv=8, inner=14336, batch=16, sequence=8192, layers=4
+    )
     return {**said, "devices": 4, "network": made, "edit": "recompute"}
 
 
 def slow_step(draw: random.Random) -> Planted:
-    said: Planted = {"task": "slow-step", "words": ["communication|gradient|weights"], "build": build, "ranks": (0,)}
+    said: Planted = {
+        "task": "slow-step",
+        "words": ["communication|gradient|weights"],
+        "build": build,
+        "ranks": (0,),
+    }
     if draw.random() < 0.5:  # much to add up, little to compute
-        made = model(draw, 8, 1, hidden=2048, heads=16, kv=4, inner=draw.choice((5632, 8192)), batch=8, sequence=16, vocabulary=32000)
+        made = model(
+            draw,
+            8,
+            1,
+            hidden=2048,
+            heads=16,
+            kv=4,
+            inner=draw.choice((5632, 8192)),
+            batch=8,
+            sequence=16,
+            vocabulary=32000,
+        )
         return {**said, "devices": 8, "network": made}
-    made = model(draw, 1, 16, hidden=2048, heads=16, kv=16, inner=8192, batch=2, sequence=512, vocabulary=8192)
+    made = model(
+        draw,
+        1,
+        16,
+        hidden=2048,
+        heads=16,
+        kv=16,
+        inner=8192,
+        batch=2,
+        sequence=512,
+        vocabulary=8192,
+    )
     return {**said, "devices": 16, "network": made}
 
 
@@ -126,7 +186,12 @@ def compile_failure(draw: random.Random) -> Planted:
 
 
 def strategy(draw: random.Random) -> Planted:
-    said: Planted = {"task": "strategy|compile-failure", "ranks": (0,), "build": build, "logged": draw.random() < 0.4}
+    said: Planted = {
+        "task": "strategy|compile-failure",
+        "ranks": (0,),
+        "build": build,
+        "logged": draw.random() < 0.4,
+    }
     if draw.random() < 0.3:
         what, op = draw.choice((
             ({"conv": ((4, 1, 1, 1), (1, 4, 1, 1))}, "Conv2D"), ({"pool": ((2, 2, 4, 1),)}, "MaxPool"),
@@ -137,7 +202,12 @@ def strategy(draw: random.Random) -> Planted:
         return {**said, "devices": 4, "words": [op], "network": both, "build": build_convolutions}
     made = model(draw, 2, 4) if draw.random() < 0.4 else model(draw, 1, 2)
     if made["tp"] == 4:  # more devices than heads of keys
-        return {**said, "devices": 8, "words": ["Tile|Transpose|Reshape|Split|Mul|Concat"], "network": made}
+        return {
+            **said,
+            "devices": 8,
+            "words": ["Tile|Transpose|Reshape|Split|Mul|Concat"],
+            "network": made,
+        }
     what, op = draw.choice((
         ({"wo": ((1, 2), (1, 1))}, "MatMul"), ({"qk": ((1, 2, 1, 1), (1, 1, 1, 1))}, "BatchMatMul"),
         ({"soft": ((1, 1, 1, 2),)}, "Softmax"), ({"product": ((1, 2), (2, 1))}, "Mul"),
@@ -155,8 +225,18 @@ def stage_balance(draw: random.Random) -> Planted:
     stage = draw.randrange(2)
     split = (0,) * (count - 1) + (1,) if stage == 0 else (0,) + (1,) * (count - 1)
     if draw.random() < 0.3:
-        return {**said, "network": {**made, "layers": 4, "micro": 2, "stages": 4}, "devices": 4, "words": ["2 micro-batches"], "task": "stage-balance|compile-failure"}
-    return {**said, "network": {**made, "layers": count, "split": split}, "words": [f"stage {stage}"]}
+        return {
+            **said,
+            "network": {**made, "layers": 4, "micro": 2, "stages": 4},
+            "devices": 4,
+            "words": ["2 micro-batches"],
+            "task": "stage-balance|compile-failure",
+        }
+    return {
+        **said,
+        "network": {**made, "layers": count, "split": split},
+        "words": [f"stage {stage}"],
+    }
 
 
 def recompute(draw: random.Random) -> Planted:
@@ -167,7 +247,11 @@ def recompute(draw: random.Random) -> Planted:
                      "build": build, "edit": f"{lost}.*recompute"}  # fmt: skip
     kind = draw.choice(("layer", "feed", "conv"))
     if kind == "conv":
-        return {**said, "network": convolutions(draw, 2, blocks=count, recompute=kept), "build": build_convolutions}
+        return {
+            **said,
+            "network": convolutions(draw, 2, blocks=count, recompute=kept),
+            "build": build_convolutions,
+        }
     key = "recompute" if kind == "layer" else "recompute_feed"
     return {**said, "network": model(draw, 1, 2, layers=count, **{key: kept})}
 
@@ -193,7 +277,13 @@ def redistribution(draw: random.Random) -> Planted:
 
 def _base(steps: int, **more: Any) -> dict[str, Any]:
     plan = {"dp": 2, "seed": 11, "rate": 0.05, **more}
-    return {"network": "trained.py:tower", "devices": 2, "with": plan, "steps": steps, "dump": "none"}
+    return {
+        "network": "trained.py:tower",
+        "devices": 2,
+        "with": plan,
+        "steps": steps,
+        "dump": "none",
+    }
 
 
 def loss(draw: random.Random) -> Planted:
@@ -204,7 +294,14 @@ def loss(draw: random.Random) -> Planted:
     base = _base(steps)
     sick = {**base, "with": {**base["with"], "bad": bad, "bad_from": at}}
     steps_told = "|".join(f"step {n}\\b" for n in (at, at + 1, at + 2))
-    return {"task": "loss", "words": ["step"], "executed": sick, "against": base, "devices": 2, "since": steps_told}
+    return {
+        "task": "loss",
+        "words": ["step"],
+        "executed": sick,
+        "against": base,
+        "devices": 2,
+        "since": steps_told,
+    }
 
 
 def loss_alone(draw: random.Random) -> Planted:
@@ -218,7 +315,13 @@ def precision(draw: random.Random) -> Planted:
     """The first NaN of a second step."""
     base = _base(2, bad=draw.choice(("nan", "huge")), bad_from=1)
     base["dump"] = "tensor"
-    return {"task": "precision", "words": ["NaN|infinity"], "executed": base, "devices": 2, "since": "step 1"}
+    return {
+        "task": "precision",
+        "words": ["NaN|infinity"],
+        "executed": base,
+        "devices": 2,
+        "since": "step 1",
+    }
 
 
 def failed_node(draw: random.Random) -> Planted:
@@ -251,7 +354,9 @@ PLANTS: tuple[Callable[[random.Random], Planted], ...] = (
 
 
 def healthy(draw: random.Random) -> Planted:
-    kind = draw.choice(("model", "model", "conv", "pipe", "noise", "noise", "shards", "single", "recomputed"))
+    kind = draw.choice(
+        ("model", "model", "conv", "pipe", "noise", "noise", "shards", "single", "recomputed")
+    )
     if kind == "conv":
         return {"devices": 4, "build": build_convolutions, "network": convolutions(draw, 4)}
     if kind == "pipe":

@@ -138,8 +138,14 @@ BAD: dict[str, Any] = {
     "": lambda x, y: (x, y),
     "scale": lambda x, y: (x * 3, y),
     "labels": lambda x, y: (x, y[::-1].copy()),
-    "half_batch": lambda x, y: (np.concatenate([x[: len(x) // 2]] * 2), np.concatenate([y[len(y) // 2 :]] * 2)),
-    "nan": lambda x, y: (np.where(np.arange(x.size).reshape(x.shape) == 5, np.nan, x).astype(np.float32), y),
+    "half_batch": lambda x, y: (
+        np.concatenate([x[: len(x) // 2]] * 2),
+        np.concatenate([y[len(y) // 2 :]] * 2),
+    ),
+    "nan": lambda x, y: (
+        np.where(np.arange(x.size).reshape(x.shape) == 5, np.nan, x).astype(np.float32),
+        y,
+    ),
     "huge": lambda x, y: (x, y * np.float32(1e25)),
 }
 """What is wrong with data, by its name."""

@@ -44,7 +44,8 @@ class Departure:
         here: what the first of ``ranks`` does there; None where it is through.
         there: what the first of ``common`` does there; None where it is through.
         text: the difference in words, without saying whose it is.
-        setting: of the parallel context, that only one side has; empty where none explains it.
+        setting: that explains it, ``micro_size`` or one of the context; empty where none does.
+        value: of that setting on ``common``.
     """
 
     ranks: tuple[int, ...]
@@ -56,6 +57,7 @@ class Departure:
     there: Place | None
     text: str
     setting: str = ""
+    value: int | bool | None = None
 
 
 Token: TypeAlias = tuple[object, ...]
@@ -176,21 +178,24 @@ def _departure(
     left, right = scripts[odd[0]], scripts[common[0]]
     counts = micro_batches(here), micro_batches(there)
     kind: DepartureKind
+    setting: str = ""
+    value: int | bool | None = None
     if None not in counts and counts[0] != counts[1]:
         index = first = _common_start(left, right)
         kind, text = "micro-batches", f"{counts[0]} micro-batches instead of {counts[1]}"
+        setting, value = "micro_size", counts[1]
     else:
         kind, index, first, text = _how(left, right, here, there)
     shards = [_shards_weights(one) for one in (here, there)]
-    setting = "enable_parallel_optimizer" if shards[0] != shards[1] else ""
-    if setting:
+    if shards[0] != shards[1]:
+        setting, value = "enable_parallel_optimizer", shards[1]
         one, other = (here, there) if shards[0] else (there, here)
         text += f" (optimizer parallel is on on rank {one.rank}, off on rank {other.rank})"
     return Departure(
         tuple(odd), tuple(common), certain, kind, index,
         place(here, index) if index < len(left) else None,
         place(there, first) if first < len(right) else None,
-        text, setting,
+        text, setting, value,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from irtool.ir.graph import Node
 from irtool.ir.group_names import WORLD_GROUPS
+from irtool.ir.values import TensorLiteral
 
 Topic: TypeAlias = Literal["attribute", "sharding", "recompute", "group", "schedule"]
 """What an attribute is about: the word that people use for its change."""
@@ -129,6 +130,9 @@ def plain_text(value: object) -> str:
         if len(items) == 2 and items[0] == "bool":
             return str(items[1])
         return f"({', '.join(map(plain_text, items))}{',' if len(items) == 1 else ''})"
+    if isinstance(value, TensorLiteral):  # a scalar's shape and name tell nothing
+        shape = f"{list(value.shape)} " if value.shape else ""
+        return f"{value.dtype} {shape}{value.data}"
     return str(value)
 
 

@@ -1,9 +1,13 @@
-"""Why a rank leaves the common script: the difference of its graph from that of another rank."""
+"""Why a rank leaves the common script: how its graph and settings differ from another rank's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from irtool.cluster.context.evidence import evidence_of
+from irtool.cluster.context.find import find_context
+from irtool.cluster.context.given import ContextError, Given
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.hang_script import Departure
 from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
@@ -16,6 +20,11 @@ _PASSES = ("step_parallel_begin", "validate")
 _OF_GROUPS = ("group:", "rank_list:", "group_ranks:", "group_rank_ids:", "dest_rank:", "src_rank:")
 """Details that are each rank's own, whatever it does."""
 _MOST_EDITS = 8
+_SETTINGS = (
+    "device_num", "pipeline_stages", "enable_parallel_optimizer", "enable_alltoall",
+    "gradients_mean", "full_batch", "parallel_mode", "search_mode",
+)  # fmt: skip
+"""Keys that all ranks have alike, what decides more first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,52 @@ def script_difference(
         )[:_MOST_EDITS]
         if edits:
             return ScriptDifference(rank, other, name, diff, edits)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A key of the parallel context that two ranks were compiled with differently.
+
+    Attributes:
+        key: of ``set_auto_parallel_context``.
+        value: on the rank that left the script.
+        other: on the one that keeps to it.
+    """
+
+    key: str
+    value: object
+    other: object
+
+
+def setting_difference(
+    run: Run, departure: Departure, graph: int | None = None
+) -> SettingDifference | None:
+    """The setting that the dumps of a rank that left the script show to be another.
+
+    Args:
+        run: the folder of both.
+        departure: who left.
+        graph: the number of the compilation, as ``--graph`` has it.
+
+    Returns:
+        None where none is known to differ.
+    """
+    compilations = run.across_ranks(graph)
+    contexts: list[RunContext] = []
+    for rank in (departure.ranks[0], departure.common[0]):
+        if rank not in compilations:
+            return None
+        evidence = evidence_of(run, compilations[rank], graph=graph)
+        alone = replace(evidence, others={}, ranks=(), logs=())
+        try:
+            contexts.append(find_context(Given(), alone, as_run=True))
+        except ContextError:
+            return None
+    left, right = contexts
+    for key in _SETTINGS:
+        if left.is_known(key) and right.is_known(key) and left.value(key) != right.value(key):
+            return SettingDifference(key, left.value(key), right.value(key))
     return None
 
 

@@ -293,3 +293,18 @@ def test_a_loss_that_is_no_number_needs_no_other_run(
     told = made(tmp_path, "--task", "loss", status=status)
     assert [item["since"] for item in told["findings"]] == ["step 5"] * status
     assert [item["task"] for item in told["not_judged"]] == ["loss"] * (1 - status)
+
+
+def test_a_strategy_that_no_number_of_devices_allows_needs_no_number(
+    samples: Path, tmp_path: Path
+) -> None:
+    begin = "step_parallel_begin_0018.ir"
+    shutil.copy(samples / "mlp_rejected" / begin, tmp_path)
+    (first,) = made(tmp_path, "--task", "strategy", status=1)["findings"]
+    assert "the dimension that is summed up is split by 4" in first["cause"]
+    assert first["edit"]["new"] == "((2, 4), (1, 4))"
+    asked(*first["command"][1:], status=1)
+    (tmp_path / begin).write_text(  # what needs more devices than there may be is not known
+        (samples / "mlp_semi_auto" / begin).read_text()
+    )
+    assert made(tmp_path, "--task", "strategy", status=0)["not_judged"][0]["task"] == "strategy"

@@ -10,7 +10,12 @@ from irtool.cluster.hang_script import Departure
 from irtool.cluster.memory_layers import layer_of_scope
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
-from irtool.diagnosis.script_difference import ScriptDifference, script_difference
+from irtool.diagnosis.script_difference import (
+    ScriptDifference,
+    SettingDifference,
+    script_difference,
+    setting_difference,
+)
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.graph import Node
@@ -41,12 +46,18 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
 def _hang(subject: Subject, report: HangReport) -> Diagnosis:
     left = report.left[0] if report.left else None
     difference = None if left is None else script_difference(subject.run, left, subject.graph)
+    setting = None if left is None else setting_difference(subject.run, left, subject.graph)
     node, rank, file, line = _place(report, left)
     changed = _changed(difference)
     source = source_of(changed) or source_of(node)
     cause = report.blocked.why if report.blocked is not None else "it hangs"
     if left is not None:
         cause = _departure_text(left, report)
+    if left is not None and setting is not None and setting.key != left.setting:
+        cause += (
+            f". It was compiled with {setting.key} = {setting.value}, "
+            f"rank {left.common[0]} with {setting.other}"
+        )
     cause += _edits_text(difference)
     return diagnosis(
         TASK,
@@ -59,7 +70,8 @@ def _hang(subject: Subject, report: HangReport) -> Diagnosis:
         file=file,
         line=line,
         source=source,
-        edit=_edit(left, difference, source),
+        edit=_edit(left, setting, difference, source),
+        since=difference.pass_name if difference is not None else "",
     )
 
 
@@ -128,11 +140,18 @@ def _changed(difference: ScriptDifference | None) -> Node | None:
 
 
 def _edit(
-    left: Departure | None, difference: ScriptDifference | None, source: SourceLine | None
+    left: Departure | None,
+    setting: SettingDifference | None,
+    difference: ScriptDifference | None,
+    source: SourceLine | None,
 ) -> Edit | None:
     """The setting or strategy that others have, where it is what differs."""
     if left is not None and left.setting and left.certain:
-        return Edit(setting=left.setting, value="as on the other ranks")
+        return Edit(setting=left.setting, value=left.value)
+    if left is not None and setting is not None and left.certain:
+        value = setting.other
+        if isinstance(value, (str, int, float, bool)):
+            return Edit(setting=setting.key, value=value)
     if difference is None or source is None:
         return None
     found = _RESHARDED.fullmatch(_first_edit(difference).detail)

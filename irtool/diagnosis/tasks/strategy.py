@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from math import lcm, prod
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
-from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
-from irtool.diagnosis.subject import Checked, Reads, Subject, source_of
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
+from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.graph import Node
 from irtool.planning.files.saved_strategies import SavedCheck, check_saved
+from irtool.sharding.check import check
+from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
 from irtool.sharding.suggest import Proposals, proposals
 
 TASK: Task = "strategy"
@@ -19,7 +22,20 @@ READS: Reads = "begin"
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """An error for each strategy that the compiler refuses, on every stage that left a dump."""
+    """An error for each strategy that the compiler refuses, on every stage that left a dump.
+
+    Raises:
+        CannotJudge: nobody says how many devices there are, and no strategy is refused on any
+            number of them.
+    """
+    try:
+        _ = subject.parallel
+    except CannotJudge:
+        refused = list(_on_any_devices(subject))
+        if not refused:
+            raise
+        yield from refused
+        return
     for rank in _one_a_stage(subject):
         checked = subject.checked_of(rank) if rank != subject.picked.rank else subject.checked
         wrong = [item for item in checked.report.findings if item.severity == "error"]
@@ -27,6 +43,33 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         for finding in wrong:
             yield _refused(subject, checked, finding, proposed, rank)
     yield from _saved(subject)
+
+
+def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
+    """Strategies that are refused however many devices there are.
+
+    A network that was refused leaves one dump, which may tell nothing of devices.  On so many as
+    every strategy of it divides, none is refused for taking too many.
+    """
+    file = subject.picked.file(BEGIN)
+    if file is None:
+        return
+    dump = subject.read(subject.picked, file)
+    strategies = [node.in_strategy for node in dump.nodes() if node.in_strategy]
+    counts = [prod(each) for strategy in strategies for each in strategy if each]
+    devices = lcm(*counts) if counts else 0
+    if not 1 < devices <= LARGEST_WORLD:
+        return
+    parallel = ParallelContext(devices=devices, full_batch=True, dataset="unknown")
+    checked = Checked(dump, parallel, check(dump, parallel))
+    proposed = proposals(dump, checked.report)
+    for finding in checked.report.findings:
+        node = finding.subject
+        if finding.severity == "error" and isinstance(node, Node) and node.in_strategy:
+            yield _refused(
+                subject, checked, finding, proposed, subject.picked.rank,
+                ("--devices", str(devices)),
+            )  # fmt: skip
 
 
 def _saved(subject: Subject) -> Iterator[Diagnosis]:
@@ -88,7 +131,7 @@ def _one_a_stage(subject: Subject) -> list[int]:
     size = subject.parallel.stage_size
     lowest: dict[int, int] = {}
     for rank, compilation in sorted(subject.compilations.items()):
-        if compilation.file("step_parallel_begin") is not None:
+        if compilation.file(BEGIN) is not None:
             lowest.setdefault(rank // size, rank)
     return list(lowest.values()) or [subject.picked.rank]
 
@@ -99,6 +142,7 @@ def _refused(
     finding: Finding,
     proposed: Proposals | None,
     rank: int,
+    options: tuple[str, ...] = (),
 ) -> Diagnosis:
     node = finding.subject if isinstance(finding.subject, Node) else None
     source = finding.source or source_of(node)
@@ -112,11 +156,12 @@ def _refused(
         TASK,
         "error",
         f"{refused}{finding.message}",
-        subject.command("check", "RUN"),
+        subject.command("check", "RUN", *options),
         rank=rank,
         node=finding.node,
         file=checked.dump.path,
         line=finding.line,
         source=source,
         edit=edit,
+        since=BEGIN,
     )
