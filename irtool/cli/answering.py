@@ -9,9 +9,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from irtool.cli.output import Output
-from irtool.cluster.context.model import RunContext
 
 if TYPE_CHECKING:
+    from irtool.cluster.context.model import RunContext
     from irtool.ir.dump import Dump
     from irtool.ir.finding import Findings
     from irtool.report.answer import AnswerObject

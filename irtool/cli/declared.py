@@ -50,15 +50,17 @@ def given_by_parts(
 
     # Not typing.get_type_hints: up to Python 3.10 it hides an option whose default is None.
     declared = inspect.signature(function, eval_str=True).parameters
-    parameters: list[inspect.Parameter] = []
-    for own in declared.values():
-        there = parts if own.name == name else [own]
-        parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in there]
-    hints = {parameter.name: parameter.annotation for parameter in parameters}
-    wrapped.__annotations__ = {**hints, "return": int}
-    # Functions have the attribute; stubs of Callable do not.
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return wrapped
+    shown = [part for own in declared.values() for part in (parts if own.name == name else [own])]
+    return with_signature(wrapped, shown)
+
+
+def with_signature(function: Any, parameters: Sequence[inspect.Parameter]) -> Any:
+    """The function, which takes anything by name, with a signature to be read by typer."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    shown = [each.replace(kind=kind) for each in parameters]
+    function.__annotations__ = {each.name: each.annotation for each in shown} | {"return": int}
+    function.__signature__ = inspect.Signature(shown)
+    return function
 
 
 def parameters_of(options: type[Any]) -> dict[str, inspect.Parameter]:

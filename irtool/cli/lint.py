@@ -32,13 +32,15 @@ from irtool.cluster.context.evidence import Evidence
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Findings
 from irtool.ir.units import plural
-from irtool.linting.cache import Cache, cache_folder
+from irtool.linting.cache import Cache
 from irtool.linting.registry import OFF_FAMILIES
 from irtool.linting.rule import family_of
 from irtool.linting.settings import expanded
 from irtool.report.findings.answer import lint_answer
 from irtool.report.findings.html import findings_page
 from irtool.report.findings.text import TextStyle, summary_text, text_pieces
+from irtool.syntax.kept import remembers
+from irtool.syntax.kept_files import cache_folder
 from irtool.syntax.load import load
 from irtool.syntax.source import DumpError
 
@@ -93,9 +95,6 @@ def _lint(
     limit: options.Limit = None,
     graph: options.GraphNumber = None,
     jobs: options.Jobs = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Look at everything again, remember nothing.")
-    ] = False,
     config: options.Config = None,
     output_file: options.OutputFile = None,
     *,
@@ -122,7 +121,7 @@ def _lint(
     if update_baseline and asked.settings.baseline is None:
         raise Failure("--update-baseline needs a file", hint="--baseline irtool-baseline.json")
     question = LintQuestion(
-        paths, context, configuration, asked, where, graph, all_passes, jobs, not no_cache
+        paths, context, configuration, asked, where, graph, all_passes, jobs, remembers()
     )
     linting = linted(question, bar=True)
     report_problems(linting.problems)

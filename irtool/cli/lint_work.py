@@ -15,13 +15,14 @@ from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Severity, Silenced
 from irtool.ir.run import InputFile
-from irtool.linting.cache import digest, program_digest
+from irtool.linting.cache import program_digest
 from irtool.linting.engine import Linted, lint_compilation, lint_run
 from irtool.linting.facts import CompilationFacts, DumpFacts, RunFacts, Surroundings
 from irtool.linting.kinds import kind_of_dump
 from irtool.linting.registry import all_rules
 from irtool.linting.rule import DumpKind, Lacking, Rule
 from irtool.linting.rules.syntax.syn000_unreadable_file import UnreadableFile
+from irtool.syntax.kept_files import digest
 from irtool.syntax.query import query
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.source import DumpError, read_content

@@ -1,28 +1,40 @@
-"""``--open``, for every command that writes a page: write it to a file and show it."""
+"""Options that many commands have: ``--no-cache``, and ``--open`` for what writes a page."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, get_args
 
 import typer
 
-from irtool.cli.help import OUTPUT, HelpfulCommand
+from irtool.cli.declared import with_signature
+from irtool.cli.help import OUTPUT, READ, HelpfulCommand
 from irtool.cli.report import Failure, note
 
 OpenPage = Annotated[
     bool,
     typer.Option("--open", help="Write a page and show it in a browser.", rich_help_panel=OUTPUT),
 ]
+NoCache = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Read and look at everything again, remember nothing.",
+        rich_help_panel=READ,
+    ),
+]
 _HTML = "html"
 
 
 def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **more: Any) -> None:
-    """Add a command to an app: its help with groups and examples, ``--open`` where it has pages.
+    """Add a command to an app: its help with groups and examples, and the options of all commands.
+
+    These are ``--no-cache``, and ``--open`` where a command has pages.
 
     Args:
         app: to which it is added.
@@ -30,7 +42,7 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **mor
         function: what it does; its docstring is the help.
         more: what ``typer.Typer.command`` takes beside these.
     """
-    made = _with_open(name, function)
+    made = _with_cache(_with_open(name, function))
     app.command(name, cls=HelpfulCommand, help=function.__doc__, **more)(made)
 
 
@@ -61,16 +73,33 @@ def _with_open(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             _show(file)
         return status
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [each.replace(kind=kind) for each in declared.values()]
+    parameters = list(declared.values())
     if "open_page" not in declared:
-        option = inspect.Parameter("open_page", kind, default=False, annotation=OpenPage)
-        at = next(i for i, each in enumerate(parameters) if each.name == "output_file")
-        parameters.insert(at + 1, option)
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
-    # Functions have the attribute; stubs of Callable do not.
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return wrapped
+        option = _option("open_page", OpenPage)
+        place = next(i for i, each in enumerate(parameters) if each.name == "output_file")
+        parameters.insert(place + 1, option)
+    return with_signature(wrapped, parameters)
+
+
+def _with_cache(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with ``--no-cache``: else it keeps what it read, once its answer is written."""
+
+    @functools.wraps(function)
+    def wrapped(**arguments: Any) -> Any:
+        from irtool.syntax.kept import keeping
+
+        with keeping(not arguments.pop("no_cache")):
+            status = function(**arguments)
+            sys.stdout.flush()
+            return status
+
+    declared = inspect.signature(function, eval_str=True).parameters
+    return with_signature(wrapped, [*declared.values(), _option("no_cache", NoCache)])
+
+
+def _option(name: str, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=False, annotation=annotation)
 
 
 def _forms(annotation: Any) -> type[Enum] | None:

@@ -14,16 +14,12 @@ from irtool.cli import options
 from irtool.cli.answering import AnswerForm
 from irtool.cli.inputs import input_size, inputs_for, pass_name, read_input
 from irtool.cli.output import Output
-from irtool.cli.parse_excerpt import ExcerptRequest, tell_excerpt
 from irtool.cli.parse_formats import TAKERS, Request, Writer, writer_for
-from irtool.cli.parse_history import HistoryRequest, tell_history
 from irtool.cli.report import Failure, report_problems
-from irtool.cli.where import of_query, read_query
 from irtool.cli.work import WorkerDied, processes_for, run_all
 from irtool.cluster.summary import Summary
 from irtool.ir.finding import Finding
 from irtool.ir.run import InputFile
-from irtool.syntax.query import QueryError, field
 from irtool.syntax.run_classes import Fingerprints
 from irtool.syntax.source import DumpError, read_content
 
@@ -84,10 +80,15 @@ def command(
     request = Request(format.value, where, _fields(group_by), limit)
     _check(request)
     if reduce is not None or redact:
+        # What is rarely asked for, and imports much, is imported when asked for.
+        from irtool.cli.parse_excerpt import ExcerptRequest, tell_excerpt
+
         codes = tuple(code.upper() for code in _fields(keep))
         return tell_excerpt(ExcerptRequest(paths, reduce, codes, redact, rank, graph, output_file))
     output = Output(output_file)
     if history is not None:
+        from irtool.cli.parse_history import HistoryRequest, tell_history
+
         asked = HistoryRequest(_only(paths, "--history"), history, rank, graph, limit)
         return tell_history(asked, _answer_form(format, "--history"), output)
     files, problems = inputs_for(paths, rank, graph)
@@ -119,6 +120,17 @@ def _fields(text: str | None) -> tuple[str, ...]:
 
 def _check(request: Request) -> None:
     """Find mistakes in queries and fields before anything is read."""
+    if request.where is not None or request.group_by:
+        _check_queries(request)
+    if request.format == "ir" and request.group_by:
+        raise Failure("groups cannot be printed as ir", hint="leave out --group-by")
+
+
+def _check_queries(request: Request) -> None:
+    # They need Lark and the table of operators, which a dump that was read before does not.
+    from irtool.cli.where import of_query, read_query
+    from irtool.syntax.query import QueryError, field
+
     if request.where is not None:
         read_query("--where", request.where)
     for text in request.group_by:
@@ -126,8 +138,6 @@ def _check(request: Request) -> None:
             field(text)
         except QueryError as error:
             raise of_query("--group-by", error) from None
-    if request.format == "ir" and request.group_by:
-        raise Failure("groups cannot be printed as ir", hint="leave out --group-by")
 
 
 # -- reading -----------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from irtool.report.summary import (
     summary_report,
 )
 from irtool.syntax.printer import dumps, node_lines
-from irtool.syntax.query import field, query
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,11 @@ class Request:
 
     def predicate(self) -> Callable[[Node], bool] | None:
         """The query as a function."""
-        return None if self.where is None else query(self.where)
+        if self.where is None:
+            return None
+        from irtool.syntax.query import query
+
+        return query(self.where)
 
 
 Taker = Callable[[Dump, InputFile, Request], Any]
@@ -78,6 +81,8 @@ def _take_nodes(dump: Dump, file: InputFile, request: Request) -> list[NodeRow]:
 
 
 def _take_groups(dump: Dump, file: InputFile, request: Request) -> Sequence[GroupCount]:
+    from irtool.syntax.query import field
+
     getters = [field(name) for name in request.group_by]
     return group_nodes(dump.nodes(where=request.predicate()), getters)
 

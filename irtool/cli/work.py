@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, TypeVar
 
 from irtool.report.plain import is_terminal
+from irtool.syntax.kept import flush, remembers, use_keeper
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -95,7 +96,7 @@ def _in_processes(
         while waiting or active:
             try:
                 while waiting and len(active) < 4 * processes:
-                    active.append((waiting[0], pool.submit(work, waiting[0])))
+                    active.append((waiting[0], pool.submit(_worked, work, waiting[0])))
                     waiting.popleft()
                 outcome = _finished(active[0][1])
                 active.popleft()
@@ -121,19 +122,27 @@ def _finished(future: Future[Result]) -> Outcome[Result]:
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, initializer=_ignore_interrupts)
+    return ProcessPoolExecutor(processes, initializer=_begin_worker, initargs=(remembers(),))
 
 
-def _ignore_interrupts() -> None:
+def _begin_worker(is_kept: bool) -> None:
     """Ctrl-C is for the process that the user started, which then ends the others."""
+    use_keeper(is_kept)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _worked(work: Callable[[Item], Result], item: Item) -> Result:
+    """What a worker does: the work, and keeping what it read before the next comes."""
+    made = work(item)
+    flush()
+    return made
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
     with _pool(1) as pool:
         try:
-            return Outcome(pool.submit(work, item).result())
+            return Outcome(pool.submit(_worked, work, item).result())
         except BrokenProcessPool:
             return Outcome(None, WorkerDied("the process that read it died"))
         except Exception as error:

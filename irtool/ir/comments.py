@@ -97,10 +97,19 @@ class Comments:
         self._decode: Callable[[str], tuple[CommentLine, ...]] | None = None
 
     @classmethod
-    def deferred(cls, text: str, decode: Callable[[str], tuple[CommentLine, ...]]) -> Comments:
-        """Comments whose ``text`` (whole lines) ``decode`` reads when they are first needed."""
+    def deferred(
+        cls,
+        text: str,
+        decode: Callable[[str], tuple[CommentLine, ...]],
+        scope: Scope | EllipsisType | None = ...,
+    ) -> Comments:
+        """Comments whose ``text`` (whole lines) ``decode`` reads when they are first needed.
+
+        ``scope``: the scope among them, None if there is none; left out where nobody looked yet.
+        """
         comments = cls()
         comments._lines, comments._text, comments._decode = None, text, decode
+        comments._scope = scope
         return comments
 
     @property
@@ -111,6 +120,16 @@ class Comments:
             self._lines = self._decode(self._text)
             self._text, self._decode = "", None
         return self._lines
+
+    @property
+    def unread(self) -> str | None:
+        """The text of comments that nobody has looked at yet; None once they are read."""
+        return None if self._lines is not None else self._text
+
+    @property
+    def known_scope(self) -> Scope | EllipsisType | None:
+        """The scope if somebody looked for it, else an ellipsis."""
+        return self._scope
 
     @property
     def scope(self) -> Scope | None:

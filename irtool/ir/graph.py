@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from irtool.ir.comments import NO_COMMENTS, Comments, Location
 from irtool.ir.display import Shown
@@ -655,6 +655,11 @@ class DumpModel:
             object.__setattr__(self, "items", items)
         for graph in self.graphs:
             object.__setattr__(graph, "dump", self)
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What analyses worked out of the dump, by their name; it lives as long as the dump."""
+        return {}
 
     # -- contents ------------------------------------------------------------------------------
 

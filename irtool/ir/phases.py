@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -38,18 +38,22 @@ def is_optimizer(op: str) -> bool:
     return OPTIMIZERS.match(op) is not None
 
 
-def phases(dump: DumpModel) -> dict[Node, Phase]:
-    """The phase of every node: what no mark tells follows from producers and users.
+def phases(dump: DumpModel) -> Mapping[Node, Phase]:
+    """The phase of every node, worked out once for a dump.
+
+    What no mark tells follows from producers and users.
 
     What comes after backward nodes and feeds no backward node belongs to the optimizer, if it
     reaches an update, else to the backward pass; passing nodes between phases are ``other``.
     Gradients that were summed over micro-batches come out of parameters: what reads these comes
     after the backward pass, too, although no value leads there.
     """
-    found: dict[Node, Phase] = {}
-    for graph in dump.graphs:
-        _phases_of(graph.nodes, found)
-    return found
+    known: dict[Node, Phase] | None = dump.derived.get("phases")
+    if known is None:
+        known = dump.derived["phases"] = {}
+        for graph in dump.graphs:
+            _phases_of(graph.nodes, known)
+    return known
 
 
 def _phases_of(nodes: tuple[Node, ...], found: dict[Node, Phase]) -> None:

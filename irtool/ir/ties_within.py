@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from irtool.ir.dump import Dump
@@ -19,7 +19,7 @@ _Item = TypeVar("_Item")
 class ForwardNodes:
     """Forward nodes by everything that a backward node may know of its own."""
 
-    def __init__(self, dump: Dump, stages: dict[Node, Phase]) -> None:
+    def __init__(self, dump: Dump, stages: Mapping[Node, Phase]) -> None:
         self.by_uid: dict[str, list[Node]] = {}
         self.by_comm: dict[str, list[Node]] = {}
         self.by_instance: dict[tuple[str, str | None], list[Node]] = {}

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, cast
 
 import msgspec
@@ -17,8 +16,8 @@ import msgspec
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.version import VERSION
 from irtool.linting.engine import Linted
+from irtool.syntax.kept_files import digest
 
-FOLDER_VARIABLE = "IRTOOL_CACHE_DIR"
 _FILE = "lint.sqlite"
 _FORM = 2
 """Of what is stored; a new one where that changes."""
@@ -26,25 +25,6 @@ _NUMBER = "\0"
 """Before the number of a file, in the place of its name."""
 _KEEP_SECONDS = 30 * 24 * 3600
 _FRESH_SECONDS = 24 * 3600
-
-
-def cache_folder() -> str:
-    """``IRTOOL_CACHE_DIR``, else ``irtool`` in the user's folder for caches."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return chosen
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "irtool")
-
-
-def digest(*parts: bytes | str) -> bytes:
-    """A key made of several parts."""
-    made = blake2b(digest_size=20)
-    for part in parts:
-        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-        made.update(len(data).to_bytes(8, "little"))
-        made.update(data)
-    return made.digest()
 
 
 @lru_cache(maxsize=1)

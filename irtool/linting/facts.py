@@ -195,7 +195,7 @@ class DumpFacts:
         return {each.node: each for each in self.collectives}
 
     @cached_property
-    def phases(self) -> dict[Node, Phase]:
+    def phases(self) -> Mapping[Node, Phase]:
         """Forward, backward, recompute, optimizer or other, by node."""
         return phases(self.dump)
 

@@ -17,7 +17,7 @@ from lark.exceptions import LarkError, VisitError
 
 from irtool.operators.counting import QUANTITY, TENSOR, Expression
 from irtool.operators.facts import COMPUTATIONS, TRAITS, Search
-from irtool.syntax.grammar import grammar_text
+from irtool.syntax.grammar import parser_of
 
 Mark = Literal["", "*", "~", "!", "*!", "=", "*="]
 
@@ -243,8 +243,7 @@ class RuleError(ValueError):
 @lru_cache(maxsize=1)
 def rule_parser() -> Lark:
     """The parser of rules texts."""
-    text = grammar_text("rule.lark")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    return parser_of("rule.lark")
 
 
 def read_declarations(

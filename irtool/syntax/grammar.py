@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,17 +16,10 @@ from lark.exceptions import LarkError
 from lark.lexer import PatternStr
 
 from irtool.ir.limits import MAX_RUN
+from irtool.syntax import grammar_tables
 from irtool.syntax.assemble import Assembler
+from irtool.syntax.kept_files import KeptFiles, digest
 
-STARTS = [
-    "statement",
-    "type_line",
-    "parameter",
-    "head",
-    "parameter_list",
-    "property_line",
-    "comment",
-]
 MAX_DEPTH = 100
 """Deepest nesting of brackets that is read; real dumps stay below 10."""
 MAX_RECORD = 4 << 20
@@ -49,25 +43,41 @@ class Unreadable(ValueError):
 
 def grammar_text(name: str) -> str:
     """Text of one of irtool's grammars: inside the package, or beside it in a checkout."""
+    return _grammar_file(name).decode()
+
+
+def _grammar_file(name: str) -> bytes:
     packaged = files("irtool") / "grammars" / name
     if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
-    return (Path(__file__).parents[2] / "grammars" / name).read_text(encoding="utf-8")
+        return packaged.read_bytes()
+    return (Path(__file__).parents[2] / "grammars" / name).read_bytes()
+
+
+def parser_of(name: str, transformer: object = None) -> Lark:
+    """The parser of one of irtool's grammars, from tables that were made before if there are any.
+
+    Args:
+        name: file name of the grammar.
+        transformer: makes something of what is parsed, instead of trees.
+    """
+    text = grammar_text(name)
+    with suppress(OSError):
+        tables = _grammar_file(grammar_tables.file_of(name))
+        if parser := grammar_tables.from_tables(name, text, tables, transformer):
+            return parser
+    kept, key = KeptFiles("grammars"), digest(grammar_tables.key_of(name, text))
+    tables = kept.get(key)
+    if tables and (parser := grammar_tables.from_tables(name, text, tables, transformer)):
+        return parser
+    parser = grammar_tables.built(name, text, transformer)
+    kept.put(key, grammar_tables.tables_of(name, text, parser))
+    return parser
 
 
 @lru_cache(maxsize=1)
 def _parser() -> tuple[Lark, Assembler]:
     assembler = Assembler()
-    parser = Lark(
-        grammar_text("dump.lark"),
-        start=STARTS,
-        parser="lalr",
-        lexer="contextual",
-        transformer=assembler,
-        maybe_placeholders=False,
-        propagate_positions=False,
-    )
-    return parser, assembler
+    return parser_of("dump.lark", assembler), assembler
 
 
 def parse(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import BinaryIO
 
+from irtool.ir.comments import CommentLine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
+from irtool.syntax.kept import LEAST_KEPT, Keeper, keeper
 from irtool.syntax.printer import dumps
-from irtool.syntax.reader import loads
-from irtool.syntax.source import PathLike, read_content
+from irtool.syntax.source import Content, PathLike, read_content
 
 
 def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
@@ -26,7 +27,10 @@ def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
         DumpError: nothing can be read: no such file, no permission, a folder, too large.
     """
     content = read_content(source, name)
-    dump = loads(content.data.decode("utf-8", "surrogateescape"), content.path)
+    keep = keeper()
+    if keep is not None and len(content.data) >= LEAST_KEPT and not content.damage:
+        return _kept_or_read(content, keep)
+    dump = loads(_text_of(content), content.path)
     if content.damage:
         problem = Finding(
             "SYN003",
@@ -38,6 +42,37 @@ def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
         )
         dump = replace(dump, problems=(problem, *dump.problems))
     return dump
+
+
+def loads(text: str, path: str = "<text>") -> Dump:
+    """Read the text of a dump.
+
+    Never fails: what cannot be read becomes :class:`Opaque` and a problem of the dump.
+    """
+    # Lark and the classes of its trees need not be imported for a dump that was read before.
+    from irtool.syntax import reader
+
+    return reader.loads(text, path)
+
+
+def _text_of(content: Content) -> str:
+    return content.data.decode("utf-8", "surrogateescape")
+
+
+def _kept_or_read(content: Content, keep: Keeper) -> Dump:
+    text = _text_of(content)
+    body = text.removesuffix("\n")
+    dump = keep.get(content.data, body, content.path, _comment_lines)
+    if dump is None:
+        dump = loads(text, content.path)
+        keep.wants(content.data, dump, body)
+    return dump
+
+
+def _comment_lines(text: str) -> tuple[CommentLine, ...]:
+    from irtool.syntax.reader import comment_lines
+
+    return comment_lines(text)
 
 
 __all__ = ["dumps", "load", "loads"]

@@ -16,7 +16,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from irtool.ir.graph import Node
-from irtool.syntax.grammar import grammar_text
+from irtool.syntax.grammar import parser_of
 from irtool.syntax.patterns import Pattern, PatternError
 from irtool.syntax.query_compare import COMPARISONS, compared, contains, length, matches
 from irtool.syntax.query_fields import BLOCKS, FIELDS, block_value
@@ -117,13 +117,7 @@ def _texts(tree: _Syntax | Token) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    return Lark(
-        grammar_text("query.lark"),
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+    return parser_of("query.lark")
 
 
 def _parse(text: str) -> _Syntax:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import cast
-from weakref import WeakKeyDictionary
 
 from irtool.ir.collectives import collective, is_collective
-from irtool.ir.graph import DumpModel, Node
+from irtool.ir.graph import Node
 from irtool.ir.ties import Phase, phases
 from irtool.ir.ties import phase as node_phase
 from irtool.ir.values import Attributes
@@ -48,9 +47,6 @@ def plain_value(value: object) -> object:
     return print_value(value)  # type: ignore[arg-type]  # every other value is a literal
 
 
-_PHASES: WeakKeyDictionary[DumpModel, dict[Node, Phase]] = WeakKeyDictionary()
-
-
 def phase(node: Node) -> Phase:
     """``forward``, ``backward``, ``recompute``, ``optimizer`` or ``other``.
 
@@ -59,10 +55,7 @@ def phase(node: Node) -> Phase:
     dump = node.graph.dump if node.graph else None
     if dump is None:
         return node_phase(node)
-    known = _PHASES.get(dump)
-    if known is None:
-        known = _PHASES[dump] = phases(dump)
-    return known.get(node) or node_phase(node)
+    return phases(dump).get(node) or node_phase(node)
 
 
 def group(node: Node) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from irtool.ir.comments import CommentLine
 from irtool.ir.dump import Dump, LineEnds
 from irtool.ir.graph import Graph, Item, Node
 from irtool.ir.items import CommentBlock, Head, Marker, Opaque, Text
@@ -18,6 +19,11 @@ from irtool.syntax.statements import StatementReader
 from irtool.syntax.whole_file import whole_file_problems
 
 _SHARED = Records()
+
+
+def comment_lines(text: str) -> tuple[CommentLine, ...]:
+    """Comment lines (whole lines) as the model has them."""
+    return _SHARED.comment_lines(text)
 
 
 def loads(text: str, path: str = "<text>", records: Records | None = None) -> Dump:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irtool.ir.comments import NO_COMMENTS, CommentLine, Comments, Remark
 from irtool.ir.graph import Node
@@ -13,7 +13,6 @@ from irtool.ir.items import Head, Parameter, ParameterList, Property
 from irtool.ir.statement import STANDARD_STYLE, StatementStyle
 from irtool.ir.types import Signature, TextSignature
 from irtool.ir.values import Attributes
-from irtool.syntax.assemble_base import SignatureParts, StatementParts
 from irtool.syntax.budget import READING
 from irtool.syntax.grammar import Key, Unreadable, check_length, mask, parse
 from irtool.syntax.part import DIGITS, Holes, Memo, Part
@@ -26,6 +25,9 @@ from irtool.syntax.printer import (
     print_signature,
     print_statement,
 )
+
+if TYPE_CHECKING:
+    from irtool.syntax.assemble_base import SignatureParts, StatementParts
 
 Restore = Callable[[str], str]
 _STANDARD_WORD = "Return"
@@ -252,9 +254,10 @@ class Records:
 
     def comments(self, text: str) -> Comments:
         """Comment lines (whole lines), read when first asked for."""
-        return Comments.deferred(text, self._read_comments)
+        return Comments.deferred(text, self.comment_lines)
 
-    def _read_comments(self, text: str) -> tuple[CommentLine, ...]:
+    def comment_lines(self, text: str) -> tuple[CommentLine, ...]:
+        """Comment lines (whole lines), read at once."""
         known = self._known_comments
         return tuple(known[line] for line in text.split("\n"))
 

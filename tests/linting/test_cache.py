@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from irtool.ir.finding import RelatedPlace, Silenced, SourceLine
-from irtool.linting.cache import Cache, digest
+from irtool.linting.cache import Cache
 from irtool.linting.engine import Linted
+from irtool.syntax.kept_files import digest
 from tests.linting.test_baseline import FINDING
 
 FOUND = Linted(

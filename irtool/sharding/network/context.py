@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from irtool.operators import measured
 from irtool.operators.call import Strategy
 from irtool.operators.judgement import Context
 from irtool.operators.layout import MapEntry, UserLayout
@@ -130,6 +129,9 @@ class ParallelContext:
 
     def for_operators(self, *, dynamic: bool) -> Context:
         """What the judgement of a single operator needs of it."""
+        # It reads the table of operators, which who only reads a context doesn't need.
+        from irtool.operators.measured import ENFORCED
+
         dataset = None if isinstance(self.dataset, str) else self.dataset
         return Context(
             devices=self.stage_ranks,
@@ -141,7 +143,7 @@ class ParallelContext:
             dynamic=dynamic,
             full_batch=self.full_batch,
             dataset_strategy=dataset,
-            measured_only=measured.ENFORCED,
+            measured_only=ENFORCED,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from irtool.cluster.liveness import Buffer, Liveness, liveness
 from irtool.ir.finding import Finding
@@ -66,7 +66,7 @@ class LongLivedActivation(DumpRule):
 
 
 def _spans(
-    live: Liveness, phases: dict[Node, Phase]
+    live: Liveness, phases: Mapping[Node, Phase]
 ) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """First and last launch of the forward and of the backward pass; None if one is missing."""
     places: dict[str, list[int]] = {"forward": [], "backward": []}
