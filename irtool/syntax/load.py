@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from irtool.ir.comments import CommentLine
 from irtool.ir.dump import Dump
@@ -11,6 +11,9 @@ from irtool.ir.finding import Finding
 from irtool.syntax.kept import LEAST_KEPT, Keeper, keeper
 from irtool.syntax.printer import dumps
 from irtool.syntax.source import Content, PathLike, read_content
+
+if TYPE_CHECKING:
+    from irtool.syntax.records import Records
 
 
 def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
@@ -44,15 +47,21 @@ def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
     return dump
 
 
-def loads(text: str, path: str = "<text>") -> Dump:
+def loads(text: str, path: str = "<text>", records: Records | None = None) -> Dump:
     """Read the text of a dump.
 
     Never fails: what cannot be read becomes :class:`Opaque` and a problem of the dump.
+
+    Args:
+        text: the dump.
+        path: what to call it.
+        records: what reads single records, and keeps what they have in common; by default one for
+            the whole process.
     """
     # Lark and the classes of its trees need not be imported for a dump that was read before.
     from irtool.syntax import reader
 
-    return reader.loads(text, path)
+    return reader.loads(text, path, records)
 
 
 def _text_of(content: Content) -> str:

@@ -195,7 +195,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     real = reader.loads
 
-    def noted(text: str, path: str = "<text>") -> Dump:
+    def noted(text: str, path: str = "<text>", records: object = None) -> Dump:
         seen.append(path)
         return real(text, path)
 
