@@ -33,7 +33,9 @@ create table if not exists source (file text primary key, text blob);
 _NOTHING: dict[str, Any] = {"seconds": 120.0, "ok": False, "lines": {}}
 """What is kept of a test that ended the process, or never ended."""
 OLD = "old"
-"""Stands for the hash of a test that was measured with lines that are no more."""
+"""Stands for the hash of a test that was measured with lines that are no more, or not at all."""
+FORBEARANCE = 5
+"""So many processes in a row may end at their first test: then it isn't the tests that end them."""
 LONGEST = 120.0
 """Seconds of CPU after which a test is not measured any longer (and never chosen)."""
 
@@ -172,12 +174,18 @@ class TestMap:
         # What is nearest to the mutants first, so that a measurement cut short is of use.
         last = ("tests/cli/", "tests/linting/", "tests/report/")
         rest = sorted(items, key=lambda item: item.nodeid.startswith(last))
-        while rest:
-            done = 0
+        ended_at_once = 0
+        while rest and ended_at_once < FORBEARANCE:
+            done, word, broke = 0, None, ""
             for word in in_child(partial(self._record, rest), lambda _: LONGEST):
+                if "broke" in word:
+                    broke = word["broke"]
+                    continue
                 item, done = rest[done], done + 1
                 found = _NOTHING if word in ENDS else word
-                self._keep(item, hashes[_file(item.nodeid)], found)
+                # What ended the process may not have been the test: it is tried again some day.
+                content = OLD if word in ("crash", "undecided") else hashes[_file(item.nodeid)]
+                self._keep(item, content, found)
                 if time.monotonic() - start > limit:
                     say(f"not measured again: {len(rest) - done} tests")
                     self.database.commit()
@@ -186,8 +194,13 @@ class TestMap:
                     told = time.monotonic()
                     self.database.commit()
                     say(f"measured {len(items) - len(rest) + done} of {len(items)}")
+            if word in ENDS:
+                say(f"{word} at {rest[done - 1].nodeid} {broke}".rstrip())
+            ended_at_once = ended_at_once + 1 if word in ENDS and done == 1 else 0
             rest = rest[done:]
         self.database.commit()
+        if rest:
+            say(f"{FORBEARANCE} processes ended at their first test: {len(rest)} are not measured")
 
     def _keep(self, item: pytest.Item, content: str, found: dict[str, Any]) -> None:
         self._forget(item.nodeid)

@@ -138,7 +138,8 @@ def in_child(
     """What a forked child tells, until it ends; its last word is one of ``ENDS`` if it must.
 
     Args:
-        work: runs in the child and tells with the function it is given.
+        work: runs in the child and tells with the function it is given.  What it raises is told as
+            ``{"broke": ...}`` before the child crashes.
         limit: seconds of CPU until the next word, after this one (None before the first).  The
             child's own clock is asked for them: how busy the machine is does not count.
     """
@@ -156,7 +157,11 @@ def in_child(
                     allow_seconds(limit(word))
                     print(json.dumps(word), file=pipe)
 
-                work(tell)
+                try:
+                    work(tell)
+                except Exception as error:  # its streams are closed: this is how it is heard
+                    print(json.dumps({"broke": repr(error)}), file=pipe)
+                    raise
             code = 0
         finally:
             os._exit(code)

@@ -167,6 +167,16 @@ def test_a_child_that_breaks_has_crashed() -> None:
     assert last_word(work) == "crash"
 
 
+def test_a_child_says_why_it_broke() -> None:
+    def work(tell: Callable[[Any], None]) -> None:
+        raise ValueError("no more room")
+
+    assert list(mutants_tests.in_child(work, lambda _: 1.0)) == [
+        {"broke": "ValueError('no more room')"},
+        "crash",
+    ]
+
+
 # -- what tests touch, when the code changes -----------------------------------------------------
 
 BEFORE = b"a = 1\ndef f(x):\n    if x:\n        return 1\n    return 2\n"
@@ -194,3 +204,27 @@ def test_lines_are_numbered_anew_and_what_is_new_is_reached_from_beside_it(
     assert touching == {2: both, 3: both, 4: both[:1], 5: [], 6: both[:1], 7: both[:1]}
     # Only who touched a line that is gone is measured again.
     assert then._hashes() == {"tests/a.py::one": coverage.OLD, "tests/a.py::two": "hash"}
+
+
+def test_what_ends_every_process_is_no_fault_of_the_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without memory must not leave a map in which tests are missing for ever."""
+    monkeypatch.syspath_prepend(str(DRIVER.parent))
+    coverage = importlib.import_module("mutants_coverage")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "test_a.py").write_bytes(b"")
+    tests = coverage.TestMap(tmp_path / "tests.sqlite", tmp_path, "tiny")
+
+    def broken(items: Any, tell: Callable[[Any], None]) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(tests, "_record", broken)
+    items = [SimpleNamespace(nodeid=f"test_a.py::{number}") for number in range(20)]
+    said: list[str] = []
+    tests.renew(items, said.append, 60)
+    assert said[-1] == "5 processes ended at their first test: 15 are not measured"
+    assert "crash at test_a.py::0 MemoryError()" in said
+    # Not one is taken as known: all are measured once there is memory.
+    tests.renew(items, said.append, 0)
+    assert set(tests._hashes().values()) == {coverage.OLD}
