@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irtool.sharding.network.report import CheckResult
-from tests.sharding.network.small import Small, Value, edge, tensor
+from tests.sharding.network.small import Small, Value, constant, edge, tensor
 
 SQUARE = (64, 64)
 TURNED = (
@@ -81,3 +81,35 @@ def test_layouts_spread_from_neighbour_to_neighbour() -> None:
     main.result = value
     report = net.checked(**PROPAGATES)
     assert {item.device_matrix for item in report.operators} == {(2, 4)}
+
+
+def test_an_operator_away_from_all_layouts_keeps_what_its_strategy_makes() -> None:
+    """It is fixed by nobody, so that its neighbours take nothing over from it either."""
+    net = Small()
+    main = net.graph("main")
+    product = main.add(
+        "PrimFunc_MatMul",
+        [net.input("y", SQUARE), net.input("z", SQUARE), constant(False), constant(False)],
+        tensor(SQUARE),
+        strategy=((2, 1), (1, 4)),
+    )
+    exp = main.add("PrimFunc_Exp", [product], tensor(SQUARE), strategy=((2, 4),))
+    main.result = main.add("PrimFunc_ReLU", [exp], tensor(SQUARE), attributes=TURNED)
+    report = net.checked(**PROPAGATES)
+    matrices = {item.op: item.device_matrix for item in report.operators}
+    assert matrices == {"ReLU": (2, 4), "MatMul": (2, 1, 4), "Exp": (2, 4)}
+
+
+FLAT = "in_layout: ({'device_matrix': (4, 2), 'tensor_map': (1, 0), 'interleaved_parallel': false})"
+"""Split (4, 2) as the strategy (4, 2) is."""
+
+
+def test_between_two_layouts_that_of_the_producer_is_taken_over() -> None:
+    net = Small()
+    main = net.graph("main")
+    first = main.add("PrimFunc_ReLU", [net.input("x", SQUARE)], tensor(SQUARE), attributes=TURNED)
+    middle = main.add("PrimFunc_Exp", [first], tensor(SQUARE), strategy=((4, 2),))
+    main.result = main.add("PrimFunc_Tanh", [middle], tensor(SQUARE), attributes=FLAT)
+    report = net.checked(**PROPAGATES)
+    assert edge(report, "ReLU", "Exp").operators == ()
+    assert edge(report, "Exp", "Tanh").operators
