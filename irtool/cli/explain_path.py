@@ -17,7 +17,7 @@ from irtool.cli.failing import FailLevel, fails
 from irtool.cli.inputs import STDIN_NAME
 from irtool.cli.output import Output
 from irtool.cli.report import Failure, report
-from irtool.ir.limits import MAX_DOCUMENT
+from irtool.ir.limits import max_dump
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained
 from irtool.linting.failure.log import LogReader
@@ -251,8 +251,8 @@ def _dump(stream: _Peeked, name: str, file: _File) -> Explained:
         for chunk in stream:
             chunks.append(chunk)
             size += len(chunk)
-            if size > MAX_DOCUMENT:
-                raise Failure(f"is larger than {MAX_DOCUMENT >> 30} GiB", name)
+            if size > max_dump():
+                raise Failure(f"is larger than {max_dump() >> 30} GiB", name)
     except _DAMAGE as error:
         damage = f"{error}, the rest is not read"
     dump = load(b"".join(chunks), name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Subject
-from irtool.ir.limits import MAX_DOCUMENT
+from irtool.ir.limits import max_dump
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained, LoggedFinding
 from irtool.linting.failure.log import LogReader
@@ -53,7 +53,7 @@ def _logged(subject: Subject) -> tuple[LoggedFinding, ...] | CannotJudge:
 def _explained(subject: Subject) -> Iterator[Explained]:
     for compilation in subject.run.compilations:
         for file in compilation.passes:
-            if file.kind != "failure" or file.size > MAX_DOCUMENT:
+            if file.kind != "failure" or file.size > max_dump():
                 continue
             try:
                 dump = load(file.path)

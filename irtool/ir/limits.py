@@ -8,9 +8,13 @@ not by what they claim; these are the bounds where the two part.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 MAX_DOCUMENT = 1 << 30
-"""Most bytes of a document that is read whole: a dump, a digest, statistics, a table of losses."""
+"""Most bytes of a document that is read whole and is no dump: a digest, statistics, a table."""
+MEMORY_A_BYTE = 4
+"""Bytes of memory that a byte of a dump takes until its model is there: as bytes, as text, in the
+model; measured on dumps whose statements have 1,000 to 1,500 bytes."""
 MAX_SETTINGS = 16 << 20
 """Most bytes of a file of settings: irtool.toml, a context, rules, a machine, a baseline."""
 MAX_DEPTH = 200
@@ -28,6 +32,34 @@ MAX_RUN = 1000
 """Digits of the longest run of digits in a record of a dump; Python takes 4,300 as a number."""
 
 _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+@lru_cache(maxsize=1)
+def max_dump() -> int:
+    """Most bytes of a dump: no more than fit into this machine's memory, and 1 GiB in any case."""
+    return max(MAX_DOCUMENT, memory_bytes() // MEMORY_A_BYTE)
+
+
+def memory_bytes() -> int:
+    """Bytes of memory that this process may have, 0 where nobody says; a container's own bound."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        return 0
+    bounds = [machine]
+    for path in _CONTAINER_BOUNDS:
+        try:
+            with open(path, encoding="ascii") as file:
+                bounds.append(int(file.read(40)))
+        except (OSError, ValueError):  # "max", or no such container
+            continue
+    return min(bound for bound in bounds if bound > 0)
+
+
+_CONTAINER_BOUNDS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 
 
 def max_unpacked() -> int | None:

@@ -37,11 +37,13 @@ class CollectorPause:
             if enabled:
                 cls.read += size
                 cls.seconds += time.process_time() - start
-                if cls.read >= cls._COLLECT_EVERY and cls.seconds >= cls._SHARE * cls.last:
+                # What was read just now is not garbage yet.
+                before = cls.read - size
+                if before >= cls._COLLECT_EVERY and cls.seconds >= cls._SHARE * cls.last:
                     start = time.process_time()
                     gc.collect()
                     cls.last = time.process_time() - start
-                    cls.read, cls.seconds = 0, 0.0
+                    cls.read, cls.seconds = size, 0.0
                 elif size < cls._LARGE or gc.get_freeze_count():
                     gc.collect(0)
                 else:

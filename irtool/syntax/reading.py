@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, BinaryIO, NoReturn, cast
 
-from irtool.ir.limits import MAX_DEPTH, MAX_DOCUMENT, MAX_SETTINGS
+from irtool.ir.limits import MAX_DEPTH, MAX_DOCUMENT, MAX_SETTINGS, max_dump
 
 _CHUNK = 1 << 20
 _WRITER_PATIENCE = 2.0
@@ -107,7 +107,7 @@ def opened(path: str) -> BinaryIO:
     note_input(path)
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
-            return io.BytesIO(_pipe_bytes(path, MAX_DOCUMENT))
+            return io.BytesIO(_pipe_bytes(path, max_dump()))
         return open(path, "rb")  # the caller closes it
     except ValueError:
         raise OSError(errno.EINVAL, "no file can have this name", path) from None

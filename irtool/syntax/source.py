@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Union
 
-from irtool.ir.limits import MAX_DOCUMENT
+from irtool.ir.limits import max_dump
 from irtool.syntax.near_path import path_hint
 from irtool.syntax.reading import read_bytes, read_stream
 from irtool.syntax.unpacking import Damaged, UnpacksTooFar, packed_as, unpacked
 
 _CHUNK = 1 << 20
+NO_MEMORY_HINT = "a machine with more memory reads larger dumps"
 
 
 class DumpError(Exception):
@@ -54,7 +55,7 @@ def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -
         return _decompressed(_file_bytes(path), name or path)
     label = name or str(getattr(source, "name", "<stream>"))
     try:
-        data = read_stream(lambda: source.read(_CHUNK), label, MAX_DOCUMENT)
+        data = read_stream(lambda: source.read(_CHUNK), label, max_dump())
     except (OSError, ValueError) as error:  # ValueError: the file was closed
         raise DumpError(label, (getattr(error, "strerror", None) or str(error)).lower()) from None
     return _decompressed(data, label)
@@ -62,11 +63,12 @@ def read_content(source: PathLike | bytes | BinaryIO, name: str | None = None) -
 
 def _file_bytes(path: str) -> bytes:
     try:
-        return read_bytes(path, MAX_DOCUMENT)
+        return read_bytes(path, max_dump())
     except IsADirectoryError:
         raise DumpError(path, "is a folder, not a dump", "load_run() reads folders") from None
     except OSError as error:
         hints = {
+            errno.EFBIG: NO_MEMORY_HINT,
             errno.ENOENT: path_hint(path),
             errno.EACCES: "MindSpore writes dumps readable by their owner only",
         }
@@ -90,8 +92,10 @@ def _decompressed(data: bytes, path: str) -> Content:
         for chunk in unpacked(_pieces(data), kind):
             made.append(chunk)
             size += len(chunk)
-            if size > MAX_DOCUMENT:
-                raise DumpError(path, f"expands to more than {MAX_DOCUMENT >> 30} GiB")
+            if size > max_dump():
+                raise DumpError(
+                    path, f"expands to more than {max_dump() >> 30} GiB", NO_MEMORY_HINT
+                )
     except Damaged as error:
         damage = str(error)
     except UnpacksTooFar as error:

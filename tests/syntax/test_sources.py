@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import irtool
+from irtool.ir import limits
 from irtool.syntax import reading, source, unpacking
 from tests.syntax.damaged import DUMP, NODES, codes, count
 
@@ -186,12 +187,43 @@ def test_pieces_of_any_size_unpack_to_the_same(compress: object) -> None:
         assert b"".join(unpacking.unpacked(pieces, kind)) == data + b"end"
 
 
-def test_the_limit_is_what_a_dump_may_have_after_expanding() -> None:
-    assert source.MAX_DOCUMENT == 1 << 30
+@pytest.mark.parametrize(
+    ("memory", "most"), [(24 << 30, 6 << 30), (4 << 30, 1 << 30), (1 << 30, 1 << 30), (0, 1 << 30)]
+)
+def test_memory_alone_bounds_dumps_beyond_1_gib(
+    memory: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "memory_bytes", lambda: memory)
+    assert limits.max_dump.__wrapped__() == most
+
+
+def test_a_container_has_its_own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = limits.memory_bytes()
+    (tmp_path / "bound").write_text("1000000\n")
+    (tmp_path / "none").write_text("max\n")
+    paths = (str(tmp_path / "none"), str(tmp_path / "absent"))
+    monkeypatch.setattr(limits, "_CONTAINER_BOUNDS", paths)
+    unbounded = limits.memory_bytes()
+    assert unbounded >= machine
+    monkeypatch.setattr(limits, "_CONTAINER_BOUNDS", (*paths, str(tmp_path / "bound")))
+    assert limits.memory_bytes() == (1_000_000 if unbounded else 0)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_dump_of_the_most_bytes_is_read_and_one_more_is_not(
+    packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = DUMP.encode()
+    given = gzip.compress(data) if packed else data
+    monkeypatch.setattr(source, "max_dump", lambda: len(data))
+    assert irtool.load(io.BytesIO(given)).problems == ()
+    monkeypatch.setattr(source, "max_dump", lambda: len(data) - 1)
+    with pytest.raises(irtool.DumpError, match=r"larger than|expands to more"):
+        irtool.load(io.BytesIO(given))
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MAX_DOCUMENT", 100)
+    monkeypatch.setattr(source, "max_dump", lambda: 100)
     with pytest.raises(irtool.DumpError, match="larger than"):
         irtool.load(io.BytesIO(DUMP.encode()))
 
