@@ -198,11 +198,17 @@ class _Writer:
             return operands
         repeats = self.known.repeats.get(node)
         if repeats is not None:
-            return self._repeats(operands, repeats)
+            return self._repeats(node, operands, repeats)
         rewrite = _REWRITES.get(primitive(node))
         return operands if rewrite is None else rewrite(self, node, operands, ins, outs)
 
-    def _repeats(self, operands: list[Value], repeats: Sequence[Product]) -> list[Value]:
+    def _repeats(
+        self, node: Node, operands: list[Value], repeats: Sequence[Product]
+    ) -> list[Value]:
+        if len(operands) < 2:  # an attribute of RepeatElements
+            if any(self.new(product) != self.old(product) for product in repeats):
+                raise self._untold(node)
+            return operands
         value = operands[1]
         if isinstance(value, SequenceLiteral):
             items = [
