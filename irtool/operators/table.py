@@ -100,11 +100,6 @@ def operators() -> Mapping[str, Rule]:
     return {name: one.rule for name, one in entries().items() if one.rule is not None}
 
 
-def with_trait(trait: str) -> frozenset[str]:
-    """The names of all entries that have a trait."""
-    return frozenset(name for name, one in entries().items() if trait in one.traits)
-
-
 # -- declaring -------------------------------------------------------------------------------------
 
 _declared: dict[str, list[Declaration]] = {}

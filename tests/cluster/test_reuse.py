@@ -15,7 +15,7 @@ from irtool.cluster.reuse import ReuseReport, reuse_report
 from irtool.cluster.reuse_graph import Graph, Target
 from irtool.cluster.reuse_later import later
 from irtool.cluster.reuse_limit import Limit, read_limit
-from irtool.cluster.reuse_log import check_log, expected_lines, read_log
+from irtool.cluster.reuse_log import ReuseLog, check_log, expected_lines, read_log
 from irtool.cluster.reuse_plan import best_choice, ideal_streams
 from irtool.cluster.reuse_streams import LABEL_LIMIT, tasks
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, send
@@ -260,3 +260,12 @@ def test_later_versions_have_a_stream_a_group() -> None:
     found = later(single(rank_dump(*steps), 0, 32).ranks[0])
     assert found.streams == {"group": 3, "true": 2, "false": 1}
     assert found.tagged == 31
+
+
+@pytest.mark.parametrize(
+    "said", [{"cap": 1}, {"groups": ((2, "key"),)}, {"reused": 0}, {"warnings": ("odd",)}]
+)
+def test_a_log_with_any_line_of_reuse_says_something(said: dict[str, object]) -> None:
+    assert ReuseLog().is_empty
+    assert ReuseLog(labels=3, streams=7, stream_limit=9).is_empty  # lines of every graph
+    assert not ReuseLog(**said).is_empty  # type: ignore[arg-type]  # one of its fields

@@ -10,7 +10,7 @@ from irtool.compare.tensors import digest
 from irtool.compare.tensors.formats.mindspore import read_mindspore
 from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
 from irtool.compare.tensors.formats.plain import SUFFIXES, read_plain
-from irtool.compare.tensors.model import NoTensors, TensorRun
+from irtool.compare.tensors.model import TensorRun
 from irtool.ir.run import MsprobeDump, TensorDump
 from irtool.syntax.run import Run
 
@@ -102,15 +102,6 @@ def _names(path: str, most: int) -> Iterator[str]:
             if most < 0:
                 return
             yield name
-
-
-def read_units(units: list[Unit]) -> Iterator[tuple[Unit, TensorRun | NoTensors]]:
-    """Each unit read, or why it could not be."""
-    for unit in units:
-        try:
-            yield unit, unit.read()
-        except NoTensors as error:
-            yield unit, error
 
 
 def is_digest(path: str) -> bool:

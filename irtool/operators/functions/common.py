@@ -12,11 +12,6 @@ def whole_map(shape: Shape) -> TensorMap:
     return (WHOLE,) * len(shape)
 
 
-def axis_map(matrix: Shape, *axes: int | None) -> TensorMap:
-    """A map from positions in the matrix, counted from the left (None: whole)."""
-    return tuple(WHOLE if axis is None else len(matrix) - 1 - axis for axis in axes)
-
-
 def whole_sharding(case: Case, matrix: Shape = ()) -> Sharding:
     """Every input and output whole on every device."""
     return Sharding(
@@ -59,14 +54,6 @@ def must_be_whole(case: Case, index: int, what: str, check: str = "") -> None:
     if any(split != 1 for split in case.strategy[index]):
         message = f"{what} can not be split, but its strategy is {case.strategy[index]}"
         case.refuse("axis-split", message, check)
-
-
-def constant_numbers(case: Case, name: str) -> tuple[int, ...] | None:
-    """Numbers of an attribute, or None where they are not constant."""
-    try:
-        return case.numbers(name)
-    except Unsure:
-        return None
 
 
 def given_inputs(case: Case, names: tuple[str, ...], first: int) -> tuple[str, ...]:

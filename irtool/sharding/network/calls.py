@@ -211,11 +211,6 @@ def _outputs(node: Node) -> tuple[Operand, ...]:
     return operand.items or (operand,)
 
 
-def takes_tuples(node: Node) -> bool:
-    """Whether elements of a tuple operand are inputs of their own."""
-    return len(node.operands) == 1 or operator_of(primitive(node)).is_("tuples")
-
-
 def literal_numbers(value: object) -> tuple[int, ...] | None:
     """A tuple of whole numbers, or None."""
     if not isinstance(value, (tuple, list)):

@@ -51,13 +51,14 @@ def statement(
 def shown(
     kind: str, *lines: str, weights: Weights | None = None, rank: int | None = None,
     inputs: Sequence[str] = ("%para1_x: <Tensor[Float32], (8, 4)> : [8, 4]",), whole: bool = True,
+    dtype: str = "Float32",
 ) -> Shown:  # fmt: skip
     """A dump of these inputs, weights and statements."""
     head = ["# IR entry: @main", "# Params:", *inputs]
     for place, (name, shape) in enumerate((weights or {}).items(), 50):
         size = ", ".join(map(str, shape))
         head.append(
-            f"%para{place}_{name}: <Ref[Tensor[Float32]], ({size}), ref_key={name}>  :  has_default"
+            f"%para{place}_{name}: <Ref[Tensor[{dtype}]], ({size}), ref_key={name}>  :  has_default"
         )
     numbered = [line for line in lines if line]
     text = "\n".join([*head, "subgraph @main() {", ""])
@@ -283,6 +284,15 @@ def test_a_weight_without_replicas_says_nothing() -> None:
     more = seen_optimizer(evidence(later, begin=begin), 8)
     assert more is not None
     assert more.whole == {"a": 64 * KB}
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("Float32", 64), ("Float16", 32), ("Float64", 128)])
+def test_bytes_of_a_whole_weight_are_those_of_its_type(dtype: str, size: int) -> None:
+    begin = shown("begin", weights={"a": (128, 128)}, dtype=dtype)
+    later = shown("validate", gather(0, "a", 0, 1, 2, 3), weights={"a": (32, 128)}, dtype=dtype)
+    found = seen_optimizer(evidence(later, begin=begin), 4)
+    assert found is not None
+    assert found.smallest == size * KB
 
 
 def test_groups_smaller_than_the_replicas_are_the_shard_size() -> None:

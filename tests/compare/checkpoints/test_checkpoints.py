@@ -106,6 +106,46 @@ def test_figures_of_a_difference(tmp_path: Path) -> None:
     assert difference.rest == pytest.approx(12 / 13)
 
 
+def test_figures_of_small_and_of_no_differences(tmp_path: Path) -> None:
+    """The largest of all is that of one element; what is 0 on both sides is 0 apart."""
+    left = {"w": np.array([1, 2], np.float32), "n": np.array([0.0, 0.0], np.float32)}
+    right = {"w": np.array([1, 2.125], np.float32), "n": np.array([0.0, -0.0], np.float32)}
+    found = compared(write_ckpt(tmp_path / "a.ckpt", left), write_ckpt(tmp_path / "b.ckpt", right))
+    weight, zero = (item.difference for item in found.parameters)
+    assert (weight.unequal, weight.largest) == (1, 0.125)
+    assert weight.relative == pytest.approx(0.125 / 5**0.5)
+    # Zeros of two signs are other bits, and no distance.
+    assert (zero.unequal, zero.largest, zero.relative) == (1, 0, 0)
+
+
+def test_from_nothing_any_distance_is_infinite(tmp_path: Path) -> None:
+    left, right = np.zeros(4, np.float32), np.array([0, 1, 0, 0], np.float32)
+    found = compared(
+        write_ckpt(tmp_path / "a.ckpt", {"w": left}), write_ckpt(tmp_path / "b.ckpt", {"w": right})
+    )
+    difference = found.parameters[0].difference
+    assert (difference.relative, difference.rest) == (np.inf, 1.0)
+    assert np.isnan(difference.factor)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.int8])
+def test_equality_goes_by_bits(dtype: type, tmp_path: Path) -> None:
+    """Of any width: what is not a number is equal to itself."""
+    left = np.array([1, 2, 3], dtype)
+    right = left.copy()
+    if np.issubdtype(dtype, np.floating):
+        left[1] = right[1] = np.nan
+    same = compared(
+        write_ckpt(tmp_path / "a.ckpt", {"w": left}), write_ckpt(tmp_path / "b.ckpt", {"w": right})
+    )
+    assert same.is_equal
+    right[2] = 4
+    other = compared(
+        tmp_path / "a.ckpt", write_ckpt(tmp_path / "c.ckpt", {"w": right})
+    ).parameters[0].difference  # fmt: skip
+    assert (other.verdict, other.unequal, other.largest) == ("differs", 1, 1)
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(1 + 2**-18, "scaled"), (1 + 2**-22, "differs")])
 def test_a_factor_has_to_be_more_than_rounding(factor: float, verdict: str, tmp_path: Path) -> None:
     weight = values(50, 40)
