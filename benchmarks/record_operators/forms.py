@@ -281,7 +281,8 @@ def layout_cases(of: Form) -> Iterator[dict[str, Any]]:
 
 def output_cases(of: Form, records: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Strategies and layouts of outputs, made from the maps that earlier cases of the form got."""
-    if of.options.get("nested") or of.breadth == "few":
+    known = all(isinstance(size, int) for size in of.sizes.values())
+    if of.options.get("nested") or (of.breadth == "few" and known):
         return
     done = [
         record
@@ -330,14 +331,17 @@ _AXES_OF: dict[int, Any] = {1: "None", 2: "x", 4: "y", 8: ["x", "y"]}
 
 
 def _output_ratios(record: Mapping[str, Any]) -> list[list[int]]:
-    """How many ways each dimension of each output is split, from whole shapes and slices."""
+    """How many ways each dimension of each output is split, from whole shapes and slices.
+
+    Of a size that is not known nobody tells: it counts as whole.
+    """
     if not record.get("shapes") or not record.get("slices"):
         return []
     pairs = zip(
         output_shapes(record["shapes"][0]), output_shapes(record["slices"][0]), strict=False
     )
     ratios = [
-        [size // max(part, 1) for size, part in zip(whole, local, strict=False)]
+        [size // max(part, 1) if size > 0 else 1 for size, part in zip(whole, local, strict=False)]
         for whole, local in pairs
     ]
     if not ratios or any(not one or any(ratio not in _AXES_OF for ratio in one) for one in ratios):

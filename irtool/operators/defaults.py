@@ -166,6 +166,12 @@ def _fetched(case: Case) -> Strategy:
     """
     if case.call.attributes.get("strided_slice_flag"):
         return _none(case)
+    if DYNAMIC in case.shape(0) and not case.tensors[0].symbols:
+        message = (
+            "an input of unknown sizes has no symbols for them where a gradient is taken, so no "
+            "strategy can be made: give one"
+        )
+        case.refuse("dynamic-shape", message, "")
     whole = bool(case.shape(0)) and case.result(0)[:1] == case.shape(0)[:1]
     if whole and case.shape(0)[0] == DYNAMIC and case.has("end_mask"):
         before, after = case.tensors[0].symbols, case.call.results[0].symbols

@@ -19,6 +19,7 @@ from irtool.sharding.network.analysis import (
     analysis_of,
     inserted_node,
 )
+from irtool.sharding.network.backward import check_backward
 from irtool.sharding.network.collective_types import check_sums
 from irtool.sharding.network.communications import (
     Inserted,
@@ -48,6 +49,7 @@ from irtool.sharding.network.report import (
     RedistributionReport,
 )
 from irtool.sharding.network.reshape import judge_reshapes
+from irtool.sharding.network.sens import check_sens
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.network.weights import Weight, check_users, trained_parameters, weights
 from irtool.sharding.own_code import own_code_of
@@ -98,16 +100,15 @@ def check(
     check_positions(analysis)
     check_sums(analysis)
     check_result(analysis)
+    check_sens(analysis)
     redistributions = redistribute(analysis)
     check_noted_sizes(analysis, redistributions)
     operators = _operators(analysis)
     broadcasts, norms = tuple(_broadcasts(analysis)), tuple(_norms(analysis))
     step = StepCommunications()
     again = Recomputed()
+    gradients = _gradients(analysis, redistributions)
     if _accepted(analysis) is not False:
-        trained = trained_parameters(analysis)
-        gradients = differentiated(analysis, trained, redistributions)
-        gradients = gradients if analysis.differentiates else Differentiated()
         again = recomputed(analysis, gradients, redistributions)
         others = _others(broadcasts, norms)
         inserted = Inserted(tuple(redistributions), tuple(parameters), others)
@@ -160,6 +161,15 @@ def _accepted(analysis: Analysis) -> bool | None:
     if analysis.is_refused:
         return False
     return None if analysis.is_unknown else True
+
+
+def _gradients(analysis: Analysis, found: Sequence[Redistribution]) -> Differentiated:
+    """Where a gradient comes back; nothing of it where MindSpore refuses the network before."""
+    if _accepted(analysis) is False or not analysis.differentiates:
+        return Differentiated()
+    gradients = differentiated(analysis, trained_parameters(analysis), found)
+    check_backward(analysis, gradients)
+    return gradients
 
 
 def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:

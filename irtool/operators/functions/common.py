@@ -56,6 +56,16 @@ def must_be_whole(case: Case, index: int, what: str, check: str = "") -> None:
         case.refuse("axis-split", message, check)
 
 
+def check_masked(case: Case, index: int) -> None:
+    """Refuse int64 where the pieces that a rank lacks are masked: MindSpore does so in int32."""
+    if case.tensor(index).dtype == "Int64":
+        message = (
+            f"input {index} is of type int64, but what a rank lacks is masked with int32 numbers, "
+            "and their types must be equal: cast it to int32"
+        )
+        case.refuse("dtype", message, "sub.cc:InferType")
+
+
 def given_inputs(case: Case, names: tuple[str, ...], first: int) -> tuple[str, ...]:
     """Names of the optional inputs that are given, in order; they begin at position ``first``."""
     return tuple(

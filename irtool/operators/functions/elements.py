@@ -9,7 +9,7 @@ from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
-from irtool.operators.functions.common import base_maps, must_be_whole
+from irtool.operators.functions.common import base_maps, check_masked, must_be_whole
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 
@@ -45,6 +45,7 @@ def gather_d(case: Case, base: Base) -> Sharding:
     out = tuple(WHOLE if axis == dim else plain[axis] for axis in range(rank))
     if x[dim] == 1:
         return Sharding(x, (plain, out), (out,))
+    check_masked(case, 1)
     why = f"dimension {dim} of x is split"
     return Sharding(
         device_matrix=x,

@@ -18,6 +18,7 @@ from typing import cast
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
+from irtool.operators.functions.common import check_masked
 from irtool.operators.functions.gather_output import (
     ROWS,
     check_output,
@@ -33,6 +34,7 @@ from irtool.operators.layout import DYNAMIC, WHOLE, MapEntry, TensorMap, identit
 Base = Callable[[], Sharding]
 GET_ATTRS = "gather_info.cc:GetAttrs"
 MASKED = "a masked local Gather and the collective"
+LESS_OFFSET = "the indices less an offset, then a local Gather"
 
 
 @axes("gather")
@@ -99,7 +101,7 @@ def index_select(case: Case, base: Base) -> Sharding:
 @irregular("embedding_lookup", out_strategy=True, self_checked=True)
 def embedding_lookup(case: Case, base: Base) -> Sharding:
     """Rows of a table on the host, which the compiler adds an offset to: the user gives none."""
-    if case.call.attributes.get("primitive_target") != "CPU":
+    if not _is_on_host(case):
         message = "EmbeddingLookup must have the CPU as its target"
         case.refuse("attribute", message, "gather_info.cc:GetAttrs")
     offset = case.call.inputs[2].value if len(case.call.inputs) > 2 else 0
@@ -125,6 +127,13 @@ def embedding(case: Case, base: Base) -> Sharding:
         if product not in (1, whole):
             message = f"the split of the {what} is not supported: {case.strategy}"
             case.refuse("gather-mode", message, "gather_info.cc:CheckProductValidity")
+    ranks = [len(case.shape(index)) for index in (0, 1)]
+    if case.strategy[1][0] == 1 and ranks[0] != ranks[1] and not case.generated:
+        # MindSpore takes the map of the table for the indices where no rows are split
+        message = (
+            f"with whole rows indices must have the rank of the table, {ranks[1]}, not {ranks[0]}"
+        )
+        case.refuse("layout", message, "tensor_layout.cc:IsValidTensorLayout")
     turned = replace(
         case,
         call=replace(case.call, inputs=(case.tensors[1], case.tensors[0])),
@@ -171,6 +180,8 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
         sharding = _axis_mode(case, axis)
     else:
         case.refuse("gather-mode", f"axis {axis} can not be split")
+    if sharding.replaced in (MASKED, LESS_OFFSET) and not _is_on_host(case):
+        check_masked(case, 1)
     if case.out_strategy is not None:
         check_output(case, axis, batch, scatters=scatters)
     return replace(
@@ -178,6 +189,11 @@ def _gathered(case: Case, axis: int, batch: int) -> Sharding:
         mirrored=(True, *(False for _ in case.tensors[1:])),
         repeat_right=sharding.repeat_right is not False,  # its own choice goes before an attribute
     )
+
+
+def _is_on_host(case: Case) -> bool:
+    """Whether the rows are looked up by the CPU, which is given an offset."""
+    return case.call.attributes.get("primitive_target") == "CPU"
 
 
 def _batch_mode(case: Case, axis: int, batch: int) -> Sharding:
@@ -243,7 +259,7 @@ def _manual_mode(case: Case, name: str) -> Sharding:
         input_maps=(plain, ((WHOLE,) * (len(indices) - 1)) + (plain[0],)),
         output_maps=(((WHOLE,) * (len(indices) - 1)) + plain,),
         input_slices=((0, local),),
-        replaced="the indices less an offset, then a local Gather",
+        replaced=LESS_OFFSET,
     )
 
 
@@ -398,7 +414,7 @@ def _axis_output(case: Case, axis: int, sharding: Sharding) -> Sharding:
     """AllReduce leaves the rows of the result whole, ReduceScatter splits them."""
     table, indices = case.strategy[:2]
     dynamic = DYNAMIC in case.shape(1)
-    host = case.call.attributes.get("primitive_target") == "CPU"
+    host = _is_on_host(case)
     indivisible = axis == 0 and case.sizes(1)[0] % table[0] != 0
     all_reduce = indivisible or (dynamic and not host)
     all_reduce = all_reduce or (axis == 0 and is_whole(case))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
-from irtool.operators.functions.common import whole_map
+from irtool.operators.functions.common import check_masked, whole_map
 from irtool.operators.judgement import Reduction, Sharding, Unsure
 from irtool.operators.layout import WHOLE, Shape, identity_map
 
@@ -122,6 +122,8 @@ def one_hot(case: Case, base: Base) -> Sharding:
         message = "indices of more than one dimension: axis -1 and a split of dimension 0 only"
         case.refuse("axis-split", f"{message}, strategy {strategy}")
     others = tuple(whole_map(tensor.shape or ()) for tensor in case.tensors[1:])
+    if strategy[0 if axis == 0 else -1] > 1:  # the classes
+        check_masked(case, 0)
     if axis == 0:
         matrix: Shape = (strategy[1], strategy[0])
         out = tuple(range(len(strategy)))
@@ -184,7 +186,8 @@ def check_valid(case: Case, base: Base) -> Sharding:
         case.refuse("axis-split", f"the second dimension can not be split, strategy {boxes}", place)
     if any(split != 1 for split in image):
         case.refuse("axis-split", f"the second input can not be split, strategy {image}", place)
-    return Sharding((boxes[0],), ((0, WHOLE), whole_map(case.shape(1))), ((0,),))
+    first = 0 if boxes[0] > 1 else WHOLE
+    return Sharding((boxes[0],), ((first, WHOLE), whole_map(case.shape(1))), ((0,),))
 
 
 @axes("prelu")

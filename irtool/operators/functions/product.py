@@ -389,7 +389,7 @@ def _ffn_map(case: Case, index: int, name: str, inner: int, lead: tuple[int, ...
     if strategy != wanted:
         message = f"the strategy of {name} must be {wanted}, but is {strategy}"
         case.refuse("axis-mismatch", message)
-    if name in ("bias1", "bias2") and rank == 2:
+    if name in ("bias1", "bias2") and (rank == 2 or not lead):
         return (*lead, 0 if along else 1)
     return (*((WHOLE,) * (rank - 1)), 0 if along else WHOLE)
 

@@ -9,6 +9,7 @@ from math import prod
 from irtool.ir.group_names import group_name
 from irtool.operators.case import Case
 from irtool.operators.functions import axes, irregular
+from irtool.operators.functions.common import check_masked
 from irtool.operators.judgement import Collective, Reduction, Sharding, Unsure
 from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
 
@@ -35,6 +36,7 @@ def scatter_masked(case: Case, base: Base) -> Sharding:
         message = "the first dimension can not be split where shapes are dynamic"
         place = "scatter_math_ops_info.cc:CheckStrategyForDynamicShape"
         case.refuse("dynamic-shape", message, place)
+    check_masked(case, 1)
     return replace(sharding, replaced="a masked local scatter")
 
 
@@ -82,7 +84,10 @@ def scatter_nd(case: Case, base: Base) -> Sharding:
         message = f"the first {depth} dimensions of the input can not be split: {case.strategy[0]}"
         case.refuse("axis-split", message, "scatter_nd_ops_info.cc:CheckInputStrategy")
     _check_updates(case, depth)
-    return _scattered_nd(case, depth)
+    sharding = _scattered_nd(case, depth)
+    if case.call.op == "ScatterNdUpdate":  # what is written in place of elements has no gradient
+        return replace(sharding, mirrored=(False,) * len(case.tensors))
+    return sharding
 
 
 @irregular("scatter_nd_masked")
@@ -96,6 +101,8 @@ def scatter_nd_masked(case: Case, base: Base) -> Sharding:
         place = "scatter_nd_ops_info.cc:CheckStrategyForDynamicShape"
         case.refuse("dynamic-shape", message, place)
     sharding = _scattered_nd(case, depth)
+    if split:
+        check_masked(case, 1)
     return replace(sharding, replaced="a masked local scatter") if split else sharding
 
 

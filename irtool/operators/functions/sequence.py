@@ -13,7 +13,7 @@ from irtool.operators.defaults import adjusted
 from irtool.operators.functions import axes, irregular
 from irtool.operators.functions.common import whole_map
 from irtool.operators.judgement import Sharding, Unsure
-from irtool.operators.layout import DYNAMIC, WHOLE, identity_map
+from irtool.operators.layout import DYNAMIC, WHOLE, TensorMap, identity_map
 
 Base = Callable[[], Sharding]
 
@@ -175,9 +175,8 @@ def finalize_routing(case: Case, base: Base) -> Sharding:
     if len(case.strategy) not in (6, 7):
         case.refuse("strategy-size", f"the strategy must have 6 or 7 entries: {case.strategy}")
     sharding = unsplit(case, base)
-    if len(case.strategy) == 7:
-        return sharding
-    maps = ((2, 0), (2, 0), (1, 0), (2, WHOLE), (2,), (2, 0))
+    rows: tuple[TensorMap, ...] = ((2, 0),) * (len(case.strategy) - 4)
+    maps = (*rows, (1, 0), (2, WHOLE), (2,), (2, 0))
     return replace(sharding, device_matrix=(1, 1, 1), input_maps=maps, output_maps=((2, 0),))
 
 

@@ -63,6 +63,23 @@ def permuted(case: Case, base: Base) -> Sharding:
     return sharding
 
 
+@irregular("stacked")
+def stacked(case: Case, base: Base) -> Sharding:
+    """A place counted from behind: MindSpore's layout has the new dimension one place before it."""
+    sharding = base()
+    name = "dim" if case.has("dim") else "axis"
+    place = case.number(name)
+    if place >= 0 or case.layouts is not None:
+        return sharding
+    split = list(case.strategy[0])
+    split.insert(place % (len(split) + 1), 1)
+    result = case.result(0)
+    if DYNAMIC in result:
+        return sharding
+    held = tuple(size // cut for size, cut in zip(result, split, strict=True))
+    return replace(sharding, output_slices=((0, held),))
+
+
 @axes("slice")
 def slice_axes(case: Case) -> str:
     """The dimensions that are taken whole."""
@@ -361,14 +378,20 @@ def _tile_batch(case: Case) -> Strategy:
     return adjusted((first,), (shape,), case.devices)
 
 
-@irregular("broadcast_to")
+@irregular("broadcast_to", self_checked=True)
 def broadcast_to(case: Case, base: Base) -> Sharding:
-    """The input's dimensions keep their axes, those added in front are whole."""
-    matrix, tensor_map = base_maps(case)
+    """The input's dimensions keep their axes, those added in front are whole.
+
+    Where nothing is split, the strategy may be of any length.
+    """
     result, shape = case.result(0), case.shape(0)
     added = len(result) - len(shape)
+    matrix, tensor_map = case.strategy[0], identity_map(len(shape))
+    if len(case.strategy) > 1 or prod(matrix) != 1:
+        shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
+        check_strategy(case.strategy, shapes, case.context)
     for axis, size in enumerate(shape):
-        if case.strategy[0][axis] != 1 and result[added + axis] != size:
+        if axis < len(matrix) and matrix[axis] != 1 and result[added + axis] != size:
             message = f"dimension {axis} is broadcast, so it can not be split"
             case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.types import SequenceType
+from irtool.ir.values import TensorLiteral
 from irtool.operators.layout import Shape, TensorLayout
 from irtool.sharding.network.analysis import Analysis, real_source
 from irtool.sharding.network.care import primitive
@@ -87,10 +88,13 @@ def check_result(analysis: Analysis) -> None:
     """Refuse an evaluation that returns what one operator with several results gives, as it is.
 
     MindSpore looks behind each result for its shape, and finds none of a tuple that no MakeTuple
-    made.
+    made. Nor does it find the operator of a result that is a constant, where there is nothing else.
     """
     network = analysis.network
     result = network.returned(network.entry) if network.entry is not None else None
+    if isinstance(result, TensorLiteral) and (analysis.splits_results or _has_inputs_only(network)):
+        message = "the network returns a constant, which MindSpore finds no operator of"
+        analysis.refuse("constant-result", message, "", network.entry and network.entry.result)
     settled = analysis.is_refused or analysis.is_unknown
     if settled or not analysis.splits_results or result is None:
         return
@@ -102,6 +106,12 @@ def check_result(analysis: Analysis) -> None:
     if isinstance(type, SequenceType) and any(tensor.shape for tensor in results):
         message = f"the network returns all results of {primitive(source)} as the tuple they are"
         analysis.refuse("tuple-result", message, "", source)
+
+
+def _has_inputs_only(network: Network) -> bool:
+    """Whether a network has inputs, and no weights."""
+    declared = network.dump.parameters
+    return bool(declared) and not any(item.has_default for item in declared)
 
 
 def result_layout(analysis: Analysis, result: Node, item: int) -> TensorLayout | None:

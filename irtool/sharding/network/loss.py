@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from irtool.ir.graph import Graph, Node
 from irtool.sharding.network.analysis import Analysis, real_source
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Network
 
 NO_LOSS = frozenset({"GetNext", "VirtualLoss", "Load", "UpdateState"})
 """Operators that may stand where a loss does, but are none."""
@@ -15,7 +18,12 @@ def loss_nodes(analysis: Analysis) -> set[Node]:
     context, network = analysis.context, analysis.network
     if not context.loss_repeated_mean or context.stage != context.stages - 1:
         return set()
-    found: set[Node] = set()
+    losses = (_loss(analysis, graph) for _, graph in gradients_asked(network))
+    return {loss for loss in losses if loss is not None}
+
+
+def gradients_asked(network: Network) -> Iterator[tuple[Node, Graph]]:
+    """Calls that hand a gradient in, each with the graph that is differentiated."""
     for node in network.entry.nodes if network.entry is not None else ():
         # A gradient is handed to item 1 of what the differentiated graph gives.
         item = network.callee.get(node)
@@ -27,10 +35,7 @@ def loss_nodes(analysis: Analysis) -> set[Node]:
             continue
         graph = network.first(maker)
         if isinstance(graph, Graph):
-            loss = _loss(analysis, graph)
-            if loss is not None:
-                found.add(loss)
-    return found
+            yield node, graph
 
 
 def _loss(analysis: Analysis, graph: Graph) -> Node | None:

@@ -19,7 +19,7 @@ from irtool.ir.types import ScalarType
 from irtool.ir.values import TensorLiteral
 from irtool.operators.judgement import Judgement, Reason
 from irtool.operators.table import operator_of
-from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.analysis import Analysis, Judged, real_source
 from irtool.sharding.network.calls import Slots
 from irtool.sharding.network.care import TIES, primitive
 from irtool.sharding.network.weights import behind
@@ -85,6 +85,7 @@ def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
     tensors = len(judged.call.call.tensors)
     sources = analysis.network.inputs[node]
     places = _places(node, len(sources))
+    first = next((at for at in range(len(sources)) if _shape(node, at) is not None), -1)
     for position, source in enumerate(sources):
         if places[position] < tensors or _shape(node, position) is None:
             continue
@@ -97,8 +98,26 @@ def _check_last_ones(analysis: Analysis, judged: Judged) -> None:
             if source.shape not in ((), (1,)):
                 message = f"a constant tensor is {where}: it gets none"
                 analysis.refuse("operand-position", message, CONSTANTS, node)
-        else:
+        elif position == first or not _comes_whole(analysis, source):
             analysis.doubt(f"a result is {where}: it comes as its producer leaves it", node)
+
+
+def _comes_whole(analysis: Analysis, source: object) -> bool:
+    """Whether the operator that gives a result leaves it whole on every device."""
+    if not isinstance(source, Node):
+        return False
+    producer, item = real_source(analysis, source)
+    judged = analysis.judged.get(producer) if isinstance(producer, Node) else None
+    layouts = judged.judgement.output_layouts if judged is not None else ()
+    return max(item, 0) < len(layouts) and layouts[max(item, 0)].is_whole
+
+
+def operands_as_long(judged: Judged) -> list[int]:
+    """The operands behind the first one that are as long as it is."""
+    first = judged.call.call.tensors[0]
+    count = len(judged.node.input_types)
+    shapes = ((position, _shape(judged.node, position)) for position in range(1, count))
+    return [at for at, shape in shapes if shape and shape[:1] == (first.shape or ())[:1]]
 
 
 def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
@@ -110,14 +129,13 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
     first = judged.call.call.tensors[0]
     if not first.shape or strategy[0][0] == 1:
         return
-    long: list[int] = []
-    results: list[int] = []
-    for position, source in enumerate(analysis.network.inputs[node]):
-        shape = _shape(node, position)
-        if position and shape and shape[0] == first.shape[0]:
-            long.append(position)
-            if isinstance(source, Node) and behind(analysis, source) is None:
-                results.append(position)
+    long = operands_as_long(judged)
+    sources = analysis.network.inputs[node]
+    results = [
+        position
+        for position in long
+        if isinstance(sources[position], Node) and behind(analysis, sources[position]) is None
+    ]
     if operator_of(primitive(node)).is_("counts_rows"):
         analysis.doubt("run batch parallel, it puts out fewer tensors than its users ask for", node)
         return
