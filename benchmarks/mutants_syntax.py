@@ -341,7 +341,9 @@ class _Finder:
             pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key]
             spans = [(self.begin(key), self.end(value)) for key, value in pairs]
             for (_, one), (_, other) in pairwise(pairs):
-                if self.functions == 0 and self.text(one) != self.text(other):
+                if self.functions or (_is_prose(one) and _is_prose(other)):
+                    continue
+                if self.text(one) != self.text(other):
                     before = self.source[self.begin(one) : self.end(other)].decode()
                     middle = self.source[self.end(one) : self.begin(other)].decode()
                     after = self.text(other) + middle + self.text(one)
@@ -396,6 +398,11 @@ def _acts(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
         return any(isinstance(item, ast.Subscript | ast.Attribute) for item in node.targets)
     return isinstance(node, ast.Continue | ast.Break | ast.AugAssign)
+
+
+def _is_prose(node: ast.expr) -> bool:
+    """Whether it is a text of several words, which is there to be read."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -24,6 +24,7 @@ class Do:
     dtype: str = "Float32"
     more: str = ""
     instance: str = ""
+    micro: int = -1
 
 
 def all_reduce(ranks: Sequence[int], **more: object) -> Do:
@@ -38,13 +39,18 @@ def receive(peer: int, tag: int = 0, **more: object) -> Do:
     return Do("Receive", peer=peer, tag=tag, **more)  # type: ignore[arg-type]
 
 
-def rank_dump(*steps: Do, chained: bool = True) -> Dump:
+def rank_dump(*steps: Do, chained: bool = True, weights: Sequence[str] = ()) -> Dump:
     """A dump of these communications: each needs the one before, or none needs any."""
-    return irtool.load(rank_text(*steps, chained=chained).encode())
+    return irtool.load(rank_text(*steps, chained=chained, weights=weights).encode())
 
 
-def rank_text(*steps: Do, chained: bool = True) -> str:
-    lines = ["# IR entry: @net", "", "%para1_x: <Tensor[Float32], (4, 64)> : [4, 64]", ""]
+def rank_text(*steps: Do, chained: bool = True, weights: Sequence[str] = ()) -> str:
+    lines = ["# IR entry: @net", "", "%para1_x: <Tensor[Float32], (4, 64)> : [4, 64]"]
+    lines += [
+        f"%para{number}_{name}: <Ref[Tensor[Float32]], (4, 64), ref_key={name}>  :  has_default"
+        for number, name in enumerate(weights, 2)
+    ]
+    lines += [""]
     lines += ["subgraph @net() {"]
     for number, step in enumerate(steps):
         source = f"%{number - 1}" if chained and number else "%para1_x"
@@ -77,7 +83,8 @@ def _statement(number: int, step: Do, source: str) -> list[str]:
     instance = f"{{instance name: {step.instance}}} " if step.instance else ""
     return [
         f"  %{number}(c{number}) = {step.op}({source}) {instance}primitive_attrs: {{{attributes}}} "
-        "cnode_attrs: {checkpoint: Bool(1)}",
+        "cnode_attrs: {checkpoint: Bool(1)}"
+        + (f" cnode_primal_attrs: {{micro: I64({step.micro})}}" if step.micro >= 0 else ""),
         f"      : ({kind}) -> ({kind})",
         f"      # In file net.py:{number + 1}, 8~20/        x = self.step{number}(x)/",
     ]

@@ -8,7 +8,7 @@ import pytest
 
 import irtool
 from irtool.cluster.hang import HangReport, play
-from irtool.cluster.hang_script import stages_of
+from irtool.cluster.hang_script import Departure, departures, stages_of
 from irtool.cluster.ranks import cluster_of
 from tests.cluster.rank_dumps import Do, all_reduce, rank_dump, rank_text, receive, send
 
@@ -131,3 +131,87 @@ def test_stages_are_told_by_how_far_apart_ranks_send() -> None:
 
 def test_without_transfers_there_is_one_stage() -> None:
     assert stages_of(cluster_of({0: rank_dump(all_reduce((0, 1)))})) == {0: 0}
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+def pipeline(*micro_batches: int, width: int = 1) -> tuple[Departure, ...]:
+    """Who leaves the script, where each stage sends so many micro-batches to the next."""
+
+    def steps(stage: int, count: int, place: int) -> list[Do]:
+        rank, found = stage * width + place, list[Do]()
+        for micro in range(count):
+            if stage:
+                found.append(receive(rank - width, micro, micro=micro))
+            if stage < len(micro_batches) - 1:
+                found.append(send(rank + width, micro, micro=micro))
+        return found
+
+    return departures(
+        cluster_of(
+            {
+                stage * width + place: rank_dump(*steps(stage, count, place))
+                for stage, count in enumerate(micro_batches)
+                for place in range(width)
+            }
+        )
+    )
+
+
+def test_stages_that_work_through_as_many_micro_batches_agree() -> None:
+    assert pipeline(2, 2, 2) == ()
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_stage_with_another_number_of_micro_batches_is_named(width: int) -> None:
+    (left,) = pipeline(2, 2, 3, width=width)
+    assert left.ranks == tuple(range(2 * width, 3 * width))
+    assert left.common == tuple(range(2 * width))
+    assert (left.kind, left.certain, left.index) == ("micro-batches", True, 0)
+    assert left.text == "3 micro-batches instead of 2"
+    assert left.here is not None
+    assert left.here.rank == 2 * width
+
+
+def test_of_two_stages_that_part_nobody_knows_which_is_wrong() -> None:
+    (left,) = pipeline(3, 2)
+    assert (left.ranks, left.common, left.certain) == ((1,), (0,), False)
+    assert left.text == "2 micro-batches instead of 3"
+
+
+WHOLE, OTHER = all_reduce((0, 1)), all_reduce((0, 1), shape=(2, 2))
+
+
+def two_by_two(weights: dict[int, tuple[str, ...]]) -> tuple[Departure, ...]:
+    """Two stages of two ranks; those of the first disagree, and hold these weights."""
+    steps = {
+        0: [WHOLE, send(2)], 1: [OTHER, send(3)],
+        2: [receive(0), all_reduce((2, 3))], 3: [receive(1), all_reduce((2, 3))],
+    }  # fmt: skip
+    return departures(
+        cluster_of({rank: rank_dump(*some, weights=weights.get(rank, ())) for rank, some
+                    in steps.items()})
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "odd"),
+    [
+        (("a", "b"), ("a", "c"), 1),  # c stands on the other stage
+        (("a", "c"), ("a", "b"), 0),
+        (("a", "b"), ("a",), 1),  # b stands nowhere else
+        (("a",), ("a", "b"), 0),
+    ],
+)
+def test_of_two_that_part_the_one_with_weights_of_another_stage_is_odd(
+    first: tuple[str, ...], second: tuple[str, ...], odd: int
+) -> None:
+    """Each weight stands on one stage."""
+    (left,) = two_by_two({0: first, 1: second, 2: ("c",), 3: ("c",)})
+    assert (left.ranks, left.common, left.certain) == ((odd,), (1 - odd,), True)
+
+
+def test_of_two_that_part_with_the_same_weights_nobody_is_odd() -> None:
+    (left,) = two_by_two({0: ("a", "b"), 1: ("a", "b"), 2: ("c",), 3: ("c",)})
+    assert not left.certain

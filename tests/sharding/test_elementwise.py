@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from irtool.operators.layout import UserLayout
-from tests.sharding.calls import call, collectives, judged, reason
+from irtool.sharding.judge import judge
+from tests.sharding.calls import call, collectives, context, judged, reason
 
 ADD = "arithmetic_info.cc:BaseCheckStrategy"
 
@@ -53,6 +56,31 @@ def test_masked_fill_takes_two_entries_or_three() -> None:
     what = call("MaskedFill", [16, 8], [16, 8], [], out=[16, 8])
     for strategy in (((2, 4), (2, 4)), ((2, 4), (2, 4), ())):
         assert judged(what, strategy).input_maps[:2] == ((1, 0), (1, 0))
+
+
+def test_the_value_of_masked_fill_bears_no_layout() -> None:
+    tensors = call("MaskedFill", [16, 8], [16, 8], [], out=[16, 8])
+    value = replace(tensors.inputs[2], is_parameter=True)
+    weight = replace(tensors, inputs=(*tensors.inputs[:2], value))
+    cut = ((2, 4), (2, 4), ())
+    assert judged(tensors, cut).strategy == cut[:2]
+    assert reason(judged(weight, cut)) == (
+        "operand-position", "parallel_preprocessor.cc:SetParallelShape",
+    )  # fmt: skip
+    assert reason(judged(tensors, ((2, 4), (2, 2), ())))[0] == "axis-mismatch"
+    assert reason(judged(tensors, ((2, 3), (2, 3), ())))[0] != "axis-mismatch"
+
+
+def test_the_value_of_masked_fill_where_some_size_is_not_known() -> None:
+    """An entry for the value would be needed, and is dropped; elsewhere nobody knows."""
+    somewhere = replace(context(8), dynamic=True)
+    here = call("MaskedFill", [-1, 8], [-1, 8], [], out=[-1, 8])
+    there = call("MaskedFill", [16, 8], [16, 8], [], out=[16, 8])
+    without = call("MaskedFill", [16, 8], [16, 8], 0.5, out=[16, 8])
+    cut = ((1, 4), (1, 4), ())
+    assert judge(here, cut, somewhere).reasons[0].code == "strategy-size"
+    assert judge(there, cut, somewhere).verdict == "unknown"
+    assert judge(without, cut[:2], somewhere).verdict == "legal"
 
 
 def test_outer() -> None:
