@@ -35,6 +35,8 @@ def main() -> int:
         if "compile-failure" not in truth["task"]:
             bad += ("refused",)
         spoilt = [end for end in truth["ends"] if end.startswith(bad)]
+        if truth["task"] == "compile-failure" and set(truth["ends"]) == {"compiled"}:
+            spoilt = ["this MindSpore compiles it"]
         if spoilt:
             print(f"{name}: not made: {spoilt[0]}", flush=True)
             continue

@@ -427,17 +427,8 @@ class Failing(nn.Cell):
             y = y.view(self.rows + 1, -1)  # planted: view
         if self.kind == "where":
             y = ops.where(y > 0, y, self.bias)  # planted: where
-        if self.kind == "return":
-            if y.mean() > 0:  # planted: return
-                return y
-            return (y, y)
-        if self.kind == "loop":
-            while y.mean() < 3:  # planted: loop
-                y = y.reshape((-1,))
         if self.kind == "raise":
             raise ValueError(f"rows {self.rows} must be even")  # planted: raise
-        if self.kind == "bmm":
-            y = ops.bmm(y, self.weight)  # planted: bmm
         if self.kind == "cast":
             y = self.cast(y, "float33")  # planted: cast
         if self.kind == "heads":
@@ -448,11 +439,10 @@ class Failing(nn.Cell):
 FAILURES: dict[str, tuple[str, ...]] = {
     "dense": ("MatMul|Dense|shape",), "layernorm": ("LayerNorm",), "bias": ("BiasAdd|bias",),
     "conv": ("Conv2D",), "axis": ("Softmax|axis",), "bf16": ("MatMul", "BFloat16|type"),
-    "tuple_add": ("add|tuple|type",), "none": ("None|add",), "keyword": ("right|argument",),
+    "tuple_add": ("add|tuple|type",), "none": ("None|add|nullptr",), "keyword": ("right|argument",),
     "attribute": ("not_set",), "key": ("b|key",), "concat": ("Concat",), "squeeze": ("Squeeze|shape",),
     "mint": ("einsum|shape|dim",), "view": ("view|[Rr]eshape",), "where": ("where|[Ss]elect|broadcast",),
-    "return": ("join|type|branch",), "loop": ("join|type|shape|loop",), "raise": ("must be even",),
-    "bmm": ("bmm|BatchMatMul|dim",), "cast": ("Cast|float33|type",), "heads": ("[Rr]eshape",),
+    "raise": ("must be even",), "cast": ("Cast|float33|type",), "heads": ("[Rr]eshape",),
 }  # fmt: skip
 """By kind, what a cause has to speak of."""
 

@@ -96,13 +96,11 @@ def memory(draw: random.Random) -> Planted:
     said: Planted = {"task": "memory", "words": ["GiB"], "build": build, "ranks": (0,)}
     kind = draw.choice(("states", "logits", "activations"))
     if kind == "states":  # optimizer states lie on each of eight devices
-        made = model(
-            draw, 8, 1, layers=4, hidden=4096, inner=14336, heads=32, kv=8, batch=8, sequence=512
-        )
+        made = model(draw, 8, 1, hidden=8192, inner=28672, heads=64, kv=8, batch=8, sequence=512)
         return {
             **said,
             "devices": 8,
-            "network": made | {"vocabulary": 32000, "layers": 20},
+            "network": made | {"vocabulary": 32000, "layers": 6},
             "edit": "parallel_optimizer",
         }
     if kind == "logits":

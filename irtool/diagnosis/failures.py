@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
-from irtool.diagnosis.subject import Subject
+from irtool.diagnosis.subject import BEGIN, Subject, source_of
+from irtool.ir.graph import Node
 from irtool.ir.limits import max_dump
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained, LoggedFinding
@@ -15,8 +17,12 @@ from irtool.linting.failure.report import Place, report_of
 from irtool.syntax.lines import text_lines
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
+from irtool.syntax.run import Compilation
 from irtool.syntax.run_walk import folder_rank_of
 from irtool.syntax.source import DumpError
+
+_NAMED = re.compile(r"(\w*CNode_\d+)\b.{0,80}?full name is (\S+?)[.,]?(?:\s|$)")
+"""How messages of later passes name a statement: by its name and its operator's."""
 
 TASK_OF: dict[str, Task] = {
     "hccl-timeout": "failed-node",
@@ -86,6 +92,10 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     command = tuple(shlex.split(item.command)) if item.command else ()
     if not command or command[:2] == ("irtool", "explain"):
         command = ("irtool", "explain", item.file)
+    node = _named_node(subject, item)
+    users = () if node is None else node.users
+    lines = (source_of(each) for each in (node, *users))
+    source = next((each for each in lines if each is not None), item.source)
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
     of = f"{item.op}: " if item.op and item.op not in item.message else ""
     return diagnosis(
@@ -95,8 +105,41 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
         command,
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),
+        node=None if node is None else node.id,
         file=item.file,
         line=item.line,
-        source=item.source,
+        source=source,
         edit=item.edit,
+        since=_last_pass(subject, item),
     )
+
+
+def _compilation(subject: Subject, item: LoggedFinding) -> Compilation | None:
+    try:
+        compilations = subject.compilations
+    except CannotJudge:
+        return None
+    rank = item.ranks[0] if item.ranks else min(compilations, default=0)
+    return compilations.get(rank)
+
+
+def _last_pass(subject: Subject, item: LoggedFinding) -> str:
+    """The pass whose dump is the last one before the failure; "" where there is none."""
+    compilation = _compilation(subject, item)
+    done = [each for each in (compilation.passes if compilation else ()) if each.kind != "failure"]
+    return f"after {done[-1].name}" if done else ""
+
+
+def _named_node(subject: Subject, item: LoggedFinding) -> Node | None:
+    """The node that a message names in full, where its dump is there."""
+    named = _NAMED.search(item.message)
+    compilation = _compilation(subject, item) if named is not None else None
+    file = None if compilation is None else compilation.file(BEGIN)
+    if named is None or compilation is None or file is None:
+        return None
+    try:
+        dump = subject.read(compilation, file)
+    except CannotJudge:
+        return None
+    names = named.groups()
+    return next((n for n in dump.nodes() if n.name in names or n.full_name in names), None)

@@ -308,3 +308,17 @@ def test_a_strategy_that_no_number_of_devices_allows_needs_no_number(
         (samples / "mlp_semi_auto" / begin).read_text()
     )
     assert made(tmp_path, "--task", "strategy", status=0)["not_judged"][0]["task"] == "strategy"
+
+
+@pytest.mark.parametrize(
+    ("limit", "edit"),
+    [("602MiB", ()), ("601.2MiB", ("optimizer parallel, offload",)), ("401MiB", (None,))],
+)
+def test_an_edit_for_memory_is_proposed_where_it_is_enough(
+    samples: Path, limit: str, edit: tuple[str | None, ...]
+) -> None:
+    told = made(
+        samples / "gpt", "--task", "memory", "--memory", limit, status=1 if edit else 0
+    )["findings"]  # fmt: skip
+    assert tuple(item["edit"] and item["edit"]["setting"] for item in told) == edit
+    assert all("buffers of 3 groups" in item["cause"] for item in told)

@@ -9,7 +9,11 @@ from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.types import BITS
 
 _OPERAND = re.compile(r"([A-Z]\w*?\d+)\[")
-_SAME_TYPE = re.compile(r"\btypes?\b.*\b(same|match|differ|consistent)", re.IGNORECASE | re.DOTALL)
+_TUPLE = re.compile(r"Tuple\[(.*)\]")
+_ITEM = re.compile(r"([A-Z]\w*?\d+)\[[^\]]*\]")
+_SAME_TYPE = re.compile(
+    r"\bsame types?\b|\btypes?\b.*\b(same|match|differ|consistent)", re.IGNORECASE | re.DOTALL
+)
 
 
 def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) -> Edit | None:
@@ -26,6 +30,9 @@ def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) 
     """
     if source is None or not source.text or not _SAME_TYPE.search(message):
         return None
+    joined = _TUPLE.fullmatch(operands[0]) if operands else None
+    if joined is not None:  # elements of one tuple, of which the first type is what others join
+        return _cast_in_tuple(_ITEM.findall(joined[1]), source)
     types = [found[1] if (found := _OPERAND.match(each)) else "" for each in operands]
     floats = {each for each in types if "Float" in each and each in BITS}
     if len(floats) != 2:
@@ -35,17 +42,39 @@ def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) 
     found = _argument(source.text, len(types), narrow[0]) if len(narrow) == 1 else None
     if found is None:
         return None
-    start, end = found
-    text = source.text
-    cast = f"ops.cast({text[start:end]}, mindspore.{wide.lower()})"
+    return _cast(source, found, wide)
+
+
+def _cast(source: SourceLine, place: tuple[int, int], to: str) -> Edit:
+    (start, end), text = place, source.text
+    cast = f"ops.cast({text[start:end]}, mindspore.{to.lower()})"
     return Edit(file=source.path, line=source.line, old=text, new=text[:start] + cast + text[end:])
+
+
+def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
+    """A cast of the one element whose type is another, to the widest float of all."""
+    known = set(types)
+    floats = [each for each in known if "Float" in each and each in BITS]
+    if len(known) != 2 or not floats:
+        return None
+    wide = max(floats, key=lambda each: (BITS[each], each))
+    narrow = [place for place, each in enumerate(types) if each != wide]
+    tree = _parsed(source.text)
+    literals = [
+        node
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) == len(types)
+    ]
+    if len(narrow) != 1 or len(literals) != 1:
+        return None
+    found = _span(literals[0].elts[narrow[0]], source.text)
+    return None if found is None else _cast(source, found, wide)
 
 
 def _argument(text: str, count: int, place: int) -> tuple[int, int] | None:
     """Where an argument of the only call with so many of them stands in a line."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    tree = _parsed(text)
+    if tree is None:
         return None
     calls = [
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == count
@@ -59,6 +88,18 @@ def _argument(text: str, count: int, place: int) -> tuple[int, int] | None:
         found = (operators[0].left, operators[0].right)[place]
     else:
         return None
-    if found.end_col_offset is None or found.lineno != 1 or not text.isascii():
+    return _span(found, text)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
         return None
-    return found.col_offset, found.end_col_offset
+
+
+def _span(node: ast.expr, text: str) -> tuple[int, int] | None:
+    """From and to which column a part of one line stands."""
+    if node.end_col_offset is None or node.lineno != 1 or not text.isascii():
+        return None
+    return node.col_offset, node.end_col_offset

@@ -46,6 +46,8 @@ class KnownLine:
         message: the finding's sentence, with places for values; empty: MindSpore's own words.
         meaning: what it means and what to do.
         next: the command to type, with places.
+        setting: key of the context, or of the environment, that is to be another.
+        value: what to set it to, with places.
         reference: a page, or the part of MindSpore that says it.
         examples: lines that must match.
         seen: where they come from.
@@ -65,6 +67,8 @@ class KnownLine:
     message: str = ""
     meaning: str = ""
     next: str = ""
+    setting: str = ""
+    value: str = ""
     reference: str = ""
     examples: tuple[str, ...] = ()
     seen: str = ""

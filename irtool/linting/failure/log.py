@@ -12,7 +12,7 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 
-from irtool.ir.finding import SourceLine
+from irtool.ir.finding import Edit, SourceLine
 from irtool.linting.failure.finding import Explained, LoggedFinding, Role
 from irtool.linting.failure.folding import finding_key, folded
 from irtool.linting.failure.frames import FrameCollector, innermost, python_frame
@@ -26,6 +26,7 @@ _MOST_TEXT = 1000
 _MOST_FRAMES = 60
 _MOST_ALIKE = 400
 _MOST_IDLE = 4096
+_BELOW = "Exception happened, check the information as below"
 _FAIL_FILE = re.compile(r"See file '([^']{1,400}analyze_fail\.ir)'")
 _FAIL_DEFAULT = "rank_0/om/analyze_fail.ir"
 _COUNTS = re.compile(r"(?<![A-Za-z0-9])\d+")
@@ -95,6 +96,8 @@ class LogReader:
             return
         self._collecting = None
         self._time = record.time or self._time
+        if record.message.startswith(_BELOW):
+            return  # the exception stands on the next line
         matched = self._known.match(record)
         if matched is not None:
             self._matched(number, text, record, *matched)
@@ -341,10 +344,19 @@ class LogReader:
             times=draft.times,
             echoes=draft.echoes,
             time=draft.time,
+            edit=_edit(entry, values),
             command=_next(entry, draft.fail_file),
             hint=filled(entry.meaning, values) if entry else "",
             reference=entry.reference if entry else "",
         )
+
+
+def _edit(entry: KnownLine | None, values: dict[str, str]) -> Edit | None:
+    """The setting that the entry says is to be another."""
+    if entry is None or not entry.setting:
+        return None
+    value = filled(entry.value, values)
+    return Edit(setting=entry.setting, value=int(value) if value.isdecimal() else value)
 
 
 def _next(entry: KnownLine | None, fail_file: str) -> str:

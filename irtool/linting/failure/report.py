@@ -11,6 +11,7 @@ from irtool.linting.failure.casts import cast_of
 from irtool.linting.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.linting.failure.folding import finding_key, folded
 from irtool.linting.failure.template import filled
+from irtool.linting.failure.wording import worded
 
 NO_DUMPS = "DUMPS"
 """Stands in a command for the folder of the dumps, where nobody knows it."""
@@ -56,15 +57,20 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
     ordered = sorted(_each_failure_once(list(found.values())), key=lambda item: item[0])
     return Explanation(
         tuple(each for each, _ in explained),
-        tuple(_with_cast(finding) for _, finding in ordered),
+        tuple(_in_words(_with_edit(finding)) for _, finding in ordered),
         sum(each.left_out for each, _ in explained),
     )
 
 
-def _with_cast(finding: LoggedFinding) -> LoggedFinding:
+def _with_edit(finding: LoggedFinding) -> LoggedFinding:
     """A finding about types with the cast that mends it, where the line tells it."""
     edit = finding.edit or cast_of(finding.message, finding.operands, finding.source)
     return finding if edit is None else replace(finding, edit=edit)
+
+
+def _in_words(finding: LoggedFinding) -> LoggedFinding:
+    message = worded(finding.message, finding.op or "", finding.source)
+    return finding if message == finding.message else replace(finding, message=message)
 
 
 _Placed = tuple[tuple[int, str, int, int], LoggedFinding]

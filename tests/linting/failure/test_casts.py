@@ -46,3 +46,21 @@ def test_where_nobody_can_say_nothing_is_proposed(
     message: str, operands: tuple[str, ...], text: str
 ) -> None:
     assert cast_of(message, operands, line(text)) is None
+
+
+JOINED = "For primitive[Concat], the input[tensors] elements should have same type, but got: A, B."
+
+
+@pytest.mark.parametrize(
+    ("operands", "new"),
+    [
+        ("Tuple[Float32[8,16],Int32[8,16]]", "self.join((x, ops.cast(y, mindspore.float32)))"),
+        ("Tuple[Float16[8,16],Float32[8,16]]", "self.join((ops.cast(x, mindspore.float32), y))"),
+        ("Tuple[Float32[8],Float32[8]]", None),
+        ("Tuple[Int32[8],Int64[8]]", None),
+        ("Tuple[Float32[8],Int32[8],Float32[8]]", None),  # more elements than the line has
+    ],
+)
+def test_the_odd_element_of_a_tuple_is_cast(operands: str, new: str | None) -> None:
+    edit = cast_of(JOINED, (operands,), line("self.join((x, y))"))
+    assert (None if edit is None else edit.new) == new
