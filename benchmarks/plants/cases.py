@@ -34,6 +34,7 @@ class Plant:
         options: of ``irtool lint`` when it is asked.
         environment: variables of the process that compiles, which ``case.json`` tells.
         told: what ``case.json`` says otherwise than the settings.
+        of_rank: settings of ``build`` that one rank was compiled with, by rank.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Plant:
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     told: Given = field(default_factory=dict)
+    of_rank: dict[int, Given] = field(default_factory=dict)
 
 
 def base(draw: random.Random, style: str, large: bool) -> Given:
@@ -164,6 +166,17 @@ class Made:
     @property
     def devices(self) -> int:
         return self.plant.devices or self.given["dp"] * self.given["tp"]
+
+    def grown(self) -> Made:
+        """The same with a layer more in front of the others, in a pipeline with one a stage."""
+        o = self.given
+        more = o.get("stages", 1)
+        later = {key: o[key] + more for key in ("layers", "chosen") if key in o}
+        for key in ("recompute", "heavy_at"):
+            front = tuple(range(more)) if key == "recompute" and len(o.get(key, ())) > 1 else ()
+            later[key] = (*front, *(number + more for number in o.get(key, ())))
+        later["layer"] = {number + more: its for number, its in o.get("layer", {}).items()}
+        return Made(self.plant, self.style, {**o, **later})
 
     def truth(self) -> Given:
         """What a judge of the findings is told."""

@@ -4,7 +4,9 @@
 
 Runs in MindSpore's environment and imports nothing of irtool; FOLDER holds ``virtual_devices.py``.
 ``OUT/NAME`` gets ``case.json`` (the parallel context, whether MindSpore accepted it) and the dumps,
-``OUT/NAME.truth.json`` what was planted.  What is there already is not made again.
+``OUT/NAME.truth.json`` what was planted.  What is there already is not made again.  ``--grown``
+compiles what a later commit may make of the same networks: a layer more in front of the others (in
+a pipeline one a stage), from sources whose lines moved; ``--moved`` moves the lines alone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+STYLES = {"dense": "cells", "images": "cells", "pipes": "pipes", "mixer": "mixers"}
+"""Modules that build networks, by style; all other styles are of ``styles``."""
+
 KEPT = re.compile(r"(step_parallel_(begin|end)|\d+_validate)_.*\.ir$")
 
 
@@ -32,8 +37,12 @@ def main() -> int:
     parser.add_argument("--cases", default="")
     parser.add_argument("--module", default="cases", help="that draws the cases")
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--grown", action="store_true", help="a layer more, and lines that moved")
+    parser.add_argument("--moved", action="store_true", help="lines that moved")
     options = parser.parse_args()
     sys.path[:0] = [str(options.instrument), str(Path(__file__).resolve().parent)]
+    if options.grown or options.moved:
+        sys.path.insert(0, moved(options.out / "sources"))
     import styles  # noqa: F401  # imported once for all forks
     import virtual_devices  # noqa: F401
 
@@ -41,6 +50,8 @@ def main() -> int:
         truth = options.out / f"{made.name}.truth.json"
         if truth.exists() or not re.search(options.cases, made.name):
             continue
+        if options.grown:
+            made = made.grown()
         begun = time.time()
         folder = options.out / made.name
         shutil.rmtree(folder, ignore_errors=True)
@@ -55,6 +66,17 @@ def main() -> int:
         )
         print(f"{made.name}: {ended[:160]} in {time.time() - begun:.1f} s", flush=True)
     return 0
+
+
+def moved(folder: Path) -> str:
+    """The folder of copies of what builds networks, in which each piece begins at another line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in Path(__file__).parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "def build(" in text:
+            text = re.sub(r"\n\n(?=(?:class|def) )", "\n\n# A line of a later commit.\n\n\n", text)
+            (folder / path.name).write_text(text, encoding="utf-8")
+    return str(folder)
 
 
 def _in_child(made: Any, folder: Path, seconds: float, rank: int) -> str:
@@ -107,7 +129,6 @@ def _compile(made: Any, folder: Path, rank: int) -> str:
         MS_DEV_DUMP_IR_CONFIG="DISABLE_BACKEND", **made.plant.environment,
     )  # fmt: skip
     import numpy
-    import styles
     import virtual_devices
     from mindspore import context
     from mindspore.common.api import _cell_graph_executor
@@ -133,16 +154,15 @@ def _compile(made: Any, folder: Path, rank: int) -> str:
         )
     )
     context.set_auto_parallel_context(**settings)
+    given = {**made.given, **made.plant.of_rank.get(rank, {})}
     virtual_devices.set_device_name("Ascend")
     virtual_devices.set_world_size(made.devices)
     virtual_devices.answer_group_sizes()
     try:
-        style = made.given["style"]
-        if style in ("dense", "images"):
-            import cells as styles
-        elif style == "pipes":
-            import pipes as styles
-        cell, inputs = styles.build(made.given)
+        style = given["style"]
+        module = STYLES.get(style, "styles")
+        styles = __import__(module)
+        cell, inputs = styles.build(given)
         cell.set_train()
         _cell_graph_executor.compile(cell, *inputs, phase="train")
     except Exception as problem:

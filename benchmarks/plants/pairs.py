@@ -1,4 +1,4 @@
-"""Golden networks and what a pull request may do to them, in three styles: for ``irtool gate``.
+"""Golden networks and what a pull request may do to them, in four styles: for ``irtool gate``.
 
 ``compile.py --module pairs`` compiles them; the truth says what the gate has to say of each against
 the golden one of its style, and at which layer; of ``again``, compiled a second time, nothing.
@@ -20,23 +20,41 @@ CHANGES: list[tuple[str, tuple[str, ...], str]] = [
     ("layer_more", ("GAT008",), r"{layers}\.{count}\b"),
     ("half", ("GAT006",), "Float16"),
     ("rate", ("GAT009",), r"{layers}\.{layer}\b"),
+    ("epsilon", ("GAT009",), r"{layers}\.{layer}\b"),
     ("print", ("GAT010",), "Print"),
     ("strategy", ("GAT003",), "MatMul"),
 ]
 
 
+LISTS = {"dense": "blocks", "mixer": "stages"}
+"""What the layers are called, by style."""
+
+
+def mixer(draw: random.Random, style: str, large: bool) -> Given:
+    """Sizes of a mixer."""
+    hidden = draw.choice((32, 64, 96))
+    return {
+        "style": style, "hidden": hidden, "inner": 2 * hidden, "sequence": draw.choice((16, 24)),
+        "batch": draw.choice((4, 8)), "patch": draw.choice((12, 48)), "epsilon": 1e-5,
+        "act": draw.choice(("tanh", "relu", "sigmoid")),
+    }  # fmt: skip
+
+
+BASES = {"dense": cells_cases.base, "mixer": mixer}
+
+
 def drawn(seed: int, regex: str = "") -> Iterator[Made]:
     """The golden networks and their changes, of a seed."""
-    for style in (*BOTH, "dense"):
+    for style in (*BOTH, "dense", "mixer"):
         draw = random.Random(f"{seed}/{style}")
-        o = (cells_cases.base if style == "dense" else base)(draw, style, False)
+        o = BASES.get(style, base)(draw, style, False)
         o.update(dp=2, tp=2, layers=4, recompute=(0, 1, 2, 3), keep=0.9)
         layer = draw.randrange(1, 3)
         for name, codes, words in CHANGES:
             given = {**o, "chosen": layer, **_change(name, o, layer)}
             for key, value in (
                 ("count", o["layers"]),
-                ("layers", "blocks" if style == "dense" else "layers"),
+                ("layers", LISTS.get(style, "layers")),
             ):
                 words = words.replace(f"{{{key}}}", str(value))
             yield Made(Plant(name, codes, words, lambda draw, o: {}), style, given)
@@ -44,13 +62,16 @@ def drawn(seed: int, regex: str = "") -> Iterator[Made]:
 
 def _change(name: str, o: Given, layer: int) -> Given:
     count, rows = o["layers"], ((2, 1), (2, 1))
-    dense = o["style"] == "dense"
+    of_cells = o["style"] in LISTS
+    if o["style"] == "mixer":
+        rows = ((2, 1, 1), (1, 2))
     changes: dict[str, dict[str, Any]] = {
         "lost_recompute": {"recompute": tuple(i for i in range(count) if i != layer)},
         "layer_more": {"layers": count + 1, "recompute": tuple(range(count + 1))},
         "half": {"half": True, "epsilon": o["epsilon"]},
         "rate": {"layer": {layer: {"keep": 0.5}}},
-        "print": {"layer": {layer: {"print": "print" if dense else True}}},
-        "strategy": {"layer": {layer: {"rows" if dense else "down": rows}}},
+        "epsilon": {"layer": {layer: {"epsilon": 1e-3 if o["epsilon"] < 1e-4 else 1e-6}}},
+        "print": {"layer": {layer: {"print": "print" if of_cells else True}}},
+        "strategy": {"layer": {layer: {"rows" if of_cells else "down": rows}}},
     }
     return changes.get(name, {})

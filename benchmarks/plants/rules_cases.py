@@ -25,6 +25,11 @@ _OWN = {"parallel_mode": "hybrid_parallel", "full_batch": False}
 _OPTIMIZER = {"parallel_optimizer_config": {"parallel_optimizer_threshold": 0}}
 
 
+def _asked(code: str) -> tuple[str, ...]:
+    """Options for a rule that is off by default."""
+    return ("--extend-select", code)
+
+
 def large(**more: object) -> Given:
     """A layer of a large model: 256 MiB in each sum of its rows."""
     return {
@@ -60,6 +65,12 @@ PLANTS = [
     Plant("env_devices", ("ENV004",), "device", plain(), styles=ENCODER, told={"device_num": "64"}),
     Plant("env_sharded", ("ENV004",), "optimizer", plain(), {"enable_parallel_optimizer": True, **_OPTIMIZER}, GATED, told={"enable_parallel_optimizer": "False"}),
     Plant("unrolled", ("OPS004",), "", plain(layers=24)),
+    Plant("half_sums", ("NUM001",), "", plain(long_sum=True, half=True, sequence=2048), styles=GATED, options=_asked("NUM001")),
+    Plant("half_gradients", ("NUM002",), "", plain(half=True, dp=16, tp=1, batch=32), styles=GATED, options=_asked("NUM002")),
+    Plant("half_softmax", ("NUM004",), "", plain(half=True, sequence=4096), styles=ENCODER, options=_asked("NUM004")),
+    Plant("searched_over", ("STR008",), "", plain(), {"parallel_mode": "auto_parallel", "search_mode": "recursive_programming"}, ENCODER),
+    Plant("micro_differs", ("COM007",), "", plain(**_PIPE), styles=PIPES, devices=4, ranks=(0, 2), of_rank={2: {"micro": 8}}),
+    Plant("mesh_differs", ("COM008",), "", plain(dp=2, tp=2), styles=ENCODER, ranks=(0, 1), of_rank={1: {"dp": 4, "tp": 1}}),
     Plant("healthy_machine", (), "", plain(**large(dp=8, tp=2, batch=32)), styles=GATED, options=("--machine", "ascend_910b")),
     Plant("healthy_stages", (), "", plain(**{**_PIPE, "micro": 16}), styles=PIPES, devices=4, ranks=(0, 2)),
     Plant("healthy_environment", (), "", plain(), styles=GATED, environment={"GLOG_v": "2"}),

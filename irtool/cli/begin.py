@@ -25,7 +25,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.sharding.own_code import own_code_of
 from irtool.syntax.load import load
-from irtool.syntax.run import Compilation, load_run
+from irtool.syntax.run import Compilation, Run, load_run
 from irtool.syntax.run_expand import STDIN
 from irtool.syntax.run_names import is_dump, parse_name
 from irtool.syntax.run_walk import folder_rank_of
@@ -245,25 +245,50 @@ def context_of(
     return found
 
 
-def evidence_for(file: InputFile, known: Mapping[str, Dump], otherwise: Pass = "begin") -> Evidence:
+class RunFolders:
+    """Run folders and the compilations of their dumps; each folder is walked once."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, tuple[Run, dict[str, Compilation]] | None] = {}
+
+    def compilation_of(self, file: InputFile) -> tuple[Run, Compilation] | None:
+        """The run and compilation of a dump; None where it stands in no run folder."""
+        if file.run not in self._runs:
+            self._runs[file.run] = _by_path(file.run)
+        known = self._runs[file.run]
+        compilation = known[1].get(file.path) if known is not None else None
+        return None if known is None or compilation is None else (known[0], compilation)
+
+
+def _by_path(folder: str) -> tuple[Run, dict[str, Compilation]] | None:
+    if not folder or not os.path.isdir(folder):
+        return None
+    try:
+        run = load_run(folder)
+    except DumpError:
+        return None
+    return run, {each.path: one for one in reversed(run.compilations) for each in one.passes}
+
+
+def evidence_for(
+    file: InputFile,
+    known: Mapping[str, Dump],
+    otherwise: Pass = "begin",
+    folders: RunFolders | None = None,
+) -> Evidence:
     """The dumps of the same compilation, and in a run folder those of other ranks.
 
     Args:
         file: one of them.
         known: what was read already, by path.
         otherwise: which dump the file is where its name does not say it.
+        folders: those that were walked already, where the evidence of many files is wanted.
     """
-    if file.run and os.path.isdir(file.run):
-        try:
-            run = load_run(file.run)
-        except DumpError:
-            return evidence_beside(file.path, None, known, otherwise)
-        for compilation in run.compilations:
-            if any(each.path == file.path for each in compilation.passes):
-                found = evidence_of(run, compilation, known)
-                if file.path in found.paths.values():
-                    return found
-                # Its name is none that MindSpore gives; it is what the command reads all the same.
-                paths = {**found.paths, pass_of(file.path, otherwise): file.path}
-                return replace(found, paths=paths)
-    return evidence_beside(file.path, None, known, otherwise)
+    of_run = (folders or RunFolders()).compilation_of(file)
+    if of_run is None:
+        return evidence_beside(file.path, None, known, otherwise)
+    found = evidence_of(*of_run, known)
+    if file.path in found.paths.values():
+        return found
+    # Its name is none that MindSpore gives; it is what the command reads all the same.
+    return replace(found, paths={**found.paths, pass_of(file.path, otherwise): file.path})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from irtool.cli.begin import RunFolders
 from irtool.cli.inputs import inputs_for
 from irtool.cli.lint_settings import Asked
 from irtool.cli.lint_units import RunUnit, Unit, folded, run_units, units_of, with_context
@@ -58,7 +59,8 @@ class Linting:
             what = plural(left_out, "dump")
             note(f"left out {what} of other passes; --all-passes looks at them too")
         arguments, configuration = self.plan.arguments, self.plan.configuration
-        known = [with_context(unit, arguments, configuration, self.plan.machine) for unit in units]
+        machine, folders = self.plan.machine, RunFolders()
+        known = [with_context(one, arguments, configuration, machine, folders) for one in units]
         self._runs = run_units(known)
         self.units = folded(known, text_of)
 

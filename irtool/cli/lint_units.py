@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from irtool.cli.begin import evidence_for
+from irtool.cli.begin import RunFolders, evidence_for
 from irtool.cli.configuration import CONTEXT_KEYS, Configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, pass_name
@@ -149,15 +149,24 @@ def with_context(
     arguments: ContextArguments,
     configuration: Configuration,
     machine: Machine | None = None,
+    folders: RunFolders | None = None,
 ) -> Unit:
-    """The unit with its parallel context, as it is given, and as its dumps and folder show it."""
+    """The unit with its parallel context, as it is given, and as its dumps and folder show it.
+
+    Args:
+        unit: the compilation.
+        arguments: what the command line says.
+        configuration: ``irtool.toml``.
+        machine: the one that ``--machine`` names.
+        folders: run folders that were walked already.
+    """
     first = unit.files[0].path
     try:
         if first == STDIN:
             given, evidence = given_by(arguments, configuration, None), Evidence()
         else:
             given = given_by(arguments, configuration, first, unit.run)
-            evidence = _evidence(unit)
+            evidence = _evidence(unit, folders)
         found = find(given, evidence, machine, quiet=True)
     except Failure as failure:
         return replace(unit, why_no_context=_reason(failure))
@@ -169,14 +178,15 @@ def with_context(
     return replace(unit, parallel=found.parallel, context={**shown, **found.given}, known=found)
 
 
-def _evidence(unit: Unit) -> Evidence:
+def _evidence(unit: Unit, folders: RunFolders | None) -> Evidence:
     """The dumps of a unit, and of a run folder those of other ranks."""
     named: dict[Pass, str] = {}
     for file in unit.files:
         if file.kind == "begin" or file.kind == "end" or file.kind == "validate":
             named[file.kind] = file.path
     path = next(iter(named.values()), unit.files[-1].path)
-    evidence = evidence_for(InputFile(path, unit.rank, run=unit.run), {}, otherwise="validate")
+    file = InputFile(path, unit.rank, run=unit.run)
+    evidence = evidence_for(file, {}, otherwise="validate", folders=folders)
     # Dumps in no folder of a rank count as those of rank 0, which is no evidence of it.
     rank = evidence.rank if unit.run and folder_rank_of(path) is None else unit.rank
     return replace(evidence, paths=named or evidence.paths, rank=rank)

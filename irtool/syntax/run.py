@@ -259,6 +259,15 @@ class Run:
 
     def across_ranks(self, graph: int | None = None) -> dict[int, Compilation]:
         """The same compilation of every rank that has it: the one :meth:`compilation` picks."""
+        if graph not in self._across:
+            self._across[graph] = self._found_across(graph)
+        return dict(self._across[graph])
+
+    @cached_property
+    def _across(self) -> dict[int | None, dict[int, Compilation]]:
+        return {}
+
+    def _found_across(self, graph: int | None) -> dict[int, Compilation]:
         picked = self.compilation(graph)
         count = len(self.by_rank[picked.rank].compilations)
         found: dict[int, Compilation] = {}

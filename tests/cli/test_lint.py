@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from irtool.cli.main import main
+from irtool.syntax.run import Run, load_run
 
 ROOT = Path(__file__).resolve().parents[2]
 REJECTED = "mlp_rejected/step_parallel_begin_0018.ir"
@@ -69,6 +70,22 @@ def test_a_run_folder_is_linted_by_rank(samples: Path, capsys: pytest.CaptureFix
     one = run(capsys, str(samples / "pipeline_run"), "--rank", "4", "--format", "json")[1]
     assert json.loads(one)["counts"]["files"] == 2
     assert "COM007" in {each["code"] for each in json.loads(one)["silent"]}
+
+
+def test_a_folder_of_many_compilations_is_walked_no_oftener_than_one_of_few(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks: list[str] = []
+
+    def walked(folder: str) -> Run:
+        walks.append(folder)
+        return load_run(folder)
+
+    monkeypatch.setattr("irtool.cli.begin.load_run", walked)
+    for number in range(5):
+        shutil.copytree("mlp_rejected", f"many/{number}")
+    assert len(found(capsys, "many", "--no-cache", "--select", "STR001")) == 5
+    assert walks == ["many"]
 
 
 def test_equal_ranks_are_told_once(
