@@ -1,0 +1,194 @@
+"""Which tensors of two operators that are one belong together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irtool.compare.tensors.model import Columns, Op, Phase
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots, pair_parameter_gradients, pair_tensors
+from tests.compare.operators import tensor
+
+Tensors = dict[str, tuple[tuple[int, ...], float]]
+"""By label a shape and a norm."""
+
+
+class Side:
+    """An operator of a dump, its tensors called by their labels."""
+
+    def __init__(
+        self, type_: str, inputs: Tensors, outputs: Tensors, *, name: str = "",
+        module: bool = False, phase: Phase = "forward", owner: str = "",
+    ) -> None:  # fmt: skip
+        self.columns = Columns()
+        places = [
+            [tensor(self.columns, label, shape, norm=norm) for label, (shape, norm) in some.items()]
+            for some in (inputs, outputs)
+        ]
+        self.op = Op(0, name or type_, type_, phase, *places, owner=owner, is_module=module)
+
+    def label(self, place: int) -> str:
+        return self.columns.labels[place]
+
+
+def paired(left: Side, right: Side) -> tuple[list[tuple[str, str]], ...]:
+    """Labels that belong together: of inputs and outputs, then what each side has alone."""
+    found = pair_tensors(OpPair(left.op, right.op, "order"), left.columns, right.columns)
+    both = [
+        [(left.label(a), right.label(b)) for a, b in pairs]
+        for pairs in (found.inputs, found.outputs)
+    ]
+    alone = [
+        [(side.label(place), "") for place in places]
+        for side, places in ((left, found.only_left), (right, found.only_right))
+    ]
+    return (*both, *alone)
+
+
+SQUARE, ROW = ((4, 4), 1.0), ((4,), 1.0)
+OUT = {"output.0": SQUARE}
+
+
+def test_labels_go_before_shapes() -> None:
+    left = Side("Add", {"input.0": SQUARE, "input.1": SQUARE}, OUT)
+    right = Side("Add", {"input.1": SQUARE, "input.0": SQUARE}, OUT)
+    assert paired(left, right) == (
+        [("input.0", "input.0"), ("input.1", "input.1")], [("output.0", "output.0")], [], [],
+    )  # fmt: skip
+
+
+def test_what_is_called_otherwise_goes_by_its_shape() -> None:
+    left = Side("Linear", {"input.0": SQUARE, "weight": ((8, 4), 1.0), "bias": ROW}, OUT)
+    right = Side("Linear", {"input.0": SQUARE, "kwargs.b": ROW, "kwargs.w": ((8, 4), 1.0)}, OUT)
+    assert paired(left, right)[0] == [
+        ("input.0", "input.0"), ("weight", "kwargs.w"), ("bias", "kwargs.b"),
+    ]  # fmt: skip
+
+
+def test_of_one_left_on_each_side_the_number_of_elements_is_enough() -> None:
+    """A view of it: (4, 4) and (16,)."""
+    left = Side("Op", {"input.0": SQUARE, "a": SQUARE}, OUT)
+    right = Side("Op", {"input.0": SQUARE, "b": ((16,), 1.0)}, OUT)
+    assert paired(left, right)[0] == [("input.0", "input.0"), ("a", "b")]
+    other = Side("Op", {"input.0": SQUARE, "b": ((15,), 1.0)}, OUT)
+    assert paired(left, other) == (
+        [("input.0", "input.0")], [("output.0", "output.0")], [("a", "")], [("b", "")],
+    )  # fmt: skip
+
+
+def test_of_two_left_on_a_side_the_number_of_elements_is_not_enough() -> None:
+    left = Side("Op", {"a": SQUARE, "c": ((2, 2), 1.0)}, OUT)
+    right = Side("Op", {"b": ((16,), 1.0), "d": ((4,), 1.0)}, OUT)
+    assert paired(left, right) == (
+        [], [("output.0", "output.0")], [("a", ""), ("c", "")], [("b", ""), ("d", "")],
+    )  # fmt: skip
+
+
+def test_what_one_side_has_more_of_stands_alone() -> None:
+    left = Side("Op", {"input.0": SQUARE}, {"output.0": SQUARE, "output.1": ROW})
+    right = Side("Op", {"input.0": SQUARE, "input.1": ROW}, OUT)
+    assert paired(left, right) == (
+        [("input.0", "input.0")], [("output.0", "output.0")], [("output.1", "")], [("input.1", "")],
+    )  # fmt: skip
+
+
+def test_operators_of_other_types_pair_by_place_where_all_shapes_agree() -> None:
+    """Arguments are counted otherwise: input.1 of one is input.2 of the other."""
+    left = Side("BiasAdd", {"input.1": SQUARE, "input.2": SQUARE}, OUT)
+    right = Side("add", {"input.0": SQUARE, "input.1": SQUARE}, OUT)
+    assert paired(left, right)[0] == [("input.1", "input.0"), ("input.2", "input.1")]
+    same = Side("BiasAdd", {"input.0": SQUARE, "input.1": SQUARE}, OUT)
+    assert paired(left, same)[0] == [("input.1", "input.1"), ("input.2", "input.0")]
+
+
+@pytest.mark.parametrize(("module", "partner"), [(True, "near"), (False, "far")])
+def test_of_parameters_alike_a_module_takes_the_one_of_the_nearest_norm(
+    module: bool, partner: str
+) -> None:
+    left = Side("Cell", {"w": ((4, 4), 5.0)}, OUT, module=module)
+    right = Side("Cell", {"far": ((4, 4), 9.0), "near": ((4, 4), 5.5)}, OUT, module=module)
+    assert paired(left, right)[0] == [("w", partner)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [
+        ("linear", "matmul", False),  # one of them adds a bias
+        ("linear", "linear", True),
+        ("linear", "add", True),  # not both are products
+    ],
+)
+def test_the_result_before_a_bias_is_not_that_behind_it(
+    left: str, right: str, shared: bool
+) -> None:
+    three = {"input.0": SQUARE, "input.1": SQUARE, "input.2": ROW}
+    two = {"input.0": SQUARE, "input.1": SQUARE}
+    _, outputs, ours, theirs = paired(Side(left, three, OUT), Side(right, two, OUT))
+    assert outputs == ([("output.0", "output.0")] if shared else [])
+    assert ours == [("input.2", "")] + ([] if shared else [("output.0", "")])
+    assert theirs == ([] if shared else [("output.0", "")])
+
+
+@pytest.mark.parametrize("changed", [{"module": True}, {"phase": "backward"}])
+def test_modules_and_gradients_show_all_of_a_product(changed: dict[str, object]) -> None:
+    three = {"input.0": SQUARE, "input.1": SQUARE, "input.2": ROW}
+    two = {"input.0": SQUARE, "input.1": SQUARE}
+    left = Side("linear", three, OUT, **changed)  # type: ignore[arg-type]  # one of its options
+    right = Side("matmul", two, OUT, **changed)  # type: ignore[arg-type]  # likewise
+    assert paired(left, right)[1] == [("output.0", "output.0")]
+
+
+# -- gradients of parameters -----------------------------------------------------------------------
+
+GRADIENTS = "Cell.dense.Dense.parameters_grad"
+
+
+def with_gradients(names: tuple[str, str], theirs: dict[str, tuple[int, ...]]) -> list[Slots]:
+    """A module whose parameters are called otherwise on either side, and their gradients."""
+    ours = {"weight.grad": ((8, 4), 1.0), "bias.grad": ((8,), 1.0)}
+    sides = [
+        [
+            Side("Dense", {"input.0": SQUARE, name: ((8, 4), 1.0), "bias": ((8,), 1.0)}, OUT,
+                 module=True, owner="dense"),
+            Side("Dense", {}, grads, module=True, owner="dense", name=GRADIENTS, phase="backward"),
+        ]
+        for name, grads in zip(
+            names, (ours, {label: (shape, 1.0) for label, shape in theirs.items()}), strict=True
+        )
+    ]  # fmt: skip
+    columns = [Columns(), Columns()]
+    pairs: list[OpPair] = []
+    for one, other in zip(*sides, strict=True):
+        moved: list[Op] = []
+        for at, side in enumerate((one, other)):
+            start = len(columns[at].labels)
+            for place, label in enumerate(side.columns.labels):
+                tensor(columns[at], label, side.columns.shapes[place], norm=1.0)
+            moved.append(
+                replace(
+                    side.op,
+                    inputs=[start + place for place in side.op.inputs],
+                    outputs=[start + place for place in side.op.outputs],
+                )
+            )
+        pairs.append(OpPair(moved[0], moved[1], "order"))
+    slots = [pair_tensors(pair, *columns) for pair in pairs]
+    found = pair_parameter_gradients(pairs, slots, *columns)
+    assert found[0] == slots[0]
+    return [
+        Slots((), tuple((columns[0].labels[a], columns[1].labels[b]) for a, b in each.outputs))  # type: ignore[misc]  # labels for places
+        for each in (slots[1], found[1])
+    ]
+
+
+def test_gradients_of_parameters_pair_as_the_parameters_do() -> None:
+    names = {"gamma.grad": (8, 4), "bias.grad": (8,)}
+    _, found = with_gradients(("weight", "gamma"), names)
+    assert found.outputs == (("weight.grad", "gamma.grad"), ("bias.grad", "bias.grad"))
+
+
+def test_gradients_of_another_shape_stay_as_they_were() -> None:
+    before, found = with_gradients(("weight", "gamma"), {"gamma.grad": (4, 8), "bias.grad": (8,)})
+    assert found == before
