@@ -17,6 +17,7 @@ from irtool.planning.plans.plan import plan
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import network_of
+from tests.sharding.network.small import Small, Value, tensor
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 LOOP = SAMPLES / "mlp_loop" / "step_parallel_begin_0019.ir"
@@ -75,6 +76,67 @@ def test_a_number_counts_behind_the_names_of_variables_too(loop: Dump) -> None:
     found = ranked(irtool.loads(text), "MatMul")
     names = [(node.name or "").partition("$")[0] for (node,) in found]
     assert names == [node.name for (node,) in ranked(loop, "MatMul")]
+
+
+SQUARE = (64, 64)
+
+
+def two_branches(
+    first: tuple[int, int], second: tuple[int, int], *, then: str = "Exp", between: str = ""
+) -> Dump:
+    """Two ReLU called ``x``, each between a product and another operator that have numbers."""
+    net = Small()
+    main = net.graph("main")
+    x, names = net.input("x", SQUARE), dict[str, str]()
+    ends: list[Value] = []
+    for (low, high), behind in ((first, "Exp"), (second, then)):
+        weight = net.weight(f"w{low}", SQUARE)
+        value = main.product(x, weight, SQUARE)
+        names[f"(v{main.count - 1})"] = f"(CNode_{low})"
+        if between:
+            value = main.op(between, value, SQUARE)
+            names[f"(v{main.count - 1})"] = "(y)"
+        value = main.op("ReLU", value, SQUARE)
+        names[f"(v{main.count - 1})"] = "(x)"
+        ends.append(main.op(behind, value, SQUARE))
+        names[f"(v{main.count - 1})"] = f"(CNode_{high})"
+    main.result = main.add("PrimFunc_Add", ends, tensor(SQUARE))
+    text = irtool.dumps(net.dump())
+    for name, number in names.items():
+        text = text.replace(name, number)
+    return irtool.loads(text)
+
+
+@pytest.mark.parametrize("between", ["", "Tanh"])
+@pytest.mark.parametrize(
+    ("first", "second", "order"),
+    [
+        ((10, 12), (20, 22), (0, 1)),
+        ((20, 22), (10, 12), (1, 0)),
+        ((10, 32), (20, 22), None),  # what is before and what is behind say otherwise
+        ((10, 22), (20, 12), None),
+    ],
+)
+def test_without_source_lines_numbers_of_neighbours_tell(
+    first: tuple[int, int], second: tuple[int, int], order: tuple[int, int] | None, between: str
+) -> None:
+    dump = two_branches(first, second, between=between)
+    relus = [node for node in dump.nodes() if node.op == "ReLU"]
+    expected = (tuple(relus),) * 2 if order is None else tuple((relus[at],) for at in order)
+    assert ranked(dump, "ReLU") == expected
+
+
+def test_neighbours_that_are_other_operators_do_not_tell() -> None:
+    relus = ranked(two_branches((10, 12), (20, 22), then="Sqrt"), "ReLU")
+    assert [len(each) for each in relus] == [2, 2]
+
+
+@pytest.mark.parametrize(("first", "second"), [((10, 12), (10, 22)), ((10, 12), (9, 12))])
+def test_one_neighbour_of_both_does_not_tell(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    relus = ranked(two_branches(first, second), "ReLU")
+    assert [len(each) for each in relus] == [2, 2]
 
 
 def test_without_source_lines_an_order_is_not_guessed() -> None:

@@ -249,6 +249,28 @@ def test_weights_are_reckoned_from_the_first_vertex() -> None:
 
 
 @pytest.mark.parametrize(
+    ("batch", "weight"),
+    [
+        # A product of 8 x 4 and 4 x 8: halves of 16, 16 and 32 elements; 0.15 of the least is 2.4.
+        ((1, 1), 32 * 2.4),  # all cores but none for the batch
+        ((2, 1), (32 / 2 - 1) * 4.8),
+        ((1, 2), (32 / 2 - 1) * 4.8),
+        ((2, 3), 192.0),  # 32 / 6 - 1 of 14.4 is less than half of the result
+        ((5, 8), 1280.0),  # more than the cores
+    ],
+)
+def test_a_batched_product_weighs_its_dearest_choice(batch: tuple[int, int], weight: float) -> None:
+    made = vertex(Kind.BATCH_MATMUL, (*batch, 8, 4), (*batch, 4, 8), (*batch, 8, 8))
+    assert weight_of([made], 0, 1.0) == pytest.approx(weight)
+
+
+def test_not_to_cut_a_large_batched_product_is_the_dearest() -> None:
+    """Halves of 10,000 elements: 1,500 squared over 25 is more than 32 times 1,500."""
+    sizes = (1, 1, 200, 100), (1, 1, 100, 200), (1, 1, 200, 200)
+    assert weight_of([vertex(Kind.BATCH_MATMUL, *sizes)], 0, 1.0) == pytest.approx(90_000)
+
+
+@pytest.mark.parametrize(
     ("kind", "weight"),
     [(Kind.SOFTMAX, inf), (Kind.BATCH_NORM, inf), (Kind.CAST, 0.0), (Kind.UNKNOWN, 0.0)],
 )

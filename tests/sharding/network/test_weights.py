@@ -296,3 +296,35 @@ def test_adasum_sums_within_a_server_only(devices: int, ranks: tuple[int, ...]) 
         main.result = main.add("PrimFunc_Neg", [found], tensor(SQUARE), scope=scope)
         report = net.checked(device_num=devices)
         assert parameter(report, "w").mirror_ranks == wanted, scope
+
+
+# -- states without a dimension --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "slice"),
+    [
+        ("exp_avg_sq_row_w", (4, 64), (2, 32)),  # one for each row of each matrix
+        ("exp_avg_sq_col_w", (4, 32), (2, 16)),
+        ("exp_avg_insta_row_w", (4, 64), (2, 32)),
+        ("exp_avg_insta_col_w", (4, 32), (2, 16)),
+        ("exp_avg_sq_w", (4, 64, 32), (2, 32, 16)),
+        ("exp_avg_sq_row_w", (4, 32), (4, 32)),  # a row's state is no column's
+        ("exp_avg_sq_col_w", (4, 64), (4, 64)),
+    ],
+)
+def test_factored_states_lie_as_their_weight_without_a_dimension(
+    name: str, shape: tuple[int, ...], slice: tuple[int, ...]
+) -> None:
+    """AdaFactor keeps means over the rows and over the columns of a weight."""
+    net = Small()
+    main = net.graph("main")
+    x, w = net.input("x", (4, 16, 64)), net.weight("w", (4, 64, 32))
+    net.weight(name, shape)
+    main.result = main.add(
+        "PrimFunc_BatchMatMul", [x, w, constant(False), constant(False)], tensor((4, 16, 32)),
+        user=((2, 1, 2), (2, 2, 2)),
+    )  # fmt: skip
+    report = net.checked(device_num=8)
+    assert parameter(report, "w").slice == (2, 32, 16)
+    assert parameter(report, name).slice == slice
