@@ -14,6 +14,7 @@ from irtool.cli.configuration import Configuration, read_configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.machines import machine_named
+from irtool.cli.prefetch import prefetch
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import Evidence
 from irtool.cluster.context.model import RunContext
@@ -139,6 +140,7 @@ def _of_run(asked: Asked, path: str) -> Read:
     else:
         alike = (item.ranks for item in run.classes(asked.graph))
         classes = [kept for ranks in alike if (kept := tuple(r for r in ranks if r in files))]
+    prefetch(files[ranks[0]].path for ranks in classes)
     unread: list[Finding] = []
     readable: list[tuple[tuple[int, ...], Dump]] = []
     for ranks in classes:
@@ -196,6 +198,7 @@ def _of_files(asked: Asked) -> Read:
     elif asked.rank is not None:
         files = [file for file in files if file.rank == asked.rank]
     dumps: dict[int, Dump] = {}
+    prefetch(file.path for file in files)
     for file in files:
         if file.rank is None:
             hint = "put each dump into a folder rank_N, or give one and --rank"

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from irtool.cli.help import OUTPUT
 from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import size_of
 from irtool.cli.output import Output
+from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure
 from irtool.cluster.context.model import RunContext
 from irtool.syntax.run import Run, load_run
@@ -149,6 +150,8 @@ def doctor_answered(
         return given_by(asked.context, asked.configuration, dump, asked.run.path)
 
     subject = Subject(asked.run, given, asked.machine, asked.against, asked.graph, asked.memory)
+    with suppress(LookupError, DumpError):  # examining says what of it can't be judged
+        prefetch_classes(asked.run.classes(asked.graph))
     found = examine(subject, asked.tasks, asked.jobs, progress)
     try:
         known = subject.context

@@ -13,6 +13,7 @@ from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_input
+from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.context.evidence import Evidence, pass_of
 from irtool.cluster.context.model import RunContext
@@ -131,7 +132,9 @@ def _of_classes(run: Run, graph: int | None) -> list[RankDump]:
     _tell(run.compilation(graph))
     found: list[RankDump] = []
     validated = any(one.main.name == "validate" for one in compilations.values())
-    for one in run.classes(graph):
+    classes = run.classes(graph)
+    prefetch_classes(classes)
+    for one in classes:
         if one.file is None:
             note(f"rank {ranks_text(one.ranks)}: no dump that can be read")
             continue

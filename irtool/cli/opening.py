@@ -1,4 +1,4 @@
-"""Options that many commands have: ``--no-cache``, and ``--open`` for what writes a page."""
+"""Options that all commands have: who reads, what is remembered, ``--open`` for pages."""
 
 from __future__ import annotations
 
@@ -28,13 +28,34 @@ NoCache = Annotated[
         rich_help_panel=READ,
     ),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Processes to read files with.",
+        show_default="as many as there are processors, for much input",
+        rich_help_panel=READ,
+    ),
+]
+SchedulerAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask cluster read files.",
+        rich_help_panel=READ,
+    ),
+]
 _HTML = "html"
 
 
 def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **more: Any) -> None:
     """Add a command to an app: its help with groups and examples, and the options of all commands.
 
-    These are ``--no-cache``, and ``--open`` where a command has pages.
+    These are those of reading, and ``--open`` where a command has pages.
 
     Args:
         app: to which it is added.
@@ -42,7 +63,7 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **mor
         function: what it does; its docstring is the help.
         more: what ``typer.Typer.command`` takes beside these.
     """
-    made = _with_cache(_with_open(name, function))
+    made = _with_reading(_with_open(name, function))
     app.command(name, cls=HelpfulCommand, help=function.__doc__, **more)(made)
 
 
@@ -81,25 +102,42 @@ def _with_open(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return with_signature(wrapped, parameters)
 
 
-def _with_cache(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with ``--no-cache``: else it keeps what it read, once its answer is written."""
+def _with_reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the options of reading: who reads, and whether that is remembered.
+
+    What was read is kept once the answer is written.  A command that has ``jobs`` or ``scheduler``
+    of its own gets them as well.
+    """
+    declared = inspect.signature(function, eval_str=True).parameters
 
     @functools.wraps(function)
     def wrapped(**arguments: Any) -> Any:
+        from irtool.cli.work import Workers, working_with
         from irtool.syntax.kept import keeping
 
-        with keeping(not arguments.pop("no_cache")):
-            status = function(**arguments)
+        given = {name: arguments[name] for name in _READING if name in declared}
+        asked = {name: arguments.pop(name) for name in _READING}
+        workers = Workers(asked["jobs"], asked["scheduler"])
+        with keeping(not asked["no_cache"]), working_with(workers):
+            status = function(**arguments, **given)
             sys.stdout.flush()
             return status
 
-    declared = inspect.signature(function, eval_str=True).parameters
-    return with_signature(wrapped, [*declared.values(), _option("no_cache", NoCache)])
+    more = [option for name, option in _READING.items() if name not in declared]
+    return with_signature(wrapped, [*declared.values(), *more])
 
 
-def _option(name: str, annotation: Any) -> inspect.Parameter:
+def _option(name: str, annotation: Any, default: object = False) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=False, annotation=annotation)
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+_READING = {
+    "jobs": _option("jobs", Jobs, None),
+    "scheduler": _option("scheduler", SchedulerAddress, None),
+    "no_cache": _option("no_cache", NoCache),
+}
+"""Options of all commands."""
 
 
 def _forms(annotation: Any) -> type[Enum] | None:

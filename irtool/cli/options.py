@@ -9,6 +9,7 @@ import typer
 from irtool.cli import complete
 from irtool.cli.answering import AnswerForm, DocumentForm, DrawnForm, FindingsForm, JudgedForm
 from irtool.cli.help import CONTEXT, OUTPUT, READ
+from irtool.cli.opening import Jobs as Jobs
 from irtool.ir.group_names import MOST_RANKS
 
 Paths = Annotated[
@@ -85,12 +86,6 @@ Context = Annotated[
 Config = Annotated[
     str | None, typer.Option(metavar="FILE", help="Settings: irtool.toml.", rich_help_panel=READ)
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Processes to read files with.",
-        show_default="as many as there are processors, for much input", rich_help_panel=READ),
-]  # fmt: skip
 MachineName = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Work on many files: in this process or in several, results in order, with a progress bar."""
+"""Work on many files: here, in several processes or on a cluster; results in order, with a bar."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
+from irtool.cli.report import Failure, note
 from irtool.report.plain import is_terminal
 from irtool.syntax.kept import flush, remembers, use_keeper
 
@@ -22,6 +27,36 @@ _WORTH_PROCESSES = 8 << 20
 """Bytes of input from which several processes pay off."""
 _PATIENCE = 1.0
 """Seconds of silence before a progress bar appears."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who reads files: ``jobs`` processes of this machine, or the cluster of a Dask ``scheduler``.
+
+    ``jobs`` is None where nobody said a number.
+    """
+
+    jobs: int | None = None
+    scheduler: str | None = None
+
+
+_USUAL = Workers()
+_workers: ContextVar[Workers] = ContextVar("workers", default=_USUAL)
+
+
+@contextmanager
+def working_with(workers: Workers) -> Generator[None]:
+    """Let these read files, until the end of a block."""
+    token = _workers.set(workers)
+    try:
+        yield
+    finally:
+        _workers.reset(token)
+
+
+def scheduler_address() -> str | None:
+    """The address of ``--scheduler``."""
+    return _workers.get().scheduler
 
 
 class WorkerDied(Exception):
@@ -45,7 +80,8 @@ class Outcome(Generic[Result]):
 
 
 def processes_for(sizes: Sequence[int], asked: int | None) -> int:
-    """How many processes to use for files of these sizes."""
+    """How many processes to use for files of these sizes; ``asked`` goes before ``--jobs``."""
+    asked = asked if asked is not None else _workers.get().jobs
     if asked is not None:
         return max(1, min(asked, len(sizes)))
     if sum(sizes) < _WORTH_PROCESSES:
@@ -59,10 +95,13 @@ def run_all(
 ) -> Iterator[Outcome[Result]]:
     """Outcomes of ``work`` on each item, in the order of the items, as they become ready."""
     progress = Progress(len(items), bar)
+    address = _workers.get().scheduler
+    if address is not None and len(items) > 1:
+        outcomes = _on_cluster(work, items, address)
+    else:
+        outcomes = _in_processes(work, items, processes) if processes > 1 else _here(work, items)
     try:
-        for outcome in (
-            _in_processes(work, items, processes) if processes > 1 else _here(work, items)
-        ):
+        for outcome in outcomes:
             yield outcome
             progress.step()
     finally:
@@ -119,6 +158,31 @@ def _finished(future: Future[Result]) -> Outcome[Result]:
         raise
     except Exception as error:
         return Outcome(None, error)
+
+
+def _on_cluster(
+    work: Callable[[Item], Result], items: Sequence[Item], address: str
+) -> Iterator[Outcome[Result]]:
+    """Outcomes by the workers of a Dask cluster, which see the files under the same paths.
+
+    Raises:
+        Failure: there is no Dask, nobody answers, or there are no workers.
+    """
+    from irtool.compare.tensors.measuring.cluster import Cluster, NoDask
+
+    try:
+        cluster = Cluster(address, note)
+    except NoDask as error:
+        raise Failure(str(error), hint=error.hint) from None
+    try:
+        for outcome in cluster(partial(_outcomes, work), items):
+            yield outcome or Outcome(None, WorkerDied("no worker of the cluster survived it"))
+    finally:
+        cluster.close()
+
+
+def _outcomes(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Outcome[Result]]:
+    return [_outcome(work, item) for item in items]
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

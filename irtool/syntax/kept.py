@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,9 +35,21 @@ def _maker() -> bytes:
 class Keeper:
     """Finds kept models, and keeps those of dumps that were read."""
 
-    def __init__(self) -> None:
-        self._files = KeptFiles("models")
+    def __init__(self, writes: bool = True) -> None:
+        self._files = KeptFiles("models") if writes else None
+        self._given: dict[bytes, bytes] = {}
         self._waiting: tuple[bytes, Dump, str] | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything outlives this process."""
+        return self._files is not None
+
+    def give(self, read: ReadElsewhere) -> None:
+        """Take a model that another process read."""
+        self._given[read.key] = read.model
+        if self._files is not None:
+            self._files.put(read.key, read.model)
 
     def get(self, data: bytes, text: str, path: str, decode: Decode) -> Dump | None:
         """The model of a dump with these bytes, None where none is kept.
@@ -47,7 +60,10 @@ class Keeper:
             path: what to call the dump.
             decode: reads comment lines.
         """
-        kept = self._files.get(self._key(data))
+        key = _key(data)
+        kept = self._given.get(key)
+        if kept is None and self._files is not None:
+            kept = self._files.get(key)
         if kept is None:
             return None
         try:
@@ -59,43 +75,71 @@ class Keeper:
     def wants(self, data: bytes, dump: Dump, text: str) -> None:
         """Keep the model of a dump, but not at once; the one that waited before is kept now."""
         self.flush()
-        if can_be_kept(dump):
-            self._waiting = self._key(data), dump, text
+        if self._files is not None and can_be_kept(dump):
+            self._waiting = _key(data), dump, text
 
     def flush(self) -> None:
         """Keep what waits."""
-        if self._waiting is None:
+        if self._waiting is None or self._files is None:
             return
-        from irtool.syntax.printer import print_comment
-
         (key, dump, text), self._waiting = self._waiting, None
-        try:
-            made = model_bytes(dump, text, print_comment)
-        except (ValueError, RecursionError, MemoryError):
-            return
-        self._files.put(key, made)
+        made = _model_of(dump, text)
+        if made is not None:
+            self._files.put(key, made)
 
-    def _key(self, data: bytes) -> bytes:
-        return digest(_maker(), data)
+
+@dataclass(frozen=True, slots=True)
+class ReadElsewhere:
+    """The model of a dump, as bytes that travel between processes and machines."""
+
+    key: bytes
+    model: bytes
+
+
+def read_elsewhere(data: bytes, dump: Dump) -> ReadElsewhere | None:
+    """What a process that read a dump sends to the one that wants it; None where it can't be sent.
+
+    Args:
+        data: the dump's bytes, unpacked.
+        dump: what was read.
+    """
+    if not can_be_kept(dump):
+        return None
+    text = data.decode("utf-8", "surrogateescape").removesuffix("\n")
+    made = _model_of(dump, text)
+    return None if made is None else ReadElsewhere(_key(data), made)
+
+
+def _key(data: bytes) -> bytes:
+    return digest(_maker(), data)
+
+
+def _model_of(dump: Dump, text: str) -> bytes | None:
+    from irtool.syntax.printer import print_comment
+
+    try:
+        return model_bytes(dump, text, print_comment)
+    except (ValueError, RecursionError, MemoryError):
+        return None
 
 
 _keeper: Keeper | None = None
 
 
 def keeper() -> Keeper | None:
-    """Who keeps models here; None where nobody does."""
+    """Who finds and keeps models here; None where nobody does."""
     return _keeper
 
 
 def remembers() -> bool:
     """Whether what is found out here is kept for the next command."""
-    return _keeper is not None
+    return _keeper is not None and _keeper.writes
 
 
 def use_keeper(wanted: bool) -> Keeper | None:
-    """Look for kept models from here on, or not; returns who did before."""
+    """Look for kept models from here on, or only for given ones; returns who did before."""
     global _keeper
-    before, _keeper = _keeper, Keeper() if wanted else None
+    before, _keeper = _keeper, Keeper(wanted)
     return before
 
 

@@ -11,6 +11,7 @@ import typer
 from irtool.cli import options as shared_options
 from irtool.cli.answering import DrawnForm
 from irtool.cli.failing import FailLevel, FailOn
+from irtool.cli.opening import SchedulerAddress
 from irtool.cli.output import Output
 from irtool.cli.report import Failure
 
@@ -100,14 +101,7 @@ def command(
             rich_help_panel=ASKED,
         ),
     ] = False,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Measure tensors on the workers of a Dask cluster.",
-            rich_help_panel=TENSORS,
-        ),
-    ] = None,
+    scheduler: SchedulerAddress = None,
     left_strategy: Annotated[
         str | None,
         typer.Option(

@@ -9,6 +9,7 @@ from irtool.cli.answering import Answered, tell, write_answer
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.inputs import inputs_for, read_statements
 from irtool.cli.output import Output
+from irtool.cli.prefetch import prefetch_classes
 from irtool.cli.report import Failure, note, report_problems
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.compare.series import RankClass, Snapshot, timeline
@@ -205,6 +206,7 @@ def tell_ranks(path: str, asked: DiffOptions) -> int:
         raise Failure(str(error.args[0]).removeprefix(f"{path}: "), path) from None
     if all(item.file is None for item in classes):
         raise Failure("no rank has a dump that can be read", path)
+    prefetch_classes(classes)
     dumps = [
         compilations[item.representative].read(item.file) if item.file is not None else None
         for item in classes
