@@ -11,7 +11,7 @@ This module is also run by itself when a wheel is built: it imports nothing of i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -66,8 +66,8 @@ def key_of(name: str, text: str) -> str:
 
 def tables_of(name: str, text: str, parser: lark.Lark) -> bytes:
     """The tables of a parser, to be kept."""
-    serialize = cast("Callable[..., tuple[dict[str, Any], Any]]", parser.memo_serialize)
-    data, memo = serialize([TerminalDef, Rule])
+    untyped = cast("Any", parser)  # Lark says of the result that it is anything
+    data, memo = untyped.memo_serialize([TerminalDef, Rule])
     options = {key: value for key, value in data["options"].items() if key != "transformer"}
     document = {"key": key_of(name, text), "data": {**data, "options": options}, "memo": memo}
     return json.dumps(document, separators=(",", ":")).encode()

@@ -183,7 +183,7 @@ class _Store:
         known = self._objects.get(id(value))
         if known is not None:
             return known
-        kind = cast("type", type(value))
+        kind: type[Any] = type(value)
         if kind is int:
             return self._plain(self._integers, value)
         if kind is str:
@@ -252,10 +252,11 @@ def _batch(kind: int, rows: list[Sequence[int]], final: list[int]) -> _Batch:
     if _CLASSES[kind] is tuple:
         lengths = _packed(map(len, rows))
         return _Batch(kind, len(rows), [lengths, _packed(final[n] for row in rows for n in row)])
+    turned = cast("Iterable[tuple[int, ...]]", zip(*rows, strict=True))
     columns: list[bytes | int] = []
-    for column in zip(*rows, strict=True):
+    for column in turned:
         same = column.count(column[0]) == len(column)
-        columns.append(final[column[0]] if same else _packed(map(final.__getitem__, column)))
+        columns.append(final[column[0]] if same else _packed(final[number] for number in column))
     return _Batch(kind, len(rows), columns)
 
 
@@ -333,10 +334,15 @@ def _tuples(batch: _Batch, known: list[Any]) -> list[tuple[Any, ...]]:
 
 def _objects(kind: type, batch: _Batch, known: list[Any]) -> list[Any]:
     """Objects of a frozen class with slots, filled column by column without its constructor."""
-    made = list(map(cast("Any", object.__new__), repeat(kind, batch.count)))
+    new = cast("Callable[[type], Any]", object.__new__)
+    made: list[Any] = list(map(new, repeat(kind, batch.count)))
     for name, column in zip(_FIELDS[kind], batch.columns, strict=True):
-        put = kind.__dict__[name].__set__
-        deque(map(put, made, _values(column, batch.count, known)), 0)
+        _put(kind, name, made, _values(column, batch.count, known))
     if owner := _SET_BY_OWNER.get(kind):
-        deque(map(kind.__dict__[owner].__set__, made, repeat(None)), 0)
+        _put(kind, owner, made, repeat(None))
     return made
+
+
+def _put(kind: type, name: str, objects: list[Any], values_: Iterable[Any]) -> None:
+    put: Callable[[Any, Any], None] = kind.__dict__[name].__set__
+    deque(map(put, objects, values_), 0)
