@@ -146,7 +146,7 @@ def _matmul(case: Case) -> Strategy:
 
 def _along(case: Case) -> Strategy:
     """All of the first input but not along what ``axis``, ``dim``, ``axis1`` and the like name."""
-    names = [name for name in ("dim", "split_dim", "axis1", "axis2") if case.has(name)]
+    names = [name for name in ("dim", "split_dim", "axes", "axis1", "axis2") if case.has(name)]
     rank = len(case.shape(0))
     along = {axis for name in names or ("axis",) for axis in case.axes(name, rank)}
     return _none(case) if 0 in along else _first(case)

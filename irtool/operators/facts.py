@@ -54,6 +54,8 @@ TRAITS: Mapping[str, str] = {
     "no_gradient": "MindSpore has no gradient of it, or can't make it",
     "alike_gradient": "its gradient is made for operands of one shape only",
     "aligned_gradient": "batch parallel, its gradient refuses operands longer than a slice",
+    "whole_gradient": "batch parallel, its gradient refuses a slice of its first operand",
+    "length_gradient": "batch parallel, its gradient refuses a result shorter than its operand",
     "whole_results": "batch parallel, its results come out whole: they follow its other operands",
     "whole_others": "batch parallel, its results but the first come out whole",
     "counts_rows": "batch parallel, it puts out as many tensors as its slice has rows",

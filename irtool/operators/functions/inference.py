@@ -282,6 +282,8 @@ def paged_attention(case: Case, base: Base) -> Sharding:
     for index in (1, 2):
         _whole(case, index, (3,), "the heads' size")
     del tables
+    if masked and len(case.tensors) < 6:
+        case.refuse("strategy-size", "PagedAttentionMask needs a mask where it is sharded", "")
     cache: TensorMap = (WHOLE, WHOLE, 0, WHOLE)
     if masked:
         main: TensorMap = (1, WHOLE, 0)

@@ -180,6 +180,17 @@ def finalize_routing(case: Case, base: Base) -> Sharding:
     return replace(sharding, device_matrix=(1, 1, 1), input_maps=maps, output_maps=((2, 0),))
 
 
+@irregular("scalars_behind")
+def scalars_behind(case: Case, base: Base) -> Sharding:
+    """The inputs behind the first have a map without axes, so that they must be scalars."""
+    sharding = base()
+    for index, tensor in enumerate(case.tensors[1:], 1):
+        if tensor.shape:
+            message = f"input {index} must be a scalar tensor, but has shape {tensor.shape}"
+            case.refuse("layout", message, "tensor_layout.cc:IsValidTensorLayout")
+    return sharding
+
+
 @axes("dynamic_quant")
 def dynamic_quant_axes(case: Case) -> str:
     """X, and a scale along its last dimension."""

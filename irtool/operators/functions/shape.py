@@ -54,7 +54,17 @@ def permuted(case: Case, base: Base) -> Sharding:
     if given.device_matrix != sharding.device_matrix:
         message = f"the output's device matrix {given.device_matrix} is not that of the input"
         case.refuse("out-layout", message)
-    if given.tensor_map != sharding.output_maps[0]:
+    if case.call.is_dynamic and given.tensor_map != sharding.input_maps[0]:
+        message = (
+            f"with unknown sizes the output's tensor map {given.tensor_map} must be that of the "
+            f"input, {sharding.input_maps[0]}"
+        )
+        case.refuse("out-layout", message, "transpose_info.cc:log_func_tr")
+    natural = replace(given, tensor_map=sharding.output_maps[0])
+    fits = given.standard() == natural.standard()  # axes of size 1 are not compared
+    if case.call.is_dynamic and not fits:
+        raise Unsure("a transposed tensor of unknown sizes with the tensor map that it had before")
+    if not fits:
         message = (
             f"the output's tensor map {given.tensor_map} is not the input's in the new order, "
             f"{sharding.output_maps[0]}"

@@ -40,10 +40,11 @@ def _check_slices(analysis: Analysis, judged: Judged) -> None:
     """An operator without a rule, of which only operand 0 is split, and so is its gradient."""
     entry = operator_of(judged.call.call.op)
     first, split = judged.call.call.tensors[0], judged.judgement.strategy[0][:1]
-    if not entry.is_("aligned_gradient") or split in ((), (1,)):
-        return
-    follows = entry.is_("whole_results")
-    if not follows and not operands_as_long(judged):
+    results = judged.call.call.results
+    longer = any((result.shape or ())[:1] != (first.shape or ())[:1] for result in results)
+    follows = entry.is_("whole_gradient") or (longer and entry.is_("length_gradient"))
+    aligned = entry.is_("aligned_gradient") and operands_as_long(judged)
+    if not (follows or aligned) or split in ((), (1,)):
         return
     message = (
         f"MindSpore has no rule for it: operand 0 is split into {split[0]} and the others are not, "
