@@ -183,7 +183,7 @@ class _Store:
         known = self._objects.get(id(value))
         if known is not None:
             return known
-        kind: type[Any] = type(value)
+        kind: type[Any] = value.__class__
         if kind is int:
             return self._plain(self._integers, value)
         if kind is str:
