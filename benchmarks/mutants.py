@@ -91,8 +91,8 @@ BELOW = (
 """Tests of layers that import nothing of what is mutated, and of the project as a whole."""
 
 
-WHOLE_ANSWERS = "tests/test_net.py"
-"""Its cases are no repetition of one another."""
+WHOLE_ANSWERS = ("tests/test_net.py", "tests/test_net_variants.py")
+"""Their cases are no repetitions of one another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent]
 sys.path.append(str(ROOT))
 
-from benchmarks import net_answers, net_changes, net_judgements, net_questions  # noqa: E402 - found by the line above
+from benchmarks import (  # noqa: E402 - found by the line above
+    net_answers,
+    net_changes,
+    net_judgements,
+    net_questions,
+    net_variants,
+)
 from benchmarks.net_answers import Answer  # noqa: E402
 from benchmarks.net_questions import Question  # noqa: E402
 
@@ -146,7 +152,7 @@ def record(files: Mapping[Path, str], whole: bool) -> None:
     if not whole:
         return
     for path in sorted(KEPT.rglob("*"), reverse=True):
-        if path == net_judgements.KEPT:
+        if path in (net_judgements.KEPT, net_variants.KEPT):
             continue
         if path.is_file() and path.relative_to(KEPT) not in files:
             path.unlink()
@@ -282,6 +288,7 @@ def main() -> int:
         record(files, whole)
         if whole:
             print(*(f"other judgements of {name}" for name in net_judgements.record()), sep="\n")
+            print(*(f"other answer of {line}" for line in net_variants.record()), sep="\n")
         return 0
     return 1 if changes else 0
 
