@@ -128,10 +128,11 @@ def resized(form: Form, draw: random.Random) -> Form:
     draw.shuffle(spare)
     letters = [letter for letter in letters_of(form) if isinstance(form.sizes[letter], int)]
     plain = all("values" not in one for one in form.arguments if isinstance(one, dict))
+    named = [size for size in form.attributes.values() if isinstance(size, int)]  # out_channel
     sizes = {
         letter: spare.pop() if spare and plain else form.sizes[letter]
         for letter in letters
-        if form.sizes[letter] >= 8
+        if form.sizes[letter] >= 8 and form.sizes[letter] not in named
     }
 
     def moved(argument: Any, operand: list[str]) -> Any:

@@ -71,6 +71,7 @@ TRAITS: Mapping[str, str] = {
     "sums_up": "adds up many numbers in one: long sums lose bits",
     "epsilon": "keeps a division or a root away from 0 by a small constant among its arguments",
     "guard": "keeps away from 0 what is divided by, with a small constant as operand",
+    "casts_truth": "its truth values are numbers where they are added up over devices",
     "converts": "gives the same value in another type or form",
     "random": "gives other numbers at each run, by intention",
     "jumps": "a small error of its input may become a large one of the result",

@@ -1,6 +1,6 @@
 """Number types that MindSpore's collectives take: others pass the parallel pass and fail later.
 
-Source: what type inference says of AllReduce and AllGather in MindSpore 2.7.0.
+Source: what type inference says of AllReduce and AllGather in MindSpore 2.7.0 and 2.10.0.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.graph import Node
+from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 
@@ -20,6 +21,13 @@ TAKEN = {
 """By collective the types that it takes; of other collectives none is known to be refused."""
 
 
+LATER = {"AllReduce": frozenset({"Bool", "Int16", "Int64"})}
+"""By collective the types that MindSpore 2.10 takes, and 2.7.0 does not."""
+
+LATER_DIALECT = "2.7.1 or later"
+"""What tells dumps of 2.10 from those of 2.7.0; of which version between they are it does not."""
+
+
 def takes_type(op: str, dtype: str | None) -> bool:
     """Whether a collective takes numbers of this type, as far as it is known."""
     return dtype is None or op not in TAKEN or dtype in TAKEN[op]
@@ -28,8 +36,7 @@ def takes_type(op: str, dtype: str | None) -> bool:
 def check_sums(analysis: Analysis) -> None:
     """Refuse sums over devices of results whose numbers AllReduce does not take.
 
-    Of several results only those count that somebody reads, or that are handed on as one. Truth
-    values are cast before they are added up.
+    Of several results only those count that somebody reads, or that are handed on as one.
     """
     for node, judged in analysis.judged.items():
         if judged.judgement.verdict != "legal":
@@ -37,11 +44,16 @@ def check_sums(analysis: Analysis) -> None:
         for output, op in _summed(judged):
             tensors = node.output_type.tensors if node.output_type is not None else ()
             dtype = tensors[output][0] if output < len(tensors) else None
-            if dtype == "Bool" or takes_type(op, dtype):
+            cast = dtype == "Bool" and operator_of(primitive(node)).is_("casts_truth")
+            if cast or takes_type(op, dtype):
                 continue
             if len(tensors) > 1 and not _is_read(analysis, node, output):
                 continue
             message = f"{op} would add up result {output}, but it takes no {dtype}"
+            later = analysis.network.dump.dialect == LATER_DIALECT
+            if later and dtype in LATER.get(op, ()):
+                analysis.doubt(f"{message} in MindSpore 2.7.0, in 2.10.0 it does", node, op)
+                continue
             analysis.refuse("collective-type", message, "", node, op)
 
 
