@@ -310,7 +310,6 @@ def _between_stages(stages: Sequence[Sequence[RankProgram]]) -> list[Departure]:
         text = f"{count} micro-batches instead of {usual}"
         ranks = tuple(one.rank for one in members)
         certain = known.count(usual) > known.count(count)
-        last = len(members[0].parties) - 1
-        here = place(members[0], last) if last >= 0 else None
+        here = place(members[0], len(members[0].parties) - 1)
         found.append(Departure(ranks, tuple(common), certain, "micro-batches", 0, here, None, text))
     return found
