@@ -243,3 +243,23 @@ def test_optimizer_parallel_on_one_rank_alone_is_named() -> None:
     assert "optimizer parallel is on on rank 1, off on rank 0" in left.text
     both = cluster_of({0: rank_dump(gather, common), 1: rank_dump(gather)}, 2)
     assert departures(both)[0].setting == ""
+
+
+@pytest.mark.parametrize(
+    ("steps", "devices", "exact"),
+    [
+        ([all_reduce((0, 1))], 2, False),
+        ([all_reduce((0, 5))], 6, False),
+        ([send(7)], 8, False),  # a peer is a rank, too
+        ([receive(7)], 8, False),
+        ([send(7), all_reduce((0, 9))], 10, False),
+        ([all_reduce((0, 1, 2, 3), group="hccl_world_group")], 4, True),
+    ],
+)
+def test_there_are_as_many_devices_as_anything_tells(
+    steps: Sequence[Do], devices: int, exact: bool
+) -> None:
+    found = cluster_of({0: rank_dump(*steps)})
+    assert (found.devices, found.exact) == (devices, exact)
+    told = cluster_of({0: rank_dump(*steps)}, 32)
+    assert (told.devices, told.exact) == (32, True)

@@ -161,6 +161,15 @@ def test_a_new_axis_of_a_slice_is_whole() -> None:
         "StridedSlice", [(8, 16)], (1, 8, 16), (0, 0, 0), (9, 8, 16), (1, 1, 1), new_axis_mask=1
     )
     assert fitted(sliced, (2, 4), EIGHT) == ((1, 2, 4),)
+    last = operator(
+        "StridedSlice", [(8, 16)], (8, 16, 1), (0, 0, 3), (8, 16, 9), (1, 1, 2), new_axis_mask=4
+    )
+    assert fitted(last, (2, 4), EIGHT) == ((2, 4, 1),)
+    # The row of the new axis is 1 already: what it takes there makes no difference.
+    middle = operator(
+        "StridedSlice", [(8, 16)], (8, 1, 4), (0, 7, 0), (8, 7, 4), (1, 1, 1), new_axis_mask=2
+    )
+    assert fitted(middle, (2, 4), EIGHT) == ((2, 1, 1),)
 
 
 def test_a_slice_without_redistribution_is_split_though_it_takes_a_part() -> None:
