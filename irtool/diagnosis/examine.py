@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, NotJudged, Task, ranked
@@ -104,6 +105,9 @@ def _results(
     count = min(jobs or os.cpu_count() or 1, len(parts))
     with_fork = "fork" in multiprocessing.get_all_start_methods()
     if count > 1 and with_fork and total_bytes(subject.run) >= _WORTH_PROCESSES:
+        if {"begin", "validate"} <= {task.reads for part in parts for task in part}:
+            with suppress(CannotJudge, ValueError, LookupError):
+                _ = subject.cost  # which both need: processes that are forked now have it
         context = multiprocessing.get_context("fork")
         with context.Pool(count, _remember, (subject,)) as pool:
             names: list[tuple[Task, ...]] = [tuple(task.name for task in part) for part in parts]

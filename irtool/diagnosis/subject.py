@@ -21,7 +21,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, SourceLine
 from irtool.ir.graph import Node
 from irtool.ir.run import PassFile
-from irtool.planning.cost.structure import structure_of
+from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
@@ -182,7 +182,12 @@ class Subject:
         checked = self.checked
         if not checked.report.operators:
             raise CannotJudge("nothing in the begin dump has a strategy")
-        return step_cost(structure_of(checked.dump, checked.context), checked.report, self.machine)
+        return step_cost(self.structure, checked.report, self.machine)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The network of that dump, taken apart."""
+        return structure_of(self.checked.dump, self.checked.context)
 
     # -- the whole graph ---------------------------------------------------------------------------
 

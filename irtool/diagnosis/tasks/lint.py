@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
-from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.finding import Finding
 from irtool.linting.engine import lint_compilation
@@ -16,7 +17,7 @@ from irtool.linting.settings import chosen_rules, read_settings
 TASK: Task = "lint"
 READS: Reads = "validate"
 _KINDS: tuple[tuple[str, DumpKind], ...] = ((BEGIN, "begin"), (VALIDATE, "validate"))
-_OTHERS = ("STR001", "COM007", "COM008", "PIP", "REC", "ENG", "SYN", "GAT")
+_OTHERS = ("STR001", "COM007", "COM008", "COM009", "PIP", "REC", "ENG", "SYN", "GAT")
 """Rules whose question another task answers, or that are about files."""
 _FAULTS = (
     "ENV", "STR008", "COM003", "OPS001", "OPS002", "OPS003", "NUM003", "NUM005",
@@ -51,7 +52,11 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         for rule in chosen_rules(read_settings({}), all_rules())
         if (rule.severity != "info" or rule.code in _CHANCES) and not rule.code.startswith(_OTHERS)
     ]
-    found = lint_compilation(CompilationFacts(facts, known), rules).findings
+    compilation = CompilationFacts(facts, known)
+    with suppress(CannotJudge):  # what other tasks asked already
+        report = subject.checked.report
+        compilation.kept("report", lambda: report)
+    found = lint_compilation(compilation, rules).findings
     by_code: dict[str, list[Finding]] = {}
     for item in found:
         if item.severity != "info" or item.code in _CHANCES:

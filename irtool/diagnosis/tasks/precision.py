@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import Key, side_of_run
@@ -112,6 +112,7 @@ def _against(subject: Subject) -> Iterator[Diagnosis]:
     if faulty is None or faulty.first is None:
         if not any(unit.pairs for unit in units):
             raise CannotJudge("no operator of one run has a partner in the other")
+        yield from _lowered(subject, subject.against, units)
         return
     first = faulty.first
     _check_slices(faulty, first)
@@ -126,6 +127,29 @@ def _against(subject: Subject) -> Iterator[Diagnosis]:
         line=0 if node is None else node.line,
         source=source_of(node) or _source(first.pair.right.source),
         since=faulty.name,
+    )
+
+
+def _lowered(subject: Subject, against: Run, units: Sequence[UnitResult]) -> Iterator[Diagnosis]:
+    """An info where this run computes in half precision what the other does not: no fault."""
+    unit = next((unit for unit in units if unit.lowered), None)
+    if unit is None:
+        return
+    (name, text), more = unit.lowered[0], len(unit.lowered) - 1
+    judged = unit.comparison.judged if unit.comparison is not None else ()
+    pair = next((item.pair for item in judged if item.lowered), None)
+    node = None if pair is None else pair.right.node
+    rest = f" (and {plural(more, 'more input')})" if more else ""
+    yield diagnosis(
+        TASK,
+        "info",
+        f"precision is lowered before {name}: {text}{rest}; no operator has an error beyond that",
+        ("irtool", "diff", against.path, subject.path),
+        node=None if node is None else node.id,
+        file=node.graph.dump.path if node is not None and node.graph and node.graph.dump else "",
+        line=0 if node is None else node.line,
+        source=source_of(node) or (None if pair is None else _source(pair.right.source)),
+        since=unit.name,
     )
 
 

@@ -13,7 +13,7 @@ from irtool.planning.plans.edits import NetworkEdit, network_edits
 
 TASK: Task = "redistribution"
 READS: Reads = "begin"
-_WORK = 5_000
+_WORK = 2_500
 """Operators to judge in all trials together: this is a first look."""
 _MUCH = 0.2
 """Part of a step from which on saving it is more than an opportunity: a model says it, and what
@@ -32,8 +32,9 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     if not checked.report.redistributions and subject.parallel.stage_size < 2:
         return
     found = network_edits(
-        checked.dump, checked.context, checked.report, subject.machine, work=_WORK
-    )
+        checked.dump, checked.context, checked.report, subject.machine, work=_WORK,
+        known=(subject.structure, subject.cost),
+    )  # fmt: skip
     told: set[object] = set()
     for edit in found.edits:
         place = edit.setting or (edit.node is not None and (edit.node.op, source_of(edit.node)))

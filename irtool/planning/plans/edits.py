@@ -117,6 +117,7 @@ def network_edits(
     machine: Machine,
     edges: Sequence[RedistributionReport] | None = None,
     work: int = MOST_WORK,
+    known: tuple[Structure, StepCost] | None = None,
 ) -> NetworkEdits:
     """Edits that make a step shorter.
 
@@ -128,9 +129,12 @@ def network_edits(
         edges: redistributions to take away; None: the dearest ones, and whatever is cut otherwise
             than its like.
         work: operators to judge in all trials together.
+        known: the structure of the dump and what its step costs, where both were made already.
     """
-    structure = structure_of(dump, context)
-    before = step_cost(structure, report, machine)
+    if known is None:
+        structure = structure_of(dump, context)
+        known = structure, step_cost(structure, report, machine)
+    structure, before = known
     groups = _groups(report)
     asked = _dearest(report, before) if edges is None else list(edges)
     trials = [*_unusual(groups, report), *_settings(report, context, asked)]
