@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
@@ -23,10 +24,13 @@ Layouts: TypeAlias = tuple[UserLayout, ...]
 """One layout a tensor input."""
 _Option = TypeVar("_Option")
 
+SHARED = "parameter-users"
+"""The code of findings about parameters that several operators want in different layouts."""
 TAKES_NONE = "layout-unsupported"
 """The code of findings about operators that take no layouts at all."""
 _MOST_TRIED = 400
 _MOST_FOUND = 3
+_MOST_TWINS = 2
 _MOST_ASKED = 50
 _MOST_CHECKS = 16
 
@@ -127,9 +131,31 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
         shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
         key = (operator.op, operator.strategy, operator.out_strategy, shapes, finding.code)
         if key not in known and len(known) < _MOST_ASKED:
-            known[key] = tuple(_nearest(report, operator))
+            known[key] = tuple(
+                dict.fromkeys((*_nearest(report, operator), *_of_twins(report, operator)))
+            )
         found[finding] = known.get(key, ())
+    for finding in report.findings:
+        node = node_of(finding)
+        operator = report.operator(node) if node is not None else None
+        if finding.code == SHARED and operator is not None and _by_strategy(operator):
+            found[finding] = _of_twins(report, operator)
     return found
+
+
+def _of_twins(report: CheckResult, operator: OperatorReport) -> tuple[Strategy, ...]:
+    """The legal strategies of operators like this one, as steps of a recurrence: the commonest."""
+    shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
+    counts = Counter(
+        other.strategy
+        for other in report.operators
+        if other.op == operator.op
+        and other.verdict == "legal"
+        and other.strategy != operator.strategy
+        and _by_strategy(other)
+        and tuple(tensor.shape for tensor in other.call.call.tensors) == shapes
+    )
+    return tuple(strategy for strategy, _ in counts.most_common(_MOST_TWINS) if strategy)
 
 
 def _instead_of_layouts(report: CheckResult, operator: OperatorReport) -> Iterator[Strategy]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import CheckResult
 from irtool.sharding.network.strategies import Wanted
 from irtool.sharding.suggest import Proposals, proposals
+from tests.records import records
 
 ASKED = Path(__file__).parent / "network" / "asked.json.xz"
 SHARED_WEIGHT = """\
@@ -154,3 +157,30 @@ def test_a_strategy_for_too_few_tensors_is_filled_up() -> None:
     )  # fmt: skip
     assert rows
     assert all(len(strategy) == 2 and strategy[0][1] == strategy[1][0] for strategy in rows)
+
+
+STRATEGY = re.compile(r"in_strategy: (\((?:\((?:\d+(?:, )?)*\)(?:, )?)+\))")
+NETWORKS = records(ASKED.with_name("networks.jsonl.xz"))
+
+
+def spoilt(text: str, draw: random.Random) -> str:
+    """The dump with a number changed in two to four of its strategies."""
+    given = list(STRATEGY.finditer(text))
+    chosen = draw.sample(given, min(len(given), draw.choice((2, 3, 4))))
+    for strategy in sorted(chosen, key=lambda one: -one.start(1)):
+        number = draw.choice(list(re.finditer(r"\d+", strategy[1])))
+        start, end = (strategy.start(1) + at for at in number.span())
+        text = text[:start] + str(draw.choice((2, 3, 4, 8, 16, 64))) + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_proposals_for_several_illegal_strategies_pass_together(name: str) -> None:
+    record = NETWORKS[name]
+    dump = irtool.loads(spoilt(record.dumps["begin"], random.Random(name)))
+    report = check(dump, record.context)
+    if report.accepted is not False:
+        return  # what was drawn is legal, too
+    found = proposals(dump, report)
+    assert found.together is True
+    assert check(dump, record.context, first_ones(found)).accepted is True

@@ -35,17 +35,25 @@ INTERLEAVED = "parallel_preprocessor.cc:SetParallelShape"
 
 
 def check_users(analysis: Analysis) -> None:
-    """Refuse a parameter whose users want it in different layouts."""
+    """Refuse a parameter whose users want it in different layouts.
+
+    Each user is told of that wants another layout than most do (of as many, than the first does).
+    """
     for port in analysis.order:
         if not isinstance(port, GraphParameter) or not is_weight(port):
             continue
         users = sorted(_users(analysis, port), key=lambda use: use.node.line)
         wanted = [(use, layout) for use in users
                   if (layout := _wanted(analysis, use)) is not None]  # fmt: skip
-        other = next((each for each in wanted[1:] if not wanted[0][1].same_as(each[1])), None)
-        if other is not None:
+        if all(wanted[0][1].same_as(layout) for _, layout in wanted[1:]):
+            continue
+        alike = [sum(layout.same_as(other) for _, other in wanted) for _, layout in wanted]
+        first = wanted[alike.index(max(alike))]
+        for other in wanted:
+            if first[1].same_as(other[1]):
+                continue
             told = ", ".join(f"{use.node.op} slices of {layout.slice_shape}"
-                             for use, layout in (wanted[0], other))  # fmt: skip
+                             for use, layout in (first, other))  # fmt: skip
             message = (
                 f"the parameter {port.name} has several users that want it in different layouts: "
                 f"{told}"
