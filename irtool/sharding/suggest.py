@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from math import log2, prod
 from typing import TypeAlias, TypeVar, cast
 
@@ -13,7 +13,7 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node, node_of
 from irtool.operators.call import OperatorCall, Strategy
-from irtool.operators.layout import WHOLE, Shape, UserLayout
+from irtool.operators.layout import WHOLE, Shape, UserLayout, split_of
 from irtool.operators.table import rule_of
 from irtool.sharding.check import check
 from irtool.sharding.judge import judge
@@ -26,8 +26,6 @@ _Option = TypeVar("_Option")
 
 SHARED = "parameter-users"
 """The code of findings about parameters that several operators want in different layouts."""
-TAKES_NONE = "layout-unsupported"
-"""The code of findings about operators that take no layouts at all."""
 _MOST_TRIED = 400
 _MOST_FOUND = 3
 _MOST_TWINS = 2
@@ -124,7 +122,7 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
     found: dict[Finding, tuple[Strategy, ...]] = {}
     known: dict[object, tuple[Strategy, ...]] = {}
     for finding, operator in _illegal(report):
-        if finding.code == TAKES_NONE:
+        if _layouts_of(operator) and not _takes_layouts(operator):
             found[finding] = tuple(_instead_of_layouts(report, operator))
         if not _by_strategy(operator):
             continue
@@ -160,10 +158,10 @@ def _of_twins(report: CheckResult, operator: OperatorReport) -> tuple[Strategy, 
 
 def _instead_of_layouts(report: CheckResult, operator: OperatorReport) -> Iterator[Strategy]:
     """For an operator that takes no layouts the strategies nearest to what they come to."""
-    given = _layouts_of(operator)
     call = operator.call.call
-    if len(given) != len(call.tensors) or rule_of(call.op) is None:
-        return  # nothing to go by, or an operator that no strategy is looked at of
+    given = _fitted(_layouts_of(operator), call)
+    if rule_of(call.op) is None:
+        return  # no strategy is looked at of it
     rows = tuple(layout.strategy for layout in given)
     context = report.context.for_operators(dynamic=call.is_dynamic)
     if judge(call, rows, context).verdict == "legal":
@@ -176,9 +174,17 @@ def layouts_instead(report: CheckResult) -> dict[Finding, tuple[Layouts, ...]]:
     found: dict[Finding, tuple[Layouts, ...]] = {}
     for finding, operator in _illegal(report):
         given = _layouts_of(operator)
-        if given and finding.code != TAKES_NONE and len(found) < _MOST_ASKED:
+        if given and _takes_layouts(operator) and len(found) < _MOST_ASKED:
             found[finding] = tuple(_nearest_layouts(report, operator, given))
     return found
+
+
+def _takes_layouts(operator: OperatorReport) -> bool:
+    """Whether an operator may be given layouts at all; one that shards itself may."""
+    rule = rule_of(operator.call.call.op)
+    return bool(operator.call.call.attributes.get("self_define_shard")) or (
+        rule is not None and rule.layout
+    )
 
 
 def _illegal(report: CheckResult) -> Iterator[tuple[Finding, OperatorReport]]:
@@ -200,19 +206,39 @@ def _layouts_of(operator: OperatorReport) -> Layouts:
 def _nearest_layouts(
     report: CheckResult, operator: OperatorReport, given: Layouts
 ) -> Iterator[Layouts]:
-    """Layouts over the same devices with one entry of a tensor map changed, or two."""
+    """Layouts over the same devices with one entry of a tensor map changed, or two.
+
+    Those that can't be layouts of the tensors are made so first.
+    """
     call = operator.call.call
+    wrong, given = given, _fitted(given, call)
     context = report.context.for_operators(dynamic=call.is_dynamic)
     places = [(i, j) for i, layout in enumerate(given) for j in range(len(layout.tensor_map))]
     count = 0
     changes = (*combinations(places, 1), *combinations(places, 2))
     tried = (made for change in changes for made in _remapped(given, change))
-    for layouts in islice(tried, _MOST_TRIED):
+    for layouts in islice(chain(() if wrong == given else (given,), tried), _MOST_TRIED):
         if judge(call, None, context, in_layout=layouts).verdict == "legal":
             yield layouts
             count += 1
             if count == _MOST_FOUND:
                 return
+
+
+def _fitted(given: Layouts, call: OperatorCall) -> Layouts:
+    """One layout a tensor, an entry a dimension: whole where none was given, or none divides."""
+    made: list[UserLayout] = []
+    for index, tensor in enumerate(call.tensors):
+        sizes = tensor.divisible_shape
+        model = given[min(index, len(given) - 1)]
+        entries = given[index].tensor_map[: len(sizes)] if index < len(given) else ()
+        entries += (WHOLE,) * (len(sizes) - len(entries))
+        fitting = tuple(
+            entry if size % split_of(model.device_matrix, entry) == 0 else WHOLE
+            for entry, size in zip(entries, sizes, strict=True)
+        )
+        made.append(replace(model, tensor_map=fitting))
+    return tuple(made)
 
 
 def _remapped(given: Layouts, change: Sequence[tuple[int, int]]) -> Iterator[Layouts]:

@@ -184,3 +184,35 @@ def test_the_proposals_for_several_illegal_strategies_pass_together(name: str) -
     found = proposals(dump, report)
     assert found.together is True
     assert check(dump, record.context, first_ones(found)).accepted is True
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["(1, -1, -1)", "(1)", "(1, 0)"],
+    ids=["too many entries", "too few", "one that does not divide"],
+)
+def test_a_layout_that_can_not_be_one_is_made_to_fit(given: str) -> None:
+    layout = (
+        f"{{'device_matrix': (2, 4), 'tensor_map': {given}, 'interleaved_parallel': false, "
+        "'alias_name': (x, y)}"
+    )
+    dump = irtool.loads(f"""\
+# IR entry: @main
+# Total subgraphs: 1
+
+# Total params: 1
+# Params:
+%para1_x: <Tensor[Float32], (16, 6)> : [16, 6]
+
+subgraph @main() {{
+  %0(a) = PrimFunc_ReLU(%para1_x) {{instance name: a}} primitive_attrs: {{in_layout: ({layout})}}
+      : (<Tensor[Float32], (16, 6)>) -> (<Tensor[Float32], (16, 6)>)
+  Return(%0)
+      : (<Tensor[Float32], (16, 6)>)
+}}
+""")
+    report, found = checked(dump, {"device_num": 8, "full_batch": True})
+    assert report.accepted is False
+    ((first, *_),) = found.layouts.values()
+    assert [one.tensor_map for one in first] == [(1, -1)]
+    assert found.together is True
