@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.weight_layers import is_numbered, layer_of
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
@@ -54,8 +54,8 @@ def uneven_layers(dump: Dump, phases: Mapping[Node, Phase]) -> tuple[UnevenLayer
     for node in dump.nodes():
         if node.op in PLUMBING or node.op in COMMUNICATION or node.scope is None:
             continue
-        layer = layer_of_scope(node.scope)
-        if not any(char.isdigit() for char in layer):
+        layer = layer_of(node)
+        if not is_numbered(layer):
             continue
         if node.is_recomputed:
             again.add(layer)

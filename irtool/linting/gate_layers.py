@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.weight_layers import is_numbered, layer_of
 from irtool.compare.edits import Edit, Pattern
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
@@ -33,8 +33,8 @@ def _forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
     for node in facts.dump.nodes():
         if node.op in PLUMBING or node.op in COMMUNICATION or node.is_recomputed:
             continue
-        layer = layer_of_scope(node.scope)
-        if any(char.isdigit() for char in layer) and facts.phases.get(node) == "forward":
+        layer = layer_of(node)
+        if is_numbered(layer) and facts.phases.get(node) == "forward":
             found.setdefault(layer, []).append(node)
     return found
 
@@ -56,13 +56,13 @@ def layer_change(facts: GateFacts) -> LayerChange:
 
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
     """Whether an edit is part of a layer that came or went."""
-    return layer_of_scope(edit.node.scope) in (*change.added, *change.removed)
+    return layer_of(edit.node) in (*change.added, *change.removed)
 
 
 def where(pattern: Pattern) -> str:
     """`` in layers.1``, or the last part of the scope."""
-    layers = list(dict.fromkeys(layer_of_scope(edit.node.scope) for edit in pattern.edits))
-    numbered = [layer for layer in layers if any(char.isdigit() for char in layer)]
+    layers = list(dict.fromkeys(layer_of(edit.node) for edit in pattern.edits))
+    numbered = [layer for layer in layers if is_numbered(layer)]
     if numbered:
         more = f" and {len(numbered) - 3} more" if len(numbered) > 3 else ""
         return f" in {', '.join(numbered[:3])}{more}"

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.weight_layers import cell_scope, is_numbered, layer_of
 from irtool.compare.identity import scope_pattern
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
@@ -45,11 +45,11 @@ def slots(nodes: Iterable[Node]) -> tuple[Slot, ...]:
             continue
         if (node.micro or 0) > 0 or node.is_recomputed:
             continue
-        layer = layer_of_scope(node.scope)
-        if not any(char.isdigit() for char in layer):
+        layer = layer_of(node)
+        if not is_numbered(layer):
             continue
         # Recomputed cells have scopes of their own.
-        scope = node.scope.removeprefix("recompute_")
+        scope = (cell_scope(node) or "").removeprefix("recompute_")
         pattern = scope_pattern(scope)
         kinds[kind_of(layer)].setdefault(layer)
         place = counts[scope, node.op]

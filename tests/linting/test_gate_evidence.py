@@ -15,6 +15,8 @@ from tests.linting.test_evidence import again
 
 FOLDER = Path(__file__).parent / "evidence" / "gate"
 GOLDEN = FOLDER / "golden_dense.validate.ir.xz"
+MIXER = FOLDER / "golden_mixer.validate.ir.xz"
+"""Trained by a function: its scopes tell no layers."""
 
 CAUSES = {
     "lost_recompute_dense": ("GAT004", r"blocks\.1 is no longer recomputed"),
@@ -23,6 +25,13 @@ CAUSES = {
     "rate_dense": ("GAT009", r"0\.9 → 0\.5 in blocks\.1"),
     "print_dense": ("GAT010", "Print was added"),
     "strategy_dense": ("GAT003", r"\(\(2, 2\), \(1, 2\)\) → \(\(2, 1\), \(2, 1\)\) in blocks\.1"),
+    "lost_recompute_mixer": ("GAT004", r"stages\.2 is no longer recomputed"),
+    "layer_more_mixer": ("GAT008", r"stages\.4 was added"),
+    "half_mixer": ("GAT006", "Float32.* → Float16"),
+    "rate_mixer": ("GAT009", r"0\.9 → 0\.5 in stages\.2"),
+    "epsilon_mixer": ("GAT009", r"1e-05 → 0\.001 in stages\.2"),
+    "print_mixer": ("GAT010", r"Print was added in stages\.2"),
+    "strategy_mixer": ("GAT003", r"→ \(\(2, 1, 1\), \(1, 2\)\) in stages\.2"),
 }
 """By what the golden network was changed to: the first finding's rule, and what it says."""
 
@@ -33,7 +42,8 @@ def test_what_was_changed_is_told_first(
 ) -> None:
     answer = tmp_path / "answer.json"
     new = FOLDER / f"{name}.validate.ir.xz"
-    assert main(["gate", str(GOLDEN), str(new), "-f", "json", "-o", str(answer)]) == 1
+    golden = MIXER if name.endswith("_mixer") else GOLDEN
+    assert main(["gate", str(golden), str(new), "-f", "json", "-o", str(answer)]) == 1
     capsys.readouterr()
     first, *others = json.loads(answer.read_text(encoding="utf-8"))["findings"]
     code, words = CAUSES[name]
@@ -50,6 +60,19 @@ def test_the_next_compilation_of_the_same_network_is_silent(
     text = lzma.decompress(GOLDEN.read_bytes()).decode("utf-8", "surrogateescape")
     new.write_text(again(text), encoding="utf-8", errors="surrogateescape")
     assert main(["gate", str(GOLDEN), str(new), "--fail-on", "info"]) == 0
+    capsys.readouterr()
+
+
+def test_the_same_network_compiled_again_from_lines_that_moved_is_silent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    new = FOLDER / "again_mixer.validate.ir.xz"
+    lines = [
+        set(re.findall(rb"mixers\.py:\d+", lzma.decompress(each.read_bytes())))
+        for each in (MIXER, new)
+    ]
+    assert not lines[0] & lines[1]
+    assert main(["gate", str(MIXER), str(new), "--fail-on", "info"]) == 0
     capsys.readouterr()
 
 

@@ -25,7 +25,10 @@ class ChangedStrategy(GateRule):
     hint = "pin the strategy with shard(), or update the golden dump if the change is meant"
     bad = "MatMul: in_strategy ((8, 1), (1, 1)) → ((2, 1), (1, 4))"
     good = "MatMul: in_strategy ((8, 1), (1, 1))"
-    cases = ("tests/linting/evidence/gate/strategy_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/strategy_dense.validate",
+        "tests/linting/evidence/gate/strategy_mixer.validate",
+    )
     most_changed = Threshold(0, "operators", "so many changed operators are let through")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:

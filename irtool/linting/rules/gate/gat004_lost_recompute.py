@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from irtool.cluster.memory_layers import NETWORK, layer_of_scope
+from irtool.cluster.memory_layers import NETWORK
+from irtool.cluster.weight_layers import layer_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.operators import COMMUNICATION, PLUMBING
@@ -29,7 +30,10 @@ class LostRecompute(GateRule):
     hint = "look whether recompute() still reaches this cell"
     bad = "layers.2 is no longer recomputed: 48 operators"
     good = "layers.0 to layers.3 are recomputed, as before"
-    cases = ("tests/linting/evidence/gate/lost_recompute_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/lost_recompute_dense.validate",
+        "tests/linting/evidence/gate/lost_recompute_mixer.validate",
+    )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         old, new = _copies(facts.old.dump), _copies(facts.new.dump)
@@ -70,7 +74,7 @@ class LostRecompute(GateRule):
 def _copies(dump: Dump) -> Counter[str]:
     """Recomputed operators by layer."""
     return Counter(
-        layer_of_scope(node.scope)
+        layer_of(node)
         for node in dump.nodes()
         if node.is_recomputed and node.op not in PLUMBING and node.op not in COMMUNICATION
     )

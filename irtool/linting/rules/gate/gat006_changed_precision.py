@@ -28,7 +28,10 @@ class ChangedPrecision(GateRule):
     hint = "irtool diff OLD NEW shows where it begins"
     bad = "Softmax: result Float32 → Float16"
     good = "Softmax: result Float32"
-    cases = ("tests/linting/evidence/gate/half_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/half_dense.validate",
+        "tests/linting/evidence/gate/half_mixer.validate",
+    )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

@@ -28,7 +28,10 @@ class ChangedStructure(GateRule):
     hint = "update the golden dump if the network was meant to change"
     bad = "layers.4 was added: 5 layers instead of 4"
     good = "layers.0 to layers.3, as before"
-    cases = ("tests/linting/evidence/gate/layer_more_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/layer_more_dense.validate",
+        "tests/linting/evidence/gate/layer_more_mixer.validate",
+    )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

@@ -31,7 +31,11 @@ class ChangedAttribute(GateRule):
     hint = "update the golden dump if the change is meant"
     bad = "Dropout: operand 2: 0.9 → 0.5 in layers.1"
     good = "Dropout: operand 2: 0.9"
-    cases = ("tests/linting/evidence/gate/rate_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/rate_dense.validate",
+        "tests/linting/evidence/gate/rate_mixer.validate",
+        "tests/linting/evidence/gate/epsilon_mixer.validate",
+    )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

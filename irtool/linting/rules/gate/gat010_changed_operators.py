@@ -32,7 +32,10 @@ class ChangedOperators(GateRule):
     hint = "update the golden dump if the change is meant"
     bad = "Print was added in layers.1"
     good = "(the same operators)"
-    cases = ("tests/linting/evidence/gate/print_dense.validate",)
+    cases = (
+        "tests/linting/evidence/gate/print_dense.validate",
+        "tests/linting/evidence/gate/print_mixer.validate",
+    )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)

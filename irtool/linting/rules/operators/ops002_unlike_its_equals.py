@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.weight_layers import layer_of
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.ir.units import plural
@@ -96,7 +96,7 @@ class UnlikeItsEquals(DumpRule):
 
 def _stand_in(layer: str, equal: Node, forward: list[Node]) -> Node | None:
     """A node of a layer that tells best where something is missing: of the same line, or cell."""
-    own = [node for node in forward if layer_of_scope(node.scope) == layer]
+    own = [node for node in forward if layer_of(node) == layer]
     readers = {user.op for user in equal.users}
     return next((node for node in own if node.op in readers), own[0] if own else None)
 
