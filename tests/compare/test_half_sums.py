@@ -1,0 +1,152 @@
+"""A product that rounds after every term, not only its result, is told from one that does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from irtool.compare.tensors.judging.accumulation import ENDS, adds_up_in_half, explained_by_ends
+from irtool.compare.tensors.judging.cleared import only_propagates
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import measure_arrays
+from irtool.compare.tensors.model import Columns, Op, TensorRun
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+
+Array = NDArray[Any]
+TERMS = 256
+UNIT = 2.0**-11
+
+
+def operands(seed: int = 3) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    return (
+        rng.standard_normal((16, TERMS)).astype(np.float16),
+        rng.standard_normal((TERMS, 16)).astype(np.float16),
+    )
+
+
+def rounded_once(x: Array, w: Array) -> Array:
+    return (x.astype(np.float64) @ w.astype(np.float64)).astype(np.float16)
+
+
+def rounded_each_time(x: Array, w: Array) -> Array:
+    total = np.zeros((len(x), w.shape[1]), np.float16)
+    for place in range(x.shape[1]):
+        total = (total + np.outer(x[:, place], w[place])).astype(np.float16)
+    return total
+
+
+def recorded(folder: Path, result: Array, x: Array, w: Array, type_: str = "matmul") -> TensorRun:
+    """A dump of one product, its tensors in files."""
+    folder.mkdir()
+    columns = Columns()
+    places: list[int] = []
+    for label, values in (("input.0", x), ("input.1", w), ("output.0", result)):
+        file = folder / f"{label}.npy"
+        np.save(file, values)
+        name = {"float16": "Float16", "float32": "Float32"}[values.dtype.name]
+        figures = (values.max(), values.min(), values.mean(), np.linalg.norm(values.astype(float)))
+        places.append(
+            columns.add(label, name, values.shape, tuple(map(float, figures)), file=str(file))  # type: ignore[arg-type]  # four of them
+        )
+    op = Op(0, "product", type_, "forward", places[:2], places[2:])
+    return TensorRun(str(folder), "msprobe", "tensor", "pytorch", columns, [op])
+
+
+def judged_of(left: TensorRun, right: TensorRun, error_in: float = 0.0) -> Judged:
+    pair = OpPair(left.ops[0], right.ops[0], "order")
+    slots = Slots(((0, 0), (1, 1)), ((2, 2),))
+    return Judged(pair, slots, error_in=error_in, output=(2, 2))
+
+
+@pytest.mark.parametrize(("wrong", "name"), [(0, "left"), (1, "right"), (None, "")])
+def test_the_side_that_rounds_after_every_term_is_named(
+    wrong: int | None, name: str, tmp_path: Path
+) -> None:
+    x, w = operands()
+    results = [rounded_each_time(x, w) if side == wrong else rounded_once(x, w) for side in (0, 1)]
+    if wrong is None:
+        results[1][::4] = np.nextafter(results[0][::4], np.float16(99))
+    left, right = (recorded(tmp_path / str(side), results[side], x, w) for side in (0, 1))
+    measure = measure_arrays(*results)
+    assert adds_up_in_half(left, right, judged_of(left, right), measure, None) == name
+
+
+def test_an_error_that_came_in_accuses_no_kernel(tmp_path: Path) -> None:
+    x, w = operands()
+    left = recorded(tmp_path / "left", rounded_each_time(x, w), x, w)
+    right = recorded(tmp_path / "right", rounded_once(x, w), x, w)
+    measure = measure_arrays(rounded_each_time(x, w), rounded_once(x, w))
+    for part, name in ((0.09, "left"), (0.11, "")):
+        judged = judged_of(left, right, part * measure.error)
+        assert adds_up_in_half(left, right, judged, measure, None) == name
+
+
+def test_only_sums_of_many_terms_in_half_precision_are_looked_at(tmp_path: Path) -> None:
+    x, w = operands()
+    wrong, right_one = rounded_each_time(x, w), rounded_once(x, w)
+    measure = measure_arrays(wrong, right_one)
+    add = recorded(tmp_path / "add", wrong, x, w, "add")
+    assert adds_up_in_half(add, add, judged_of(add, add), measure, None) == ""
+    single = [
+        recorded(tmp_path / name, some.astype(np.float32), x.astype(np.float32),
+                 w.astype(np.float32))
+        for name, some in (("wrong", wrong), ("right", right_one))
+    ]  # fmt: skip
+    assert adds_up_in_half(*single, judged_of(*single), measure, None) == ""
+
+
+def test_what_rounding_its_ends_explains_grows_where_terms_cancel() -> None:
+    def explained(norms: tuple[float, float], norm: float) -> float:
+        columns = Columns()
+        places = [
+            columns.add("input.0", "Float16", (16, TERMS), (1, -1, 0, norms[0])),
+            columns.add("input.1", "Float16", (TERMS, 16), (1, -1, 0, norms[1])),
+            columns.add("output.0", "Float16", (16, 16), (1, -1, 0, norm)),
+        ]
+        op = Op(0, "product", "matmul", "forward", places[:2], places[2:])
+        return explained_by_ends(TensorRun("", "msprobe", "tensor", "pytorch", columns, [op]), op)
+
+    # Without cancellation the result is as large as its inputs over the root of the terms.
+    usual = 64 * 64 / 16
+    assert explained((64, 64), usual) == pytest.approx(ENDS)
+    assert explained((64, 64), 4 * usual) == pytest.approx(ENDS)
+    assert explained((64, 64), usual / 4) == pytest.approx(4 * ENDS)
+    nan = float("nan")
+    assert explained((64, 64), 0.0) == explained((64, 64), nan) == explained((nan, 64), 1) == ENDS
+
+
+# -- what each side's inputs give ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("off", "propagates", "wrong"),
+    [((0, 0), True, ""), ((1, 0), False, "left"), ((0, 1), False, "right"),
+     ((1, 1), False, "left and right")],
+)  # fmt: skip
+def test_an_operator_that_puts_out_what_its_inputs_give_is_innocent(
+    off: tuple[int, int], propagates: bool, wrong: str, tmp_path: Path
+) -> None:
+    """Inputs differ from side to side; a result may be one hundredth off what they give."""
+    runs: list[TensorRun] = []
+    for side, (seed, is_off) in enumerate(zip((3, 4), off, strict=True)):
+        x, w = (values.astype(np.float32) for values in operands(seed))
+        result = (x.astype(np.float64) @ w.astype(np.float64)) * (1.01 if is_off else 1.0)
+        runs.append(recorded(tmp_path / str(side), result.astype(np.float32), x, w))
+    judged = judged_of(runs[0], runs[1])
+    assert only_propagates(runs[0], runs[1], judged, None, {}) is propagates
+    assert judged.wrong == wrong
+    assert ("computed again in double precision" in judged.why) is not propagates
+
+
+def test_what_nobody_can_compute_again_is_not_innocent(tmp_path: Path) -> None:
+    x, w = operands()
+    run = recorded(tmp_path / "run", rounded_once(x, w), x, w, "mystery")
+    judged = judged_of(run, run)
+    assert only_propagates(run, run, judged, None, {}) is False
+    assert judged.wrong == ""
