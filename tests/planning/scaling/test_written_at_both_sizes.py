@@ -117,6 +117,21 @@ def other_half(main: Body, x: Value, batch: int) -> Value:
     return main.add("PrimFunc_Add", [taken, half], tensor((batch // 2, 64)))
 
 
+def two_halves(main: Body, x: Value, batch: int) -> Value:
+    """Slices that together are the whole, and are added to one another."""
+    half = batch // 2
+    first = cut(main, x, (0, 0), (half, 64), (half, 64))
+    second = cut(main, x, (half, 0), (batch, 64), (half, 64))
+    return main.add("PrimFunc_Add", [first, second], tensor((half, 64)))
+
+
+def shifted(main: Body, x: Value, batch: int) -> Value:
+    """All rows but the last beside all but the first."""
+    before = cut(main, x, (0, 0), (batch - 1, 64), (batch - 1, 64))
+    behind = cut(main, x, (1, 0), (batch, 64), (batch - 1, 64))
+    return main.add("PrimFunc_Sub", [behind, before], tensor((batch - 1, 64)))
+
+
 def classes(main: Body, x: Value, batch: int) -> Value:
     best = main.add("PrimFunc_Argmax", [x], tensor((batch,), "Int32"), attributes="axis: I64(-1)")
     return main.add("PrimFunc_OneHot", [best, constant(64), number(1.0), number(0.0), constant(-1)],
@@ -170,7 +185,8 @@ PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
         split_and_join, split_batch, twice_the_batch, gated, tiled, broadcast, repeated, largest,
-        columns, first_rows, last_rows, last_rows_from_the_end, half_the_rows, other_half, classes,
+        columns, first_rows, last_rows, last_rows_from_the_end, half_the_rows, other_half, two_halves,
+        classes,
         filled, counted, parts_of_the_batch, dense, flat, heads, summed,
     )
 }  # fmt: skip
@@ -204,3 +220,9 @@ def test_rows_from_the_middle_are_not_known_elsewhere() -> None:
 def test_fewer_rows_than_are_taken_are_none() -> None:
     with pytest.raises(CannotPlan, match="takes 6 of 8, and would have to take 6 of 4"):
         scaled(written(first_rows, 8), {"batch": 4})
+
+
+def test_a_batch_that_is_one_more_than_what_is_read_is_not_scaled() -> None:
+    """All rows but the last are read beside all but the first: such rows are a sequence."""
+    with pytest.raises(CannotPlan, match="not all of that can change"):
+        scaled(written(shifted, 8), {"batch": 16})
