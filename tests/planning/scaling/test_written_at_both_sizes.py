@@ -185,8 +185,8 @@ PARTS: dict[str, Part] = {
     part.__name__: part
     for part in (
         split_and_join, split_batch, twice_the_batch, gated, tiled, broadcast, repeated, largest,
-        columns, first_rows, last_rows, last_rows_from_the_end, half_the_rows, other_half, two_halves,
-        classes,
+        columns, first_rows, last_rows, last_rows_from_the_end, half_the_rows, other_half,
+        two_halves, classes,
         filled, counted, parts_of_the_batch, dense, flat, heads, summed,
     )
 }  # fmt: skip
