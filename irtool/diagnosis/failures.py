@@ -13,7 +13,7 @@ from irtool.ir.limits import max_dump
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained, LoggedFinding
 from irtool.linting.failure.log import LogReader
-from irtool.linting.failure.report import Place, report_of
+from irtool.linting.failure.report import NO_DUMPS, Place, report_of
 from irtool.syntax.lines import text_lines
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
@@ -90,7 +90,7 @@ def told(subject: Subject, task: Task) -> Iterator[Diagnosis]:
 def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     """A failure as the doctor tells it."""
     command = tuple(shlex.split(item.command)) if item.command else ()
-    if not command or command[:2] == ("irtool", "explain"):
+    if not command or command[:2] == ("irtool", "explain") or NO_DUMPS in command:
         command = ("irtool", "explain", item.file)
     node = _named_node(subject, item)
     users = () if node is None else node.users

@@ -12,6 +12,8 @@ from irtool.cluster.hang_script import Departure
 from irtool.compare.edits import Pattern
 from irtool.compare.graph_diff import GraphDiff, diff_graphs
 from irtool.ir.dump import Dump
+from irtool.ir.graph import GraphParameter
+from irtool.ir.operators import OPTIMIZERS
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.source import DumpError
 
@@ -37,6 +39,8 @@ class ScriptDifference:
         pass_name: of the dumps that were compared.
         diff: their difference; the left one is that of ``other``.
         edits: what of it is not merely each rank's own, in the order of the flow.
+        untrained: weights that are updated on ``other`` and not on ``rank``.
+        trained: weights that are updated on ``rank`` alone.
     """
 
     rank: int
@@ -44,6 +48,8 @@ class ScriptDifference:
     pass_name: str
     diff: GraphDiff
     edits: tuple[Pattern, ...]
+    untrained: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
 
 
 def script_difference(
@@ -72,8 +78,27 @@ def script_difference(
             pattern for pattern in diff.patterns if not pattern.detail.startswith(_OF_GROUPS)
         )[:_MOST_EDITS]
         if edits:
-            return ScriptDifference(rank, other, name, diff, edits)
+            return ScriptDifference(
+                rank, other, name, diff, edits,
+                _updated_alone(dumps[0], dumps[1]), _updated_alone(dumps[1], dumps[0]),
+            )  # fmt: skip
     return None
+
+
+def _updated_alone(dump: Dump, other: Dump) -> tuple[str, ...]:
+    """Weights of both networks that only the first one's optimizer updates."""
+    updated, common = _updated(other), {parameter.name for parameter in other.parameters}
+    return tuple(name for name in _updated(dump) if name in common and name not in updated)
+
+
+def _updated(dump: Dump) -> dict[str, None]:
+    """Weights that an optimizer updates, in the order of the dump."""
+    found: dict[str, None] = {}
+    for node in dump.nodes():
+        if OPTIMIZERS.match(node.op):
+            names = (item.name for item in node.inputs if isinstance(item, GraphParameter))
+            found.update(dict.fromkeys(name for name in list(names)[:1] if name))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

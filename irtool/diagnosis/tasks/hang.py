@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irtool.cluster.hang import HangReport, play
 from irtool.cluster.hang_script import Departure
@@ -101,6 +101,11 @@ def _departure_text(left: Departure, report: HangReport) -> str:
 def _edits_text(difference: ScriptDifference | None) -> str:
     if difference is None:
         return ""
+    if difference.untrained:
+        names = _some(difference.untrained)
+        return f". It does not train {names}, which rank {difference.other} does"
+    if difference.trained:
+        return f". It trains {_some(difference.trained)}, which rank {difference.other} does not"
     first = _first_edit(difference)
     more = len(difference.edits) - 1
     rest = f" and {plural(more, 'more edit')}" if more else ""
@@ -108,6 +113,12 @@ def _edits_text(difference: ScriptDifference | None) -> str:
         f". Its graph differs from that of rank {difference.other}: {first.first.kind} "
         f"{first.first.node.op} in {layer_of_scope(first.first.node.scope)}: {first.detail}{rest}"
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some weights, and how many more there are."""
+    rest = f" and {plural(len(names) - 1, 'more weight')}" if len(names) > 1 else ""
+    return f"{names[0]}{rest}"
 
 
 def _first_edit(difference: ScriptDifference) -> Pattern:
@@ -152,6 +163,8 @@ def _edit(
         value = setting.other
         if isinstance(value, (str, int, float, bool)):
             return Edit(setting=setting.key, value=value)
+    if difference is not None and difference.untrained and left is not None and left.certain:
+        return Edit(setting="requires_grad", value=f"True for {', '.join(difference.untrained)}")
     if difference is None or source is None:
         return None
     found = _RESHARDED.fullmatch(_first_edit(difference).detail)
