@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import by_hand
 import contexts
 import formers
 import others
@@ -34,5 +35,9 @@ KINDS: dict[str, Callable[[random.Random], Drawn]] = {
     ),
 }
 
-BY_NAME: dict[str, Callable[[random.Random], Drawn]] = {**KINDS, "contexts": contexts.contexts}
+BY_NAME: dict[str, Callable[[random.Random], Drawn]] = {
+    **KINDS,
+    "contexts": contexts.contexts,
+    **by_hand.BY_HAND,
+}
 """Those, and what is drawn only where it is named: ``KINDS`` say what a seed draws."""

@@ -68,6 +68,7 @@ TRAITS: Mapping[str, str] = {
     # computing
     "adds": "the sum of its operands",
     "commutes": "the order of its operands does not matter",
+    "averages": "divides by how many numbers it sums up",
     "sums_up": "adds up many numbers in one: long sums lose bits",
     "epsilon": "keeps a division or a root away from 0 by a small constant among its arguments",
     "guard": "keeps away from 0 what is divided by, with a small constant as operand",

@@ -260,4 +260,9 @@ FORMS = [
     form("Gather", "@ab", "~c:int32", 1, **THIN),
     form("EmbeddingLookup", "@ab", "~c:int32", 0, **THIN),
     form("EmbeddingLookup", "@ab", "~cd:int32", 8, **THIN),
+    *(form("BinaryCrossEntropy", rows, rows, rows, **THIN) for rows in ("ab", "a")),
+    *(
+        form("Unstack", rows, num=count, axis=axis, sizes={"3": 3, "8": 8}, **THIN)
+        for rows, count, axis in (("3abc", 3, 0), ("8ab", 8, 0), ("a3b", 3, 1), ("ab8", 8, -1))
+    ),
 ]

@@ -20,9 +20,11 @@ from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
+from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis, Judged, real_source
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Edge, Redistribution
+from irtool.sharding.network.equal_values import representatives
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use
@@ -30,7 +32,7 @@ from irtool.sharding.network.needed import Needed, needed
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
-from irtool.sharding.network.weights import behind, operators_behind
+from irtool.sharding.network.weights import behind, operators_behind, sums_by_server
 from irtool.sharding.redistribution import RedistributionStep
 
 Phase: TypeAlias = Literal["forward", "backward", "optimizer", "other"]
@@ -48,11 +50,21 @@ GRADIENT_OF: Mapping[str, str] = {
 """What the backward pass communicates for a communication of the forward pass."""
 
 
-MORPH = "Morph"
-"""Calls a function that only a later pass puts in its place: of it the dump has the name."""
+HIDES: Mapping[str, str] = {
+    "Morph": "what the function of Morph communicates is not in this dump: it",
+    "Switch": "what the gradients of branches, and what stands around them, exchange",
+    "Custom": "what sums up the gradients of weights of Custom, whose gradient is the user's,",
+}
+"""Operators that hide communications, and what is said of these."""
 
 FOLDED = "AllReduce"
 """What is computed when the network is compiled where it sums up a constant."""
+
+SPARSE = "bprop_return_sparse"
+"""Attribute of a look-up whose gradient holds the rows that were looked up only."""
+
+HANDED_OVER = "pipeline_param"
+"""Attribute of a transfer that hands a weight to another stage, for all micro-batches."""
 
 FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
@@ -133,6 +145,7 @@ class Inserted:
 class _Counter:
     """The state of one count: which nodes have a gradient, and how often graphs run.
 
+    ``same``: by identity of an operator that equals another the one of both that is left.
     ``summed``: what is communicated of which gradients so far: of equal ones once. ``shared``:
     nodes that compute for no one micro-batch, nor does anything that they are made of.
     """
@@ -143,6 +156,7 @@ class _Counter:
     again: Recomputed
     values: GradientValues
     needed: Needed
+    same: Mapping[int, Node]
     own: dict[Node, bool] = field(default_factory=dict[Node, bool])
     summed: set[Hashable] = field(default_factory=set[Hashable])
     used: dict[Node, set[int]] = field(default_factory=dict[Node, set[int]])
@@ -165,7 +179,8 @@ class _Counter:
         """Whether what an operator communicates has a gradient, and whether that is constant."""
         found, node = self.gradients, judged.node
         if item.output is not None:
-            return node in found.nodes, id(node) in found.constant
+            constant = id(node) in found.constant and not _waits(judged)
+            return node in found.nodes, constant
         if not self.used:
             for use in found.uses:
                 self.used.setdefault(use.node, set()).add(use.position)
@@ -194,7 +209,7 @@ class _Counter:
         todo, seen = [node], {node}
         while todo:
             found = todo.pop()
-            if found.micro is not None:
+            if found.micro is not None and found.attribute(HANDED_OVER) is None:
                 return found.micro
             for source in self.analysis.network.inputs[found]:
                 if isinstance(source, Node) and source not in seen and source not in self.shared:
@@ -262,6 +277,7 @@ def communications(
         again,
         GradientValues(analysis, gradients, chains_of(inserted.redistributions)),
         needed(analysis, gradients),
+        representatives(analysis),
     )
     found = merged(
         item
@@ -282,12 +298,7 @@ def _not_counted(
     analysis: Analysis, again: Recomputed, redistributions: Iterable[Redistribution]
 ) -> Iterator[str]:
     """Say which communications of a step this dump does not show, and note it once each."""
-    found: list[tuple[str, Node | None]] = []
-    for node in analysis.network.inputs:
-        if node not in analysis.foreign and primitive(node) == MORPH:
-            message = "what the function of Morph communicates is not in this dump"
-            found.append((f"{message}: it is not among the communications of a step", node))
-            break
+    found = list(_not_shown(analysis))
     if again.unmeasured:
         names = ", ".join(sorted(again.unmeasured))
         message = f"what the gradient of {names} reads was not measured"
@@ -310,6 +321,22 @@ def _not_counted(
     if own:
         edges = "an edge" if own == 1 else f"{own} edges"
         yield f"what is redistributed on {edges} is not known"
+
+
+def _not_shown(analysis: Analysis) -> Iterator[tuple[str, Node | None]]:
+    """What of the network itself hides communications: a sentence, and where it stands."""
+    own = [node for node in analysis.network.inputs if node not in analysis.foreign]
+    takes = [node for node in own if primitive(node) == "J"]
+    counted = "is not among the communications of a step"
+    if len(takes) > 1:
+        message = "what several gradients share of their forward passes is not known: it is counted"
+        yield f"{message} once", takes[1]
+    if sums_by_server(analysis):
+        yield f"what AdaSum exchanges between servers {counted}", None
+    for name, message in HIDES.items():
+        first = next((node for node in own if primitive(node) == name), None)
+        if first is not None and (name != "Switch" or analysis.differentiates):
+            yield f"{message} {counted}", first
 
 
 def _perhaps_twice(redistributions: Iterable[Redistribution]) -> Node | None:
@@ -376,7 +403,7 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
                 count=judged.judgement.parts, gradient=gradient, constant=constant,
                 again=node in counter.again.behind,
             )  # fmt: skip
-            forward = counter.needed.computes(node)
+            forward = counter.needed.computes(node) and id(node) not in counter.same
             yield from (found for found in pair if forward or found.phase == "backward")
 
 
@@ -397,29 +424,29 @@ def _of_redistributions(
     merged = _merged_before_gradients(own)
     for item in own:
         edge = item.edge
-        value = _compared(item)
+        before, after = _compared(item), _left_of(counter, item)
         has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
         runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
         constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
         begin = _as_far_as_the_first(steps)
-        first, merges = len(begin) - 1, (value, begin) in merged
+        first, merges = len(begin) - 1, (before, begin) in merged
         for index, step in enumerate(steps):
-            chain = value, steps[: index + 1]
-            forward, backward = chain not in merged_after, has_gradient
+            chain, left = (before, steps[: index + 1]), (after, steps[: index + 1])
+            forward, backward = left not in merged_after, has_gradient
             if index <= first:
                 backward = has_gradient and not (merges and chain in merged_before)
                 merged_before.add(chain)
             forward = forward and counter.needed.brings(Use(edge.consumer, edge.position))
             if forward:
-                merged_after.add(chain)
+                merged_after.add(left)
             if backward and step.is_collective and (index > first or not merges):
                 gradient = counter.values.at(use_of(edge))
                 backward = counter.is_first(edge.consumer, (steps[index:], gradient))
-            again = runs_again and chain not in merged_again
+            again = runs_again and left not in merged_again
             if again:
-                merged_again.add(chain)
+                merged_again.add(left)
             if not step.is_collective:
                 continue
             pair = counter.both(
@@ -452,7 +479,7 @@ def _merged_before_gradients(
     }
 
 
-def _compared(item: Redistribution) -> Hashable:
+def _compared(item: Redistribution) -> tuple[Hashable, bool]:
     """The value that a chain begins with, and whether it replaces a Reshape.
 
     What replaces a Reshape has other attributes than what stands before another operator, so the
@@ -460,6 +487,13 @@ def _compared(item: Redistribution) -> Hashable:
     one is counted, and :func:`_not_counted` says that there may be two.
     """
     return _value_of(item.edge), item.replaces and not in_recomputed_cell(item.edge.consumer)
+
+
+def _left_of(counter: _Counter, item: Redistribution) -> Hashable:
+    """The same, of the value that is left of equal ones after the gradients are made."""
+    value, replaces = _compared(item)
+    left = counter.same.get(value) if isinstance(value, int) else None
+    return (value if left is None else id(left)), replaces
 
 
 def _value_of(edge: Edge) -> Hashable:
@@ -493,7 +527,13 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
             yield StepCommunication(
                 "ReduceScatter", weight.scatter_ranks, base, "backward", 1, name
             )
-        if weight.mirror_ranks and trained and not constant:
+        if weight.user is not None and weight.user.attribute(SPARSE) is True:
+            # Rows and their numbers are gathered, and not summed up.
+            ranks = weight.mirror_ranks or ()
+            yield StepCommunication("AllGather", ranks, None, "backward", 2, "sparse gradient")
+        elif weight.user is not None and primitive(weight.user) == "Custom":
+            continue
+        elif weight.mirror_ranks and trained and not constant:
             inner, count = _mirrors_of(counter, weight)
             size = stored if weight.scatter_ranks and not inner else base
             yield StepCommunication(
@@ -515,6 +555,13 @@ def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
     network = analysis.network
     inner = any(network.called(use.node) for use in network.users_of(weight.parameter))
     return inner, sum(counter.instances.get(name, 1) for name in graphs) or 1
+
+
+def _waits(judged: Judged) -> bool:
+    """Whether an operator divides a constant gradient of a type that only the network divides."""
+    call = judged.call.call
+    small = any(one.dtype == "BFloat16" for one in call.results)
+    return small and operator_of(call.op).is_("averages")
 
 
 def operand_of(edge: Edge) -> Source:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
 from irtool.ir.operators import PLUMBING, POINT_TO_POINT
+from irtool.ir.types import Abstract
 from irtool.operators.table import operator_of
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.edges import Redistribution
 from irtool.sharding.network.graphs import Network, Port, Use
+from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.weights import operators_behind
 
 NO_GRADIENT = frozenset({"StopGradient", "UpdateState", "Shape", "TensorShape", "DType"})
@@ -151,6 +154,10 @@ def _constant(
     """
     varying: set[int] = set()
     todo: list[Port] = []
+    losses = loss_nodes(walk.analysis)
+
+    def computes(use: Use) -> bool:
+        return reads_values(walk.analysis, use) or _is_divided(walk.analysis, use, losses)
 
     def vary(port: Port) -> None:
         if id(port) not in varying:
@@ -163,7 +170,7 @@ def _constant(
             vary(port)
     for links in behind.values():
         for _, use in links:
-            if use in chained or reads_values(walk.analysis, use):
+            if use in chained or computes(use):
                 for earlier, other in walk.before.get(id(use.node), ()):
                     if other == use:
                         vary(earlier)
@@ -176,9 +183,24 @@ def _constant(
         use
         for links in behind.values()
         for port, use in links
-        if id(port) not in varying and not reads_values(walk.analysis, use)
+        if id(port) not in varying and not computes(use)
     )
     return constant, uses
+
+
+def _is_divided(analysis: Analysis, use: Use, losses: Container[Node]) -> bool:
+    """Whether the gradient of an operand of more than one number is divided.
+
+    MindSpore divides such constants when the network runs (that of a mean, and that of the loss by
+    the devices that repeat it); what it does to them otherwise it does beforehand.
+    """
+    node, judged = use.node, analysis.judged.get(use.node)
+    operands = node.input_types
+    operand = operands[use.position] if use.position < len(operands) else None
+    if operand is None or prod(operand.dimensions or ()) == 1:
+        return False
+    repeats = node in losses and judged is not None and judged.judgement.loss_divisor > 1
+    return repeats or operator_of(primitive(node)).is_("averages")
 
 
 def _begins_constant(analysis: Analysis, graph: Graph) -> bool:
@@ -285,16 +307,20 @@ def has_gradient(name: str, position: int) -> bool:
 
 
 def _is_discrete(node: Node) -> bool:
-    """Whether all results are whole numbers or truth values: nothing to differentiate."""
-    abstract = node.output_type
-    if abstract is None:
+    """Whether all results are whole numbers or truth values, and come of others: no gradient.
+
+    The gradients of whole numbers that are computed with alone are taken like all others.
+    """
+    result = node.output_type
+    if result is None or not _counts(result):
         return False
-    found = False
-    for dtype, _ in abstract.each_tensor():
-        found = True
-        if not (dtype or "").startswith(DISCRETE):
-            return False
-    return found
+    return not all(_counts(one) for one in node.input_types if one is not None and one.tensors)
+
+
+def _counts(abstract: Abstract) -> bool:
+    """Whether all tensors of a type hold whole numbers or truth values, and there are some."""
+    dtypes = [dtype or "" for dtype, _ in abstract.each_tensor()]
+    return bool(dtypes) and all(dtype.startswith(DISCRETE) for dtype in dtypes)
 
 
 def _behind_return(walk: _Walk, node: Node) -> list[Port]:

@@ -49,7 +49,7 @@ def needed(analysis: Analysis, gradients: Differentiated) -> Needed:
         gradients: what of it has a gradient.
     """
     network = analysis.network
-    if analysis.context.stages > 1 or not gradients.behind or not _drops_result(network):
+    if analysis.context.stages > 1 or not _drops_result(network):
         return Needed()
     search = _Search(network)
     operands: set[Use] = set()

@@ -136,7 +136,8 @@ def _note_whole_ones(analysis: Analysis, judged: Judged) -> None:
         for position in long
         if isinstance(sources[position], Node) and behind(analysis, sources[position]) is None
     ]
-    if operator_of(primitive(node)).is_("counts_rows"):
+    along = node.attribute("axis")
+    if operator_of(primitive(node)).is_("counts_rows") and along in (None, 0):
         analysis.doubt("run batch parallel, it puts out fewer tensors than its users ask for", node)
         return
     aligned = operator_of(primitive(node)).is_("aligned")

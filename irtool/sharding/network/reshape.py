@@ -247,7 +247,11 @@ class _Search:
     ) -> TensorLayout | None:
         """The layout that the first user wants, depth first; None if there is none."""
         uses = self.network.users_of(port)
-        for use in as_they_came(port, uses) if isinstance(port, Node) else uses:
+        if isinstance(port, Node):
+            uses = as_they_came(port, uses)
+        else:
+            uses = sorted(uses, key=lambda use: self.network.called(use.node) is not None)
+        for use in uses:
             node, name = use.node, primitive(use.node)
             if node in self._seen:
                 continue

@@ -358,7 +358,7 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
         return found
     # Groups of one rank are kept where micro-batches and optimizer parallel meet; not of layouts.
     keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
-    adasum = _sums_by_server(analysis)
+    adasum = sums_by_server(analysis)
     own = analysis.operators.own_rank
     for port in analysis.order:
         judged = analysis.judged.get(port) if isinstance(port, Node) else None
@@ -380,7 +380,7 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
     return found
 
 
-def _sums_by_server(analysis: Analysis) -> bool:
+def sums_by_server(analysis: Analysis) -> bool:
     """Whether gradients are summed within a server only."""
     entry = analysis.network.entry
     if entry is None or analysis.context.devices <= SERVER:

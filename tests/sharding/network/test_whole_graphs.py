@@ -24,6 +24,13 @@ RECORDS = lzma.decompress((Path(__file__).parent / "whole_graphs.json.xz").read_
 NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
 
 TWICE = "is not known in a recomputed cell: it is counted once"
+HIDDEN = {
+    "test_control_flow.test_control_flow.1": "gradients of branches",
+    "test_auto_parallel_adasum.test_auto_parallel_adasum3.1": "AdaSum",
+    "test_auto_parallel_for_loop_multi_subgraph.test_double_subgraphs.1": "several gradients",
+    "test_custom_op_parallel.test_custom_op_all_tensor_all_tuple_param.1": "weights of Custom",
+}
+"""What is said of communications that the dump before the parallel pass does not show."""
 
 
 def report_of(name: str) -> CheckResult:
@@ -44,7 +51,7 @@ def test_communications(name: str) -> None:
     for item in report.communications:
         predicted[item.op, item.ranks] += item.count
     compiled = Counter({(op, tuple(ranks)): n for op, ranks, n in NETWORKS[name]["communications"]})
-    perhaps_more = any(TWICE in text for text in report.communications_unknown)
+    perhaps_more = name in HIDDEN or any(TWICE in text for text in report.communications_unknown)
     assert predicted == (compiled & predicted if perhaps_more else compiled)
 
 
@@ -55,6 +62,11 @@ def test_what_may_be_exchanged_twice_in_a_recomputed_cell_is_said(name: str) -> 
     """Of two alike behind one value, before a Reshape and before another operator."""
     said = [text for text in report_of(name).communications_unknown if TWICE in text]
     assert bool(said) is name.endswith("_moe")
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_hides_communications_is_named(name: str) -> None:
+    assert any(HIDDEN[name] in text for text in report_of(name).communications_unknown)
 
 
 def test_copies_of_recomputed_cells_say_so() -> None:
