@@ -248,7 +248,12 @@ def chain_before(source: object, dump: Dump, calls: dict[str, Node]) -> list[Nod
     found: list[Node] = []
     source = outside(source, dump, calls)
     while isinstance(source, Node):
-        if source.op in ("_VirtualDiv", "Cast") and not found and not is_inserted(source):
+        if isinstance(source.target, GraphTarget) and not found:
+            graph = dump.graph(source.target.graph)
+            result = graph.result if graph is not None else None
+            source = result.inputs[0] if result is not None and result.inputs else None
+            continue
+        if source.op in ("_VirtualDiv", "Cast", "Depend") and not found and not is_inserted(source):
             source = source.inputs[0]
             continue
         if is_inserted(source):
