@@ -16,7 +16,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import AmbiguousReference, Node, Source
+from irtool.ir.graph import AmbiguousReference, GraphParameter, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
@@ -462,12 +462,14 @@ def _merged_before_gradients(
     """Values, and beginnings of chains behind them, that are merged before gradients are made.
 
     They are where all chains behind the value that communicate begin alike. Where some begin
-    otherwise, or with a StridedSlice, each keeps its own, and with it its gradient (MindSpore 2.7).
+    otherwise, or with a StridedSlice, or where the value is what a graph that is called is given,
+    each keeps its own, and with it its gradient (MindSpore 2.7).
     """
     begins: dict[Hashable, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
     for item in redistributions:
         begin = _as_far_as_the_first(item.operators or ())
-        if begin and begin[-1].is_collective:
+        given = isinstance(operand_of(item.edge), GraphParameter)
+        if begin and begin[-1].is_collective and not given:
             chain = _compared(item), begin
             begins.setdefault(_value_of(item.edge), Counter())[chain] += 1
     return {
