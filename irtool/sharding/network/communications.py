@@ -16,7 +16,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.ir.collectives import collective
-from irtool.ir.graph import AmbiguousReference, GraphParameter, Node, Source
+from irtool.ir.graph import AmbiguousReference, Node, Source
 from irtool.ir.operators import POINT_TO_POINT
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
@@ -27,7 +27,7 @@ from irtool.sharding.network.edges import Edge, Redistribution
 from irtool.sharding.network.equal_values import representatives
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
-from irtool.sharding.network.graphs import Network, Use
+from irtool.sharding.network.graphs import Network, Use, is_operator
 from irtool.sharding.network.needed import Needed, needed
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
@@ -462,14 +462,15 @@ def _merged_before_gradients(
     """Values, and beginnings of chains behind them, that are merged before gradients are made.
 
     They are where all chains behind the value that communicate begin alike. Where some begin
-    otherwise, or with a StridedSlice, or where the value is what a graph that is called is given,
+    otherwise, or with a StridedSlice, or where the value is what a called graph is given or gives,
     each keeps its own, and with it its gradient (MindSpore 2.7).
     """
     begins: dict[Hashable, Counter[tuple[Hashable, tuple[RedistributionStep, ...]]]] = {}
     for item in redistributions:
         begin = _as_far_as_the_first(item.operators or ())
-        given = isinstance(operand_of(item.edge), GraphParameter)
-        if begin and begin[-1].is_collective and not given:
+        value = operand_of(item.edge)
+        computed = isinstance(value, Node) and is_operator(value)
+        if begin and begin[-1].is_collective and computed:
             chain = _compared(item), begin
             begins.setdefault(_value_of(item.edge), Counter())[chain] += 1
     return {
