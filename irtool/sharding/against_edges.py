@@ -160,14 +160,22 @@ def chain_before(source: object, reshapes: bool) -> tuple[list[WholeNode], objec
         if not isinstance(source, WholeNode):
             break
         merged = not reshapes and source.op == RESHAPE and source.node.strategy is None
-        if is_redistribution(source.node) or merged:
+        if is_redistribution(source.node) or merged or (not reshapes and _cuts(source)):
             found.append(source)
         elif _is_seen_through(source.op) and source.node.strategy is None:
             pass
+        elif source.op == "TupleGetItem" and not reshapes and _cuts(source.inputs[0]):
+            source = source.inputs[0]
+            continue
         elif not found or source.op not in _TIES or not _ties_inserted(source):
             break
         source = source.inputs[0] if source.inputs else None
     return list(reversed(found)), source
+
+
+def _cuts(source: object) -> bool:
+    """Whether a Split is no operator of the network, which has a strategy: it lost its name."""
+    return isinstance(source, WholeNode) and source.op == SPLIT and source.node.strategy is None
 
 
 def _ties_inserted(place: WholeNode) -> bool:
@@ -180,13 +188,19 @@ def _ties_inserted(place: WholeNode) -> bool:
 
 def _comes_through_form(place: WholeNode, source: object) -> bool:
     """Whether an operator that was replaced takes its input from the nodes that replaced it."""
-    while isinstance(source, WholeNode) and source.op in _TIES:
+    while isinstance(source, WholeNode) and (source.op in _TIES or _joins(source)):
         source = source.inputs[0] if source.inputs else None
     if not isinstance(source, WholeNode) or _is_seen_through(source.op):
         return False
     if is_part(source.node) and (source.node.strategy is None or is_collective(source.node)):
         return True
     return is_part(place.node) and is_near_part(source.node, place.node)
+
+
+def _joins(source: WholeNode) -> bool:
+    """Whether a Concat puts parts of an operator's own sharded form together, and has no name."""
+    node = source.node
+    return source.op == CONCAT and node.strategy is None and not is_redistribution(node)
 
 
 def _shown(node: Node, report: CheckResult) -> Step:
