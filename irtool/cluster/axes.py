@@ -41,10 +41,11 @@ _EXPERT = re.compile(r"moe|expert", re.IGNORECASE)
 _ALL_TO_ALL = ("AlltoAll", "AlltoAllV", "AlltoAllVC")
 _MOVING = ("Depend", "Load", "MakeTuple", "TupleGetItem", "AllGather", "AlltoAll", "AlltoAllV")
 """What only passes tensors on or round, beside operators that move elements."""
-_READING = ("Load", "Cast", "Depend", "AllGather", "StopGradient")
+_READING = ("Load", "Depend", "AllGather", "StopGradient")
+"""What only hands tensors on, beside operators that convert them."""
 _FARTHEST = 60
 """Nodes that are looked at on the way from a transfer of tokens to the experts."""
-_PASSING = ("Cast", "Depend", "Reshape", "Load", "TupleGetItem", "Mul", "StopGradient")
+_PASSING = ("Depend", "Reshape", "Load", "TupleGetItem", "Mul", "StopGradient")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,10 @@ class _Evidence:
 
     data: tuple[frozenset[int], ...]
     tensor: frozenset[frozenset[int]]
+
+
+def _hands_on(op: str, names: tuple[str, ...]) -> bool:
+    return op in names or operator_of(op).is_("converts")
 
 
 def axes(found: Sequence[Collective]) -> dict[Node, Axis]:
@@ -184,7 +189,11 @@ def _is_stack_of_weights(source: object) -> bool:
             size = declared.type.dimensions if declared is not None and declared.type else None
             is_weight = declared is not None and declared.is_weight
             return is_weight and size is not None and len(size) == 3
-        if not isinstance(source, Node) or not source.operands or source.op not in _READING:
+        if (
+            not isinstance(source, Node)
+            or not source.operands
+            or not _hands_on(source.op, _READING)
+        ):
             return False
         source = source.inputs[0]
     return False
@@ -198,7 +207,7 @@ def _reduces_product(node: Node) -> bool:
             return False
         if sums_product(source.op):
             return True
-        if source.op not in _PASSING:
+        if not _hands_on(source.op, _PASSING):
             return False
         node = source
     return False

@@ -95,6 +95,8 @@ def why_not_measured(call: OperatorCall, kind: Kind) -> str:
     by_layouts = entry.rule is not None and entry.rule.function == "self_define_shard"
     if entry.declared or by_layouts or call.attributes.get("self_define_shard"):
         return ""
+    if kind == "out_layout" and (entry.rule is None or not entry.rule.layout):
+        kind = "layout"  # refused for those of its inputs, before its outputs are looked at
     known = _measured().get(call.op.removeprefix("_"), {})
     if not known:
         return f"{call.op} was never measured"

@@ -169,6 +169,9 @@ def _with_layouts(
     if case.rule.function != DECLARED_BY_USER and case.call.is_dynamic:
         for index, (layout, operand) in enumerate(zip(layouts, case.tensors, strict=True)):
             checks.check_unknown_sizes(layout, operand.divisible_shape, f"input {index}")
+        for index, layout in enumerate(outputs or ()):
+            sizes = case.call.results[index].divisible_shape
+            checks.check_unknown_sizes(layout, sizes, f"output {index}")
     strategy = tuple(layout.splits for layout in layouts)
     return replace(case, layouts=layouts, output_layouts=outputs, strategy=strategy)
 

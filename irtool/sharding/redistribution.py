@@ -27,6 +27,7 @@ from math import prod
 from typing import Literal
 
 from irtool.operators.layout import DYNAMIC, Shape, TensorLayout
+from irtool.operators.steps import CONCAT, RESHAPE, SPLIT, STRIDED_SLICE
 from irtool.sharding.redistribution_moves import (
     AllConcat,
     AllToAll,
@@ -44,9 +45,6 @@ Level = Literal["abstract", "operators", "nodes"]
 
 # Primes that divide no real size: what they divide is unknown.
 _STAND_INS = (1000003, 1000033, 1000037, 1000039, 1000081, 1000099, 1000117, 1000121)
-
-RESHAPE, SPLIT, CONCAT, STRIDED_SLICE = "Reshape", "Split", "Concat", "StridedSlice"
-"""The local operators that redistributions are made of."""
 
 _UNKNOWN_RESHAPE = "a Reshape of unknown sizes is not predicted"
 

@@ -198,7 +198,8 @@ def hands_on(node: Node) -> bool:
     if _passes(node.op) or is_inserted(node):
         return True
     # A cast that type inference made has no strategy of its own.
-    return node.op == "Cast" and node.strategy is None and node.user_strategy is None
+    converts = operator_of(node.op).is_("converts")
+    return converts and node.strategy is None and node.user_strategy is None
 
 
 # -- producers -----------------------------------------------------------------------------------
