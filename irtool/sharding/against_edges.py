@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -65,7 +65,7 @@ def compare_edges(
                 why = "its operands come through its own sharded form"
                 unmatched.append(Unmatched(_named(item), why, item.consumer, place.node))
                 continue
-            chain, beginning = chain_before(source, reshapes)
+            chain, beginning = chain_before(source, reshapes, around.begin)
             if isinstance(beginning, Unresolved):
                 why = f"the later dump does not hold what {place.node.id} takes there"
                 unmatched.append(Unmatched(_named(item), why, item.consumer, place.node))
@@ -150,21 +150,24 @@ def _tail(actual: list[Step], wanted: list[Step]) -> tuple[list[Step], list[Step
     return (actual[-len(wanted) :] if wanted else []), wanted
 
 
-def chain_before(source: object, reshapes: bool) -> tuple[list[WholeNode], object]:
+def chain_before(
+    source: object, reshapes: bool, known: Container[Node] = ()
+) -> tuple[list[WholeNode], object]:
     """The inserted operators that end in ``source``, the first one first, and what comes before.
 
-    Where ``reshapes`` don't count, those that later passes merged are part of the chain.
+    Where ``reshapes`` don't count, those that later passes merged are part of the chain, and a
+    Split that is no operator of the network (``known``): it lost its name.
     """
     found: list[WholeNode] = []
     for _ in range(_LAST_STEPS):
         if not isinstance(source, WholeNode):
             break
         merged = not reshapes and source.op == RESHAPE and source.node.strategy is None
-        if is_redistribution(source.node) or merged or (not reshapes and _cuts(source)):
+        if is_redistribution(source.node) or merged or (not reshapes and _cuts(source, known)):
             found.append(source)
         elif _is_seen_through(source.op) and source.node.strategy is None:
             pass
-        elif source.op == "TupleGetItem" and not reshapes and _cuts(source.inputs[0]):
+        elif source.op == "TupleGetItem" and not reshapes and _cuts(source.inputs[0], known):
             source = source.inputs[0]
             continue
         elif not found or source.op not in _TIES or not _ties_inserted(source):
@@ -173,9 +176,11 @@ def chain_before(source: object, reshapes: bool) -> tuple[list[WholeNode], objec
     return list(reversed(found)), source
 
 
-def _cuts(source: object) -> bool:
-    """Whether a Split is no operator of the network, which has a strategy: it lost its name."""
-    return isinstance(source, WholeNode) and source.op == SPLIT and source.node.strategy is None
+def _cuts(source: object, known: Container[Node]) -> bool:
+    """Whether a value is a Split that no operator of the network became."""
+    if not isinstance(source, WholeNode) or source.op != SPLIT:
+        return False
+    return source.node.strategy is None and source.node not in known
 
 
 def _ties_inserted(place: WholeNode) -> bool:
