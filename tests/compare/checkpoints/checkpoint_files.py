@@ -24,6 +24,7 @@ _SAFETENSORS = {
 _MINDSPORE = {
     "float32": "Float32", "float16": "Float16", "int32": "Int32", "int64": "Int64",
     "uint16": "BFloat16", "float64": "Float64", "int8": "Int8",
+    "complex64": "Complex64", "complex128": "Complex128",
 }  # fmt: skip
 
 

@@ -128,7 +128,9 @@ def test_from_nothing_any_distance_is_infinite(tmp_path: Path) -> None:
     assert np.isnan(difference.factor)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.int8])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.int64, np.int8, np.complex64, np.complex128]
+)
 def test_equality_goes_by_bits(dtype: type, tmp_path: Path) -> None:
     """Of any width: what is not a number is equal to itself."""
     left = np.array([1, 2, 3], dtype)
