@@ -34,7 +34,7 @@ from irtool.planning.plans.cost_shared import overlaps, with_common_starts
 from irtool.planning.search.chains import chain_seconds
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.care import primitive
-from irtool.sharding.network.communications import MORPH
+from irtool.sharding.network.communications import HIDES
 from irtool.sharding.network.graphs import Use
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.network.report import (
@@ -210,7 +210,10 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         machine: what things cost.
     """
     unknown: list[str] = []
-    unknown += [text for text in report.communications_unknown if MORPH in text]
+    hidden = tuple(HIDES.values())
+    unknown += [
+        text for text in report.communications_unknown if any(what in text for what in hidden)
+    ]
     items = [
         *_operators(structure, report, machine, unknown),
         *_edges(structure, report, machine, unknown),
