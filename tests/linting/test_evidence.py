@@ -78,6 +78,9 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "recompute_shared_encoder.validate": [("REC003", "squared-Squared and 2 more like it")],
     "recompute_lost_dense.validate": [("REC004", r"blocks\.1 is not recomputed")],
     "tied_encoder.begin": [("STR001", "Gather slices of .*, MatMul slices of")],
+    "flatten_reshape.begin": [
+        ("STR008", r"strategy \(\(4, 1, 1, 1\),\) was given, \(\(8, 1, 1, 1\),\) is in effect")
+    ],
     "random_images_0309.begin": [("STR003", "no product uses more than 16 of 32 devices")],
     "random_images_0277.begin": [
         ("STR003", "uses 16 of 512 devices"),
@@ -130,7 +133,9 @@ def test_a_plant_is_told_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("name", TOLD)
 def test_findings_stand_at_the_line_that_would_change(name: str) -> None:
     for found in linted(name):
-        assert found.code == "MEM002" or (found.source and found.source.path.startswith("net/"))
+        assert found.code == "MEM002" or (
+            found.source and found.source.path.startswith(("net/", "tests/"))
+        )
 
 
 def test_every_dump_has_a_verdict() -> None:
@@ -168,6 +173,67 @@ def test_rules_name_the_dumps_on_which_they_speak() -> None:
         if Path(case).parent == Path("tests/linting/evidence")
     }
     assert named == told
+
+
+LOWERED: dict[str, tuple[str, str, dict[str, float], str]] = {
+    "NUM001": (
+        "epsilon_half_gated",
+        "validate",
+        {"least_length": 64},
+        "adds 64 numbers in float16",
+    ),
+    "NUM004": ("half_encoder", "end", {"least_length": 32}, "Softmax over an axis of 32 works in"),
+}
+"""Rules whose thresholds no small network reaches, on a real dump with lower ones."""
+
+
+@pytest.mark.parametrize("code", LOWERED)
+def test_rules_about_long_axes_speak_of_shorter_ones_if_asked(code: str) -> None:
+    stem, kind, thresholds, words = LOWERED[code]
+    facts = compilation({cast("DumpKind", kind): FOLDER / f"{stem}.{kind}.ir.xz"})
+    found = lint_compilation(facts, [rule(code, **thresholds)]).findings
+    assert any(words in each.message for each in found)
+    above = {name: value + 1 for name, value in thresholds.items()}
+    assert all(
+        words not in each.message
+        for each in lint_compilation(facts, [rule(code, **above)]).findings
+    )
+
+
+def test_dumps_of_two_runs_in_one_folder_send_what_nobody_receives(samples: Path) -> None:
+    def ranks(of_rank_2: str) -> dict[int, CompilationFacts]:
+        paths = {0: "pipeline_no_replicas/rank_0/20_validate_0080.ir.xz", 2: of_rank_2}
+        return {
+            rank: compilation({"validate": samples / path}, None, rank)
+            for rank, path in paths.items()
+        }
+
+    mixed = lint_ranks(rule("COM007"), ranks("pipeline_2_stages/rank_2/20_validate_0080.ir"))
+    assert {each.code for each in mixed.findings} == {"COM007"}
+    same = lint_ranks(rule("COM007"), ranks("pipeline_no_replicas/rank_2/20_validate_0080.ir.xz"))
+    assert not same.findings
+
+
+ENVIRONMENT: list[tuple[str, dict[str, object], str]] = [
+    ("ENV001", {"environment": {"MS_COMM_COMPILER_OPT": "-1"}}, "does nothing in MindSpore 2"),
+    ("ENV002", {"environment": {"MS_INTERFERED_SAPP": "1"}}, "semi_auto_parallel"),
+    ("ENV003", {"parallel_optimizer_config": {"parallel_optimizer_threshold": 0}}, "is off"),
+]
+
+
+@pytest.mark.parametrize(("code", "said", "words"), ENVIRONMENT)
+def test_settings_without_effect_are_told_of_a_compiled_network(
+    code: str, said: dict[str, object], words: str
+) -> None:
+    own = json.loads((FOLDER / "recompute_lost_dense.json").read_text(encoding="utf-8"))
+    dump = FOLDER / "recompute_lost_dense.validate.ir.xz"
+    first, *others = lint_compilation(
+        compilation({"validate": dump}, {**own, **said}), [rule(code)]
+    ).findings
+    assert words in first.message
+    assert not others
+    quiet = {**own, "environment": {"GLOG_v": "2"}}
+    assert not lint_compilation(compilation({"validate": dump}, quiet), [rule(code)]).findings
 
 
 def again(text: str) -> str:

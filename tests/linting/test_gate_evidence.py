@@ -84,29 +84,3 @@ def test_rules_of_the_gate_name_the_dumps_on_which_they_speak() -> None:
         if case.startswith("tests/linting/evidence/gate/")
     }
     assert named == {(code, f"{name}.validate") for name, (code, _) in CAUSES.items()}
-
-
-LOUD = """
-[lint.thresholds]
-REC001 = {least_bytes = 1}
-MEM003 = {least_bytes = 1, margin_percent = 100}
-COM005 = {least_count = 1}
-OPS004 = {least_layers = 2, least_seconds = 0, least_share = 1}
-"""
-"""Thresholds at which rules speak of a small healthy network."""
-
-
-def test_fingerprints_outlive_a_layer_that_is_added(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "irtool.toml"
-    config.write_text(LOUD)
-    found: list[dict[str, str]] = []
-    for name in ("golden_dense", "layer_more_dense"):
-        answer, dump = tmp_path / f"{name}.json", str(FOLDER / f"{name}.validate.ir.xz")
-        main(["lint", dump, "--config", str(config), "-f", "json", "-o", str(answer)])
-        told = json.loads(answer.read_text(encoding="utf-8"))["findings"]
-        found.append({each["fingerprint"]: each["code"] for each in told})
-    capsys.readouterr()
-    assert set(found[0].values()) == {"REC001", "MEM003", "COM005", "OPS004"}
-    assert found[0] == found[1]

@@ -32,6 +32,7 @@ class StrategyOverridden(NodeRule):
         %8(x) = PrimFunc_MatMul(%6, %7, …) primitive_attrs: {in_strategy: ((2, 1), (1, 4))}
             {in_strategy: ((2, 1), (1, 4))}
         """
+    cases = ("tests/linting/evidence/flatten_reshape.begin",)
     dumps = ("begin", "end", "validate")
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:

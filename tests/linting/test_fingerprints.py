@@ -1,0 +1,97 @@
+"""Fingerprints on what MindSpore compiled a second time: other sizes, other layers, other numbers.
+
+``evidence/again`` holds the networks of ``evidence`` of the same names, drawn with another seed
+(or, ``flatten_reshape``, compiled once more); ``evidence/gate`` two networks with a layer more, and
+one whose lines moved.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from irtool.cli.main import main
+from irtool.ir.finding import Finding
+from irtool.linting.folding import folded
+from irtool.syntax.load import load
+from irtool.syntax.printer import dumps
+from tests.linting.cases import compilation, lint_ranks, rule
+from tests.linting.test_evidence import FOLDER, RANKS, TOLD, linted, prints
+
+AGAIN = sorted(path.name.removesuffix(".ir.xz") for path in (FOLDER / "again").glob("*.xz"))
+SINGLE = [name for name in AGAIN if name in TOLD]
+OF_RANKS = [name for name in RANKS if f"{name}.rank_0.validate" in AGAIN]
+
+LOUD = """
+[lint]
+extend-select = ["NUM", "COM", "MEM", "STR", "OPS", "REC"]
+
+[lint.thresholds]
+STR005 = {least_bytes = 1}
+MEM001 = {least_bytes = 1}
+MEM002 = {least_bytes = 1}
+MEM003 = {least_bytes = 1, margin_percent = 100}
+COM005 = {least_count = 1}
+REC001 = {least_bytes = 1}
+OPS004 = {least_layers = 2, least_seconds = 0, least_share = 1}
+"""
+"""Thresholds at which rules speak of a small healthy network."""
+
+PAIRS = [
+    ("golden_dense", "layer_more_dense", {"REC001", "MEM003", "COM005", "OPS004"}),
+    ("golden_mixer", "layer_more_mixer", {"REC001", "MEM003", "COM005"}),
+    ("golden_mixer", "again_mixer", {"REC001", "MEM003", "COM005"}),
+]
+
+
+def told(found: list[Finding], codes: set[str]) -> set[str]:
+    """Fingerprints of what rules say, one for each cause."""
+    return set(prints(folded([each for each in found if each.code in codes])))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_fingerprints_outlive_other_sizes_and_layers(name: str) -> None:
+    codes = {code for code, _ in TOLD[name]}
+    text = dumps(load(FOLDER / "again" / f"{name}.ir.xz"))
+    first = told(linted(name), codes)
+    assert first
+    assert first == told(linted(name, text), codes)
+
+
+@pytest.mark.parametrize("name", OF_RANKS)
+def test_fingerprints_of_several_ranks_outlive_other_sizes(name: str) -> None:
+    code, _ = RANKS[name]
+    found: list[set[str]] = []
+    for folder in (FOLDER, FOLDER / "again"):
+        context = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        ranks = {
+            rank: compilation(
+                {"validate": folder / f"{name}.rank_{rank}.validate.ir.xz"},
+                {**context, "global_rank": rank},
+                rank,
+            )
+            for rank in (0, 2)
+        }
+        found.append(told(lint_ranks(rule(code), ranks).findings, {code}))
+    assert found[0]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("old", "new", "codes"), PAIRS)
+def test_fingerprints_outlive_a_layer_that_is_added_and_lines_that_move(
+    old: str, new: str, codes: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "irtool.toml"
+    config.write_text(LOUD)
+    found: list[dict[str, str]] = []
+    for name in (old, new):
+        answer = tmp_path / f"{name}.json"
+        dump = str(FOLDER / "gate" / f"{name}.validate.ir.xz")
+        main(["lint", dump, "--config", str(config), "-f", "json", "-o", str(answer)])
+        findings = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+        found.append({each["fingerprint"]: each["code"] for each in findings})
+    capsys.readouterr()
+    assert codes <= set(found[0].values())
+    assert found[0] == found[1]
