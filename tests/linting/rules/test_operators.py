@@ -112,6 +112,14 @@ def test_what_reads_only_what_nothing_updates_is_always_the_same() -> None:
     assert not lint(rule("OPS003"), compilation({"validate": step(trained, used)})).findings
 
 
+def test_what_an_operator_writes_to_is_updated() -> None:
+    gather = f"%0(a) = AllGather(%para3_t)\n      : ({TENSOR}) -> ({TENSOR})"
+    norm = "%1(b) = PrimFunc_BatchNorm(%para1_x, %0) primitive_attrs: {side_effect_mem: Bool(1)}"
+    assert not lint(rule("OPS003"), compilation({"validate": step(gather, norm)})).findings
+    plain = norm.partition(" primitive_attrs")[0]
+    assert lint(rule("OPS003"), compilation({"validate": step(gather, plain)})).findings
+
+
 @pytest.mark.parametrize(
     ("source", "target", "told"),
     [("Int64", "Int32", True), ("Int32", "Int64", False), ("Int64", "Float32", False)],

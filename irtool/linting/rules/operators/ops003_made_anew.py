@@ -87,7 +87,9 @@ class MadeAnew(DumpRule):
             elif node.op == "Cast":
                 yield from self._narrowed(node)
         for node in constant:
-            if (node.output_bytes or 0) >= least and _is_last(node, constant):
+            if (node.output_bytes or 0) < least or _is_written(node):
+                continue
+            if _is_last(node, constant):
                 yield from self._constant(node)
 
     def _turned(self, node: Node, roles: Mapping[str, ParameterRole]) -> Iterator[Finding]:
@@ -171,6 +173,11 @@ def _behind(source: Source) -> Source:
 def _is_last(node: Node, constant: set[Node]) -> bool:
     """Whether something that changes reads it."""
     return any(user not in constant for user in _readers(node))
+
+
+def _is_written(node: Node) -> bool:
+    """Whether a reader writes to what it reads: a BatchNorm in training moves its mean."""
+    return any(user.attribute("side_effect_mem") for user in _readers(node))
 
 
 def _readers(node: Node) -> list[Node]:
