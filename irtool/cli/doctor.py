@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import subprocess
@@ -84,7 +85,7 @@ def _doctor(
         None if memory is None else size_of(memory, "--memory"), jobs, limit, fail_on,
     )  # fmt: skip
     pages: list[tuple[str, str]] = []
-    with _progress() as progress:
+    with _progress() as progress, _no_full_collections():
         answered = doctor_answered(asked, progress, pages)
     if open_page and output_file is not None:
         pages += _pages(commands_of(answered.result), os.path.dirname(output_file) or os.curdir)
@@ -212,6 +213,20 @@ def _pages(commands: Sequence[tuple[str, ...]], folder: str) -> list[tuple[str, 
         if done.returncode in (0, 1) and os.path.exists(place):
             made.append((shlex.join(command), file))
     return made
+
+
+@contextmanager
+def _no_full_collections() -> Generator[None]:
+    """The run's models live until all is asked: a full collection visits each object for nothing.
+
+    What trials drop is young, and is collected as ever.
+    """
+    youngest, middle, oldest = gc.get_threshold()
+    gc.set_threshold(youngest, middle, 1_000_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(youngest, middle, oldest)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -322,3 +323,9 @@ def test_an_edit_for_memory_is_proposed_where_it_is_enough(
     )["findings"]  # fmt: skip
     assert tuple(item["edit"] and item["edit"]["setting"] for item in told) == edit
     assert all("buffers of 3 groups" in item["cause"] for item in told)
+
+
+def test_the_collector_of_garbage_is_as_it_was_when_the_doctor_is_done(samples: Path) -> None:
+    before = gc.get_threshold()
+    made(samples / "mlp_rejected", "--task", "strategy", status=1)
+    assert gc.get_threshold() == before
