@@ -319,8 +319,12 @@ def _is_discrete(node: Node) -> bool:
 
 def _counts(abstract: Abstract) -> bool:
     """Whether all tensors of a type hold whole numbers or truth values, and there are some."""
-    dtypes = [dtype or "" for dtype, _ in abstract.each_tensor()]
-    return bool(dtypes) and all(dtype.startswith(DISCRETE) for dtype in dtypes)
+    found = False
+    for dtype, _ in abstract.each_tensor():
+        found = True
+        if not (dtype or "").startswith(DISCRETE):
+            return False  # most do at once: tuples of all gradients are long
+    return found
 
 
 def _behind_return(walk: _Walk, node: Node) -> list[Port]:
