@@ -360,8 +360,12 @@ def _check_local(case: Case, layout: str, names: tuple[str, ...], axes: tuple[st
         message = f"{local} heads of the key are no factor of {heads // query['n']} of the query"
         case.refuse("attention", message, LATER)
     for name, pattern, given in zip(names[3:], axes[3:], case.strategy[3:], strict=True):
-        if name == "drop_mask" and given[-1] != key["t"]:
-            message = f"drop_mask is split by {given[-1]} along the keys, they by {key['t']}"
+        # a mask that is compressed, or broadcast along the keys, is of another size
+        mask = case.shape(names.index(name))
+        along = name in MASKS and mask[-1:] == (case.shape(1)[KEY[layout].index("t")],)
+        along = along and (name != "attn_mask" or case.number("sparse_mode") not in COMPRESSED)
+        if (along or name == "drop_mask") and given[-1] != key["t"]:
+            message = f"{name} is split by {given[-1]} along the keys, they by {key['t']}"
             case.refuse("attention", message, LATER)
         pairs = zip(pattern, given, strict=True)
         if name in MASKS and any(axis in "bsn" and query[axis] != split for axis, split in pairs):
