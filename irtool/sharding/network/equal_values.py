@@ -49,16 +49,18 @@ def _key(network: Network, graph: Graph, node: Node, found: dict[int, Node]) -> 
         return None
     if name == "Load" and inputs:
         return graph.name, name, id(inputs[0])
-    if name in POINT_TO_POINT or operator_of(name).is_("random") or in_recomputed_cell(node):
-        return None
-    attributes = node.primitive_attributes
-    if attributes is not None and any(key.startswith(EFFECT) for key in attributes):
+    if name in POINT_TO_POINT or in_recomputed_cell(node):
         return None
     return graph.name, name, node.micro, tuple(_operand(source, found) for source in inputs)
 
 
 def _alike(first: Node, second: Node) -> bool:
-    """Whether two nodes that apply one operator to the same operands say the same of it."""
+    """Whether two nodes that apply one operator to the same operands give the same value."""
+    attributes = first.primitive_attributes
+    if attributes is not None and any(key.startswith(EFFECT) for key in attributes):
+        return False
+    if operator_of(primitive(first)).is_("random"):
+        return False
     blocks = (
         (node.primitive_attributes, node.strategy, node.user_strategy) for node in (first, second)
     )
