@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import lcm, prod
+from typing import cast
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
@@ -55,8 +56,7 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     if file is None:
         return
     dump = subject.read(subject.picked, file)
-    strategies = [node.in_strategy for node in dump.nodes() if node.in_strategy]
-    counts = [prod(each) for strategy in strategies for each in strategy if each]
+    counts = [prod(row) for node in dump.nodes() for row in _rows(node.in_strategy)]
     devices = lcm(*counts) if counts else 0
     if not 1 < devices <= LARGEST_WORLD:
         return
@@ -70,6 +70,20 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
                 subject, checked, finding, proposed, subject.picked.rank,
                 ("--devices", str(devices)),
             )  # fmt: skip
+
+
+def _rows(strategy: object) -> Iterator[tuple[int, ...]]:
+    """What a strategy says of each tensor, those inside tuples of tensors too."""
+    if not isinstance(strategy, tuple | list):
+        return
+    items = cast("Sequence[object]", strategy)
+    row = tuple(item for item in items if isinstance(item, int))
+    if len(row) == len(items):
+        if row:
+            yield row
+        return
+    for item in items:
+        yield from _rows(item)
 
 
 def _saved(subject: Subject) -> Iterator[Diagnosis]:

@@ -403,7 +403,7 @@ def broadcast_to(case: Case, base: Base) -> Sharding:
     for axis, size in enumerate(shape):
         if axis < len(matrix) and matrix[axis] != 1 and result[added + axis] != size:
             message = f"dimension {axis} is broadcast, so it can not be split"
-            case.refuse("axis-split", f"{message}: strategy {case.strategy[0]}")
+            case.refuse("axis-split", f"{message}: strategy {matrix}")
     others = tuple((WHOLE,) * len(t.shape or ()) for t in case.tensors[1:])
     out = ((WHOLE,) * added) + tensor_map
     return Sharding(matrix, (tensor_map, *others), (out,))
