@@ -407,6 +407,12 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
             yield from (found for found in pair if forward or found.phase == "backward")
 
 
+def _parts(counter: _Counter, edge: Edge) -> int:
+    """How often a chain stands there: once for each part that its producer computes in turn."""
+    producer = counter.analysis.judged.get(edge.producer)
+    return 1 if producer is None else producer.judgement.parts
+
+
 def _of_redistributions(
     counter: _Counter, redistributions: Iterable[Redistribution]
 ) -> Iterator[StepCommunication]:
@@ -449,9 +455,10 @@ def _of_redistributions(
                 merged_again.add(left)
             if not step.is_collective:
                 continue
+            parts, size = _parts(counter, edge), tensor_bytes(dtype, step.input_shape)
             pair = counter.both(
-                step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
-                "redistribution", gradient=backward, constant=constant, again=again,
+                step.op, step.ranks, None if size is None else size // parts, edge.consumer,
+                "redistribution", count=parts, gradient=backward, constant=constant, again=again,
             )  # fmt: skip
             yield from (found for found in pair if forward or found.phase == "backward")
 

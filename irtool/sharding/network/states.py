@@ -53,8 +53,12 @@ def like_original(analysis: Analysis, weight: Weight, found: Mapping[str, Weight
     original = original_of(weight, found)
     if original is None:
         original = _beside(analysis, weight, found)
-    if original is None or original.slice is None or original is weight:
+    if original is None or original is weight:
         return weight
+    if original.slice is None:
+        if original.shape != weight.shape and not weight.name.startswith(FACTORED):
+            return weight
+        return replace(weight, slice=None, base=None, layout=None, why=original.why)
     if original.shape == weight.shape:
         local = original.slice
         if is_accumulated(weight.name) and not analysis.context.accumulation_shard:

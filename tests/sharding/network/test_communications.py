@@ -70,6 +70,16 @@ def test_the_gradient_of_a_gather_scatters_what_was_gathered(samples: Path) -> N
     assert scatter.bytes == gather.bytes * len(gather.ranks)
 
 
+def test_what_is_computed_in_parts_is_redistributed_in_parts() -> None:
+    """An interleaved layout: MindSpore gathers each half by itself, 64 of 128 numbers."""
+    folder = Path(__file__).parent / "compiled" / "0061_interleaved"
+    report = report_of(folder)
+    assert [(item.ranks, item.bytes, item.count) for item in report.communications] == [
+        ((0, 1), 256, 2),
+        ((0, 1, 2, 3), 512, 1),
+    ]
+
+
 def test_a_loss_that_is_summed_has_no_gradient_to_communicate(samples: Path) -> None:
     found = report_of(samples / "mlp_semi_auto").communications
     loss = [item for item in found if "ReduceMean" in item.why]

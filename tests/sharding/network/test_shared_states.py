@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+import irtool
 from irtool.ir.graph import GraphParameter
 from irtool.ir.types import Abstract, ScalarType, Shape, TensorType
 from irtool.operators.layout import TensorLayout
+from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import shared_state
@@ -99,3 +104,14 @@ def test_a_weight_that_nobody_else_holds_has_nobody_to_share_with() -> None:
 
 def test_a_scalar_is_left_alone() -> None:
     assert shared(shape=(), entries=()).gather_ranks is None
+
+
+def test_states_of_a_weight_whose_slice_is_unknown_are_unknown() -> None:
+    """Renorm, which nobody measured, splits its weight: its moments are not said to be whole."""
+    folder = Path(__file__).parent / "unknown_weight"
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    begin = irtool.load(next(folder.glob("step_parallel_begin*")))
+    report = check(begin, ParallelContext.from_mapping(case["context"]))
+    slices = {weight.name: weight.slice for weight in report.parameters}
+    assert slices["w"] is None
+    assert slices["moments.w"] is None
