@@ -73,6 +73,18 @@ def permuted(case: Case, base: Base) -> Sharding:
     return sharding
 
 
+@axes("stacked")
+def stacked_axes(case: Case) -> str:
+    """Equal axes, and a whole one between them; counted from behind the function says what is held."""
+    names = [f"x{place}" for place in range(len(case.shape(0)))]
+    place = case.number("dim" if case.has("dim") else "axis")
+    result = names.copy()
+    result.insert(place % (len(names) + 1), ".")
+    judged = f" judged ({' '.join(names)})" if place < 0 and names else ""
+    inputs = " ".join([f"[{' '.join(names)}]"] * len(case.tensors))
+    return f"{inputs} -> [{' '.join(result)}]{judged}"
+
+
 @irregular("stacked")
 def stacked(case: Case, base: Base) -> Sharding:
     """A place counted from behind: MindSpore's layout has the new dimension one place before it."""
@@ -396,8 +408,9 @@ def broadcast_to(case: Case, base: Base) -> Sharding:
     """
     result, shape = case.result(0), case.shape(0)
     added = len(result) - len(shape)
-    matrix, tensor_map = case.strategy[0], identity_map(len(shape))
-    if len(case.strategy) > 1 or prod(matrix) != 1:
+    matrix = case.strategy[0] if len(case.strategy) else ()
+    tensor_map = identity_map(len(shape))
+    if len(case.strategy) != 1 or prod(matrix) != 1:
         shapes = tuple(tensor.divisible_shape for tensor in case.tensors)
         check_strategy(case.strategy, shapes, case.context)
     for axis, size in enumerate(shape):

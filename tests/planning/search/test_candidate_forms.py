@@ -21,7 +21,7 @@ from irtool.sharding.judge import judge
 DEVICES = Context(tuple(range(32)), 32, soc="Ascend910B")
 
 
-WITHOUT_FORM = {"expert", "all or nothing"}
+WITHOUT_FORM = {"expert", "all or nothing", "stacked from behind"}
 """Calls all of whose axes are left to a function."""
 
 LOOKED_AT_IN_PART = {"all or nothing", "expert", "sums of squares"}

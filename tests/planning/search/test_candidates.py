@@ -169,6 +169,6 @@ def test_a_function_of_irtools_tells_the_axes_of_a_users_operator_too(
 def test_an_entry_that_tells_no_axes_leaves_what_mindspore_makes_of_it(
     declared: Callable[[str], tuple[str, ...]],
 ) -> None:
-    declared("MyBroadcast: function broadcast_to takes [*.]")
+    declared('MyBroadcast: function broadcast_to takes [*.] batch "first"')
     of = OperatorCall("MyBroadcast", (tensor(8, 4),), (tensor(2, 8, 4),))
     assert strategies(of) == {((8, 1),)}
