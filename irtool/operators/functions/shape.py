@@ -75,7 +75,7 @@ def permuted(case: Case, base: Base) -> Sharding:
 
 @axes("stacked")
 def stacked_axes(case: Case) -> str:
-    """Equal axes, and a whole one between them; counted from behind the function says what is held."""
+    """Equal axes and a whole one; counted from behind, the function says what is held."""
     names = [f"x{place}" for place in range(len(case.shape(0)))]
     place = case.number("dim" if case.has("dim") else "axis")
     result = names.copy()
