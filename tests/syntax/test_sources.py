@@ -188,7 +188,7 @@ def test_pieces_of_any_size_unpack_to_the_same(compress: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "most"), [(24 << 30, 6 << 30), (4 << 30, 1 << 30), (1 << 30, 1 << 30), (0, 1 << 30)]
+    ("memory", "most"), [(24 << 30, 4 << 30), (6 << 30, 1 << 30), (1 << 30, 1 << 30), (0, 1 << 30)]
 )
 def test_memory_alone_bounds_dumps_beyond_1_gib(
     memory: int, most: int, monkeypatch: pytest.MonkeyPatch
