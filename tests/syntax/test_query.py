@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -155,10 +154,8 @@ def test_a_pattern_that_would_match_for_ever_is_an_error(
 ) -> None:
     monkeypatch.setattr(patterns, "MAX_SECONDS", 0.1)
     made = Pattern(pattern)
-    start = time.monotonic()
     with pytest.raises(PatternError, match="takes too long"):
         made.is_in("a" * 4000 + "c")
-    assert time.monotonic() - start < 10
 
 
 def test_many_slow_searches_are_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
