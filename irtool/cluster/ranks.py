@@ -106,14 +106,15 @@ class Cluster:
         return tuple(sorted(seen - self.ranks.keys()))
 
 
-def program(dump: Dump, devices: int | None = None) -> Program:
+def program(dump: Dump, devices: int | None = None, whole: Whole | None = None) -> Program:
     """What a dump communicates.
 
     Args:
         dump: one rank's; virtual operators before ``validate`` are left out.
         devices: how many there are, if known.
+        whole: the dump's whole view, where it was made already.
     """
-    whole = dump.whole()
+    whole = whole or dump.whole()
     order = launches(whole)
     places = [
         (item, found)
@@ -213,6 +214,7 @@ def cluster_of_classes(
     text: Callable[[int], tuple[str, str]],
     load: Callable[[int], Dump],
     devices: int | None = None,
+    whole: Callable[[Dump], Whole] = Dump.whole,
 ) -> Cluster:
     """A cluster from one parsed dump a class of equal ranks.
 
@@ -221,12 +223,13 @@ def cluster_of_classes(
         text: path and text of a rank's dump.
         load: reads a rank's dump, where its text does not have the same statements after all.
         devices: how many there are in all, if known.
+        whole: makes a dump's whole view.
     """
     ranks: dict[int, RankProgram] = {}
     members: list[tuple[int, ...]] = []
     lines = _Lines()
     for alike, dump in classes:
-        shared = program(dump, devices)
+        shared = program(dump, devices, whole(dump))
         members.append(alike)
         for rank in alike:
             if rank == alike[0]:
@@ -292,11 +295,11 @@ def _is_world(group: str | None) -> bool:
 # -- what a rank has for itself, from its text ---------------------------------------------------
 
 _STATEMENT = re.compile(
-    r"^[ \t]*%\d+\([^()\n]*\) = (?:PrimFunc_|S_Prim_|S-Prim-)?("
+    r"\) = (?:PrimFunc_|S_Prim_|S-Prim-)?("  # begins with what stands in statements alone: quick
     + "|".join(sorted(map(re.escape, COMMUNICATION), key=len, reverse=True))
-    + r")\([^\n]*",
-    re.MULTILINE,
+    + r")\([^\n]*"
 )
+_NAMED = re.compile(r"[ \t]*%\d+\([^()\n]*")
 _GROUP = re.compile(r"\bgroup: \"([^\"]*)\"")
 _LISTS = tuple(
     (key, re.compile(rf"\b{key}: (?:\(([\d, ]+)\)|\"([\d-]+)\"|I64\((\d+)\))"))
@@ -350,7 +353,11 @@ def _parties(
     shared: Program, text: str, lines: _Lines, devices: int | None
 ) -> tuple[Party, ...] | None:
     """The parties of a rank whose dump has the statements of a parsed one; None if it has not."""
-    printed = [lines.party(found[0], found[1]) for found in _STATEMENT.finditer(text)]
+    printed = [
+        lines.party(found[0], found[1])
+        for found in _STATEMENT.finditer(text)
+        if _NAMED.fullmatch(text, text.rfind("\n", 0, found.start()) + 1, found.start())
+    ]
     nodes = shared.nodes
     if len(printed) != len(nodes) or any(
         node.op != op for node, (op, _, _) in zip(nodes, printed, strict=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, NotJudged, Task, ranked
 from irtool.diagnosis.figures import Figures, figures_of_begin, peak
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
-from irtool.diagnosis.subject import Subject, total_bytes
+from irtool.diagnosis.subject import BEGIN, VALIDATE, Subject, total_bytes
 from irtool.ir.display import Shown
 from irtool.ir.units import ranks_text
 
@@ -74,6 +76,8 @@ def examine(
     """
     chosen = [task for task in all_tasks() if not tasks or task.name in tasks]
     parts = _parts(chosen)
+    reads = {task.reads for task in chosen}
+    subject.read_first([*(BEGIN,) * ("begin" in reads), *(VALIDATE,) * ("validate" in reads)])
     told: list[_Told] = []
     for number, result in enumerate(_results(subject, parts, jobs), 1):
         told.append(result)
@@ -108,10 +112,12 @@ def _results(
         if {"begin", "validate"} <= {task.reads for part in parts for task in part}:
             with suppress(CannotJudge, ValueError, LookupError):
                 _ = subject.cost  # which both need: processes that are forked now have it
+        names: list[tuple[Task, ...]] = [tuple(task.name for task in part) for part in parts]
         context = multiprocessing.get_context("fork")
+        gc.freeze()  # a collection in a child would copy every page of what it inherits
         with context.Pool(count, _remember, (subject,)) as pool:
-            names: list[tuple[Task, ...]] = [tuple(task.name for task in part) for part in parts]
             yield from pool.imap(_in_child, names)
+        gc.unfreeze()
         return
     for part in parts:
         yield _part(subject, part)
@@ -121,6 +127,8 @@ _subjects: list[Subject] = []
 
 
 def _remember(subject: Subject) -> None:
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the pool ends idle processes by it
     _subjects.append(subject)
 
 

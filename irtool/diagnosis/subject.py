@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -21,10 +22,12 @@ from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, SourceLine
 from irtool.ir.graph import Node
 from irtool.ir.run import PassFile
+from irtool.ir.whole_model import Whole
 from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.report import CheckResult
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.source import DumpError, read_content
@@ -45,6 +48,7 @@ class Checked:
     dump: Dump
     context: ParallelContext
     report: CheckResult
+    network: Network
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class Subject:
         problems: of dumps that were read, by path.
         unread: ranks whose validate dump can't be read, and why.
         remembered: what tasks share, by a name that they agree on.
+        dumps: that were read, by path.
+        wholes: views of them with all calls inlined, by path.
     """
 
     run: Run
@@ -81,6 +87,8 @@ class Subject:
     problems: dict[str, tuple[Finding, ...]] = field(default_factory=dict[str, tuple[Finding, ...]])
     unread: dict[int, str] = field(default_factory=dict[int, str])
     remembered: dict[str, object] = field(default_factory=dict[str, object])
+    dumps: dict[str, Dump] = field(default_factory=dict[str, Dump])
+    wholes: dict[str, Whole] = field(default_factory=dict[str, Whole])
 
     @property
     def path(self) -> str:
@@ -98,9 +106,22 @@ class Subject:
         except DumpError as error:
             raise CannotJudge(f"{error.path}: {error.message}") from None
         self.problems[dump.path] = dump.problems
+        self.dumps[dump.path] = dump
         if not any(True for _ in dump.nodes()):
             raise CannotJudge(f"{file.path}: there is no statement in this dump")
         return dump
+
+    def read_first(self, names: Iterable[str]) -> None:
+        """Read dumps of the lowest rank before anything else: the context is then found in them.
+
+        Args:
+            names: of passes.
+        """
+        for name in names:
+            with suppress(CannotJudge):  # whoever asks for the dump says why
+                file = self.picked.file(name)
+                if file is not None:
+                    self.read(self.picked, file)
 
     @cached_property
     def picked(self) -> Compilation:
@@ -122,7 +143,7 @@ class Subject:
         begin = self.picked.file(BEGIN) or self.picked.main
         try:
             return find_context(
-                self.given(begin.path), evidence_of(self.run, self.picked, {}, self.graph),
+                self.given(begin.path), evidence_of(self.run, self.picked, self.dumps, self.graph),
                 self.named, as_run=True,
             )  # fmt: skip
         except ContextError as error:
@@ -169,7 +190,8 @@ class Subject:
         parallel = self.parallel
         if rank != parallel.rank:
             parallel = replace(parallel, rank=rank)
-        return Checked(dump, parallel, check(dump, parallel))
+        network = network_of(dump)
+        return Checked(dump, parallel, check(dump, parallel, network=network), network)
 
     @cached_property
     def weighed_context(self) -> RunContext:
@@ -187,7 +209,8 @@ class Subject:
     @cached_property
     def structure(self) -> Structure:
         """The network of that dump, taken apart."""
-        return structure_of(self.checked.dump, self.checked.context)
+        checked = self.checked
+        return structure_of(checked.dump, checked.context, network=checked.network)
 
     # -- the whole graph ---------------------------------------------------------------------------
 
@@ -219,6 +242,13 @@ class Subject:
             raise CannotJudge(reasons[0] if reasons else "no validate dump can be read")
         return tuple(found)
 
+    def whole_of(self, dump: Dump) -> Whole:
+        """A dump with all calls inlined, made once."""
+        found = self.wholes.get(dump.path)
+        if found is None:
+            found = self.wholes[dump.path] = dump.whole()
+        return found
+
     @cached_property
     def cluster(self) -> Cluster:
         """What all ranks communicate."""
@@ -232,13 +262,17 @@ class Subject:
             return self.read(self.compilations[rank], files[rank])
 
         devices = self.context.value("device_num")
-        known = isinstance(devices, int) and self.context.is_known("device_num")
-        return cluster_of_classes(self.classes, text, load, devices if known else None)  # type: ignore[arg-type]  # an int
+        known = self.context.is_known("device_num")
+        count = devices if isinstance(devices, int) and known else None
+        return cluster_of_classes(self.classes, text, load, count, self.whole_of)
 
     @cached_property
     def memories(self) -> tuple[Held, ...]:
         """What each class of ranks holds, the one that needs most first."""
-        counted = [Held(ranks, dump, memory(dump)) for ranks, dump in self.classes]
+        counted = [
+            Held(ranks, dump, memory(dump, whole=self.whole_of(dump)))
+            for ranks, dump in self.classes
+        ]
         return tuple(sorted(counted, key=lambda item: -item.memory.device_bytes.low))
 
     # -- commands --------------------------------------------------------------------------------

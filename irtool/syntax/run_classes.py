@@ -44,18 +44,19 @@ _REDISTRIBUTED = ("forward_comm_node_unique_id: ", "{instance name: redistributi
 _OWN_ID = re.compile(r"\bunique_id: \"(\d+)\"")
 _FORWARD_ID = re.compile(r"\bforward_unique_id: \"(\d+)\"")
 
-# What is renumbered.  The text before a number stays, so that kinds don't mix.
+# What is renumbered.  The text before a number stays, so that kinds don't mix.  Each alternative
+# begins with a letter as it stands, not with a group or a class: re skips to those letters.
 _TOKEN = re.compile(
-    r"(?=[0-9@\-_finru])(?:"  # the first letters of what follows: most places fail here
-    r"(?P<key>(?:unique_id|node_id|_rely): \")(?P<id>\d+)"
-    r"|(?P<recompute>recompute_id: I64\()(?P<copied>\d+)"
-    r"|(?P<forward>forward_node_name: \"[^\"]*_)(?P<tied>\d+)(?=\")"
-    r"|(?P<address>0x[0-9a-f]{6,})"
-    r"|(?P<graph>@[^\s\[\](),:{}]+)(?::(?P<node>[^\s()][^()]*))?"
-    r"|(?P<group>(?<!\d)\d+-)(?P<hash>\d{6,20})(?!\d)"
-    r"|(?P<instance>instance name: [^}\d]*(?:\d{1,11}[^}\d]+)*)(?P<inserted>\d{12,})"
-    r"|(?P<operator>-op)(?P<count>\d+))"
+    r"unique_id: \"(?P<unique>\d+)|node_id: \"(?P<own>\d+)|_rely: \"(?P<relied>\d+)"
+    r"|recompute_id: I64\((?P<copied>\d+)"
+    r"|forward_node_name: \"[^\"]*_(?P<tied>\d+)(?=\")"
+    r"|0x[0-9a-f]{6,}"
+    r"|@(?P<graph>[^\s\[\](),:{}]+)(?::(?P<node>[^\s()][^()]*))?"
+    r"|instance name: [^}\d]*(?:\d{1,11}[^}\d]+)*(?P<inserted>\d{12,})"
+    r"|-(?:op(?P<count>\d+)|(?<=\d-)(?P<hash>\d{6,20})(?!\d))"
 )
+_IDS = frozenset(("unique", "own", "relied", "tied"))
+"""Tokens whose numbers are ids of nodes: one node has one id, whichever key prints it."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -92,28 +93,31 @@ def _analysed(line: str) -> _Line | None:
         return f"{found[1]}(#){found[3]}"
 
     def token(found: re.Match[str]) -> str:
-        kind = found.lastgroup or ""
-        if found["graph"]:
-            names.append(found["graph"])
-            if found["node"]:
-                names.append(f"node {found['node']}")
-            return _NUMBER.sub("#", found["graph"]) + (":#" if found["node"] else "")
-        if kind == "address":
-            names.append(found[0])
+        kind, text = found.lastgroup, found[0]
+        if kind is None:
+            names.append(text)
             return "#"
-        label, number = (text for text in found.groups() if text is not None)
-        names.append(f"{'id' if kind in ('id', 'tied') else label} {number}")
+        if kind in ("graph", "node"):
+            names.append(f"@{found['graph']}")
+            if kind == "node":
+                names.append(f"node {found['node']}")
+            return "@" + _NUMBER.sub("#", found["graph"]) + (":#" if kind == "node" else "")
+        number = found[kind]
+        label = text[: -len(number)]
+        names.append(f"{'id' if kind in _IDS else label} {number}")
         return f"{label}#"
 
-    text = _DEBUG_NAME.sub(debug_name, line)
-    text = _RANK_LIST.sub(_distances, text)
-    if _INSERTED.search(text):
+    # Most lines lack most of these: looking for a word first is many times quicker.
+    text = _DEBUG_NAME.sub(debug_name, line) if " = " in line else line
+    if "group_rank" in text or "rank_list" in text:
+        text = _RANK_LIST.sub(_distances, text)
+    if "Tensor(shape=[]" in text and _INSERTED.search(text):
         text = _OFFSET.sub(r"\1#", text)
     text, peers = _without_peers(text)
     if line.startswith(("subgraph instance:", "# IR entry:", "#IR entry")):
         names.append("@" + re.split(r"[:@]\s*", line, maxsplit=1)[1].strip("@ "))
         return _Line(_digest(_NUMBER.sub("#", text)), tuple(names))
-    widths = _SLICE.sub(_width, text)
+    widths = _SLICE.sub(_width, text) if "StridedSlice" in text else text
     if widths == text:
         return _Line(_digest(_TOKEN.sub(token, text)), tuple(names), peers)
     fallback = _digest(_TOKEN.sub(token, text))

@@ -9,6 +9,7 @@ import pytest
 from irtool.cluster.context.given import Given
 from irtool.compare.runs.units import UnitResult
 from irtool.diagnosis.subject import Subject
+from irtool.diagnosis import tensors
 from irtool.diagnosis.tasks import precision
 from irtool.syntax.run import load_run
 
@@ -19,7 +20,7 @@ def test_half_precision_that_explains_the_difference_is_an_opportunity(
 ) -> None:
     run = load_run(str(samples / "precision" / "reference"))
     unit = UnitResult("step 0", {}, 9, 0, 0, None, False, (None, None), lowered=lowered)
-    monkeypatch.setattr(precision, "compare_units", lambda *_: [unit])
+    monkeypatch.setattr(tensors, "compare_units", lambda *_: [unit])
     found = list(precision.examine(Subject(run, lambda _: Given(), against=run)))
     assert [item.severity for item in found] == ["info"] * bool(lowered)
     assert all("before up-MatMul" in item.message for item in found)

@@ -44,7 +44,7 @@ def holds_tensors(path: str) -> bool:
     run = _run(path)
     if run.tensor_dumps or run.msprobe:
         return True
-    from irtool.compare.tensors.open import holds_plain
+    from irtool.compare.tensors.plain_files import holds_plain
 
     return not run.compilations and holds_plain(path)
 

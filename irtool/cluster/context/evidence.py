@@ -73,7 +73,10 @@ class Evidence:
     @property
     def later(self) -> Iterator[Shown]:
         """What the later dumps show, the cheapest and most telling first."""
-        for found in (self.end, self.validate):
+        is_read = self.paths.get("validate") in self.dumps
+        kinds: tuple[Pass, ...] = ("validate", "end") if is_read else ("end", "validate")
+        for kind in kinds:
+            found = self.validate if kind == "validate" else self.end
             if found is not None:
                 yield found
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irtool.compare.tensors import digest
 from irtool.compare.tensors.formats.mindspore import read_mindspore
 from irtool.compare.tensors.formats.msprobe.dump import read_msprobe
-from irtool.compare.tensors.formats.plain import SUFFIXES, read_plain
+from irtool.compare.tensors.formats.plain import read_plain
 from irtool.compare.tensors.model import TensorRun
+from irtool.compare.tensors.plain_files import holds_plain
 from irtool.ir.run import MsprobeDump, TensorDump
 from irtool.syntax.run import Run
 
@@ -85,23 +84,6 @@ def units_of(run: Run) -> list[Unit]:
 def plain_units(path: str) -> list[Unit]:
     """A folder of npy, npz, pt or safetensors files as the only unit there is; or a file."""
     return [Unit((0, -1, 0, ""), path)] if holds_plain(path) else []
-
-
-def holds_plain(path: str) -> bool:
-    """Whether a path is a file of tensors, or a folder with some in it."""
-    if os.path.isfile(path):
-        return path.endswith(SUFFIXES)
-    return any(name.endswith(SUFFIXES) for name in _names(path, 10_000))
-
-
-def _names(path: str, most: int) -> Iterator[str]:
-    for _, folders, names in os.walk(path):
-        folders.sort()
-        for name in names:
-            most -= 1
-            if most < 0:
-                return
-            yield name
 
 
 def is_digest(path: str) -> bool:

@@ -33,7 +33,7 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         return
     found = network_edits(
         checked.dump, checked.context, checked.report, subject.machine, work=_WORK,
-        known=(subject.structure, subject.cost),
+        known=(subject.structure, subject.cost), network=checked.network,
     )  # fmt: skip
     told: set[object] = set()
     for edit in found.edits:

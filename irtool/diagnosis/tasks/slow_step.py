@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject
 from irtool.ir.finding import Edit, Gain
 from irtool.ir.units import seconds_text, share_text
-from irtool.planning.cost.structure import structure_of
 from irtool.planning.plans.cost_report import step_cost
 from irtool.sharding.check import check
 
@@ -67,10 +65,8 @@ def _optimizer_parallel(subject: Subject) -> float:
     context, dump = subject.checked.context, subject.checked.dump
     if context.parallel_optimizer:
         return 0.0
-    other = replace(context, parallel_optimizer=True)
-    report = check(dump, other)
+    other = subject.structure.under(parallel_optimizer=True)
+    report = check(dump, other.context, network=subject.checked.network)
     if report.accepted is False:
         return 0.0
-    return (
-        subject.cost.seconds - step_cost(structure_of(dump, other), report, subject.machine).seconds
-    )
+    return subject.cost.seconds - step_cost(other, report, subject.machine).seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from math import lcm, prod
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
@@ -13,10 +13,13 @@ from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.graph import Node
-from irtool.planning.files.saved_strategies import SavedCheck, check_saved
 from irtool.sharding.check import check
 from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
+from irtool.sharding.network.graphs import network_of
 from irtool.sharding.suggest import Proposals, proposals
+
+if TYPE_CHECKING:
+    from irtool.planning.files.saved_strategies import SavedCheck
 
 TASK: Task = "strategy"
 READS: Reads = "begin"
@@ -61,7 +64,8 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     if not 1 < devices <= LARGEST_WORLD:
         return
     parallel = ParallelContext(devices=devices, full_batch=True, dataset="unknown")
-    checked = Checked(dump, parallel, check(dump, parallel))
+    network = network_of(dump)
+    checked = Checked(dump, parallel, check(dump, parallel, network=network), network)
     proposed = proposals(dump, checked.report)
     for finding in checked.report.findings:
         node = finding.subject
@@ -91,9 +95,12 @@ def _saved(subject: Subject) -> Iterator[Diagnosis]:
     checked = subject.checked
     if checked.report.accepted is False:
         return
-    for path in subject.run.strategy_files:
-        if not path.endswith(SUFFIXES):
-            continue
+    paths = [path for path in subject.run.strategy_files if path.endswith(SUFFIXES)]
+    if not paths:
+        return
+    from irtool.planning.files.saved_strategies import check_saved  # few runs keep strategies
+
+    for path in paths:
         try:
             file = read_strategies(path)
         except ArtefactError:

@@ -30,7 +30,7 @@ from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.edges import SKIP, Edge, EdgeFinder, is_silent
 from irtool.sharding.network.gradients import differentiated
-from irtool.sharding.network.graphs import network_of
+from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.received import is_received, received_layout
 from irtool.sharding.network.recomputation import recomputed
@@ -149,6 +149,21 @@ class Structure:
         """By operator the operands and results that count as kept with it, each tensor once."""
         return carriers(self.keeping)
 
+    def under(
+        self, *, enable_alltoall: bool | None = None, parallel_optimizer: bool | None = None
+    ) -> Structure:
+        """The same network under settings that decide on no operator's layouts.
+
+        Args:
+            enable_alltoall: None: as it is.
+            parallel_optimizer: None: as it is.
+        """
+        own = self.context
+        alltoall = own.enable_alltoall if enable_alltoall is None else enable_alltoall
+        parallel = own.parallel_optimizer if parallel_optimizer is None else parallel_optimizer
+        context = replace(own, enable_alltoall=alltoall, parallel_optimizer=parallel)
+        return replace(self, context=context)
+
     def reads(self, parameter: Parameter) -> bool:
         """Whether the backward pass reads a weight, so that it stays as it was gathered."""
         read = self.keeping.weights
@@ -179,16 +194,22 @@ class Structure:
         return node in self.with_gradient and node not in self.losses
 
 
-def structure_of(dump: Dump, context: ParallelContext, beside: Collection[Node] = ()) -> Structure:
+def structure_of(
+    dump: Dump,
+    context: ParallelContext,
+    beside: Collection[Node] = (),
+    network: Network | None = None,
+) -> Structure:
     """Look at a begin dump under a context; strategies in it don't matter for what is found.
 
     Args:
         dump: the dump ``step_parallel_begin``.
         context: devices and options.
         beside: nodes to recompute beside those whose cells ask for it.
+        network: the dump with its edges resolved, where somebody has it already.
     """
     plain = replace(context, parallel_optimizer=False, loss_repeated_mean=True)
-    analysis = analysis_of(network_of(dump), plain)
+    analysis = analysis_of(network or network_of(dump), plain)
     judge_operators(analysis)
     calls = dict(analysis.judged)
     symbols = _Symbols(analysis)

@@ -118,6 +118,7 @@ def network_edits(
     edges: Sequence[RedistributionReport] | None = None,
     work: int = MOST_WORK,
     known: tuple[Structure, StepCost] | None = None,
+    network: Network | None = None,
 ) -> NetworkEdits:
     """Edits that make a step shorter.
 
@@ -130,9 +131,11 @@ def network_edits(
             than its like.
         work: operators to judge in all trials together.
         known: the structure of the dump and what its step costs, where both were made already.
+        network: the dump with its edges resolved, where somebody has it already.
     """
+    network = network or network_of(dump)
     if known is None:
-        structure = structure_of(dump, context)
+        structure = structure_of(dump, context, network=network)
         known = structure, step_cost(structure, report, machine)
     structure, before = known
     groups = _groups(report)
@@ -141,7 +144,6 @@ def network_edits(
     trials += _around(groups, report, asked)
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     found: list[NetworkEdit] = []
-    network = network_of(dump)
     for trial in trials[:most]:
         made = _tried(trial, structure, network, report, before, asked)
         if made is not None:
@@ -329,8 +331,8 @@ def _tried(
     """What a trial brings; None where the network refuses it, or a step gets no shorter."""
     dump = structure.dump
     if trial.setting:
-        other = replace(structure.context, enable_alltoall=True)
-        judged, structure = check(dump, other, None, network), structure_of(dump, other)
+        structure = structure.under(enable_alltoall=True)
+        judged = check(dump, structure.context, None, network)
     else:
         instead = {node: Wanted(strategy=new) for node, new in trial.beside.items()}
         instead.update(dict.fromkeys(trial.nodes, Wanted(strategy=trial.new)))

@@ -20,9 +20,9 @@ from irtool.compare.tensors.formats.payload import (
     stored_type,
 )
 from irtool.compare.tensors.model import Columns, NoTensors, Op, TensorRun
+from irtool.compare.tensors.plain_files import SUFFIXES
 from irtool.ir.limits import whole
 
-SUFFIXES = (".npy", ".npz", ".safetensors", ".pt")
 _MOST_FILES = 1_000_000
 
 
