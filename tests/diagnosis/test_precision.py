@@ -8,8 +8,8 @@ import pytest
 
 from irtool.cluster.context.given import Given
 from irtool.compare.runs.units import UnitResult
-from irtool.diagnosis.subject import Subject
 from irtool.diagnosis import tensors
+from irtool.diagnosis.subject import Subject
 from irtool.diagnosis.tasks import precision
 from irtool.syntax.run import load_run
 
