@@ -3,7 +3,9 @@
 ``MS_ALLOC_CONF=memory_tracker:True`` writes them when the process ends.  Formats: files that
 MindSpore 2.7.0 and 2.10.0 wrote on a CPU, where no memory is tracked (``memory_block.csv`` is a
 header alone), and a ``tracker_graph.ir`` of MindSpore on Ascend (mindspore-ai/toolkits,
-KernelGraphIdentity).  Rows of ``memory_block.csv`` were never seen: its columns are.
+KernelGraphIdentity).  Rows of ``memory_block.csv`` were never seen: its columns are, and what they
+mean is told by the C++ that writes them (``mem_tracker.cc``) and by public readers of files from
+Ascend (the memory viewer of mindspore-ai/hyper-parallel, the peak tracker of toolkits).
 """
 
 from __future__ import annotations
@@ -50,7 +52,19 @@ def tasks(path: str, damage: Damage) -> Iterator[Task]:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBlock:
-    """A block of device memory; stamps are those of tasks, ``end`` None: never freed."""
+    """A block of device memory.
+
+    Attributes:
+        line: in the table.
+        start: stamp of its allocation; stamps are shared with those of tasks.
+        end: stamp at which it was freed; None: never.
+        size: bytes that were asked for, aligned.
+        peak: the most that its pool had taken by then, with what fragments leave unused.
+        kind: ``Weight``, ``Kernel``, ``WorkSpace``, ``Somas``, …
+        task: name of the task that it was made for, and ``node`` of that task's node.
+        pool: name of the pool; empty where the table has no such column.
+        is_inside: whether it lies in another block that is counted (Somas plans one for all).
+    """
 
     line: int
     start: int
@@ -60,13 +74,25 @@ class MemoryBlock:
     kind: str
     task: str
     node: str
+    pool: str = ""
+    is_inside: bool = False
 
     def is_alive(self, stamp: int) -> bool:
         """Whether it is held at a stamp."""
+        if self.is_inside:
+            return False
         return self.start <= stamp and (self.end is None or stamp < self.end)
+
+    @property
+    def full_name(self) -> str | None:
+        """Of the node that it was made for; None where a task is no kernel."""
+        name = full_name_of_task(self.task)
+        return name if "-op" in name else None
 
 
 _NEVER = (1 << 63) - 1
+_INSIDE = -1
+"""Both stamps of a block that lies in one of Somas."""
 
 
 def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
@@ -78,16 +104,23 @@ def memory_blocks(path: str, damage: Damage) -> Iterator[MemoryBlock]:
     for row in rows(path, ("start_time_stamp", "end_time_stamp", "size", "type"), damage):
         start, end = row.whole("start_time_stamp"), row.whole("end_time_stamp")
         size = row.whole("size")
-        if start is None or size is None:
+        if start is None or size is None or not 0 <= size < _NEVER or not _INSIDE <= start < _NEVER:
             damage.add(row.line, "no start or no size", text=row.text("node_name"))
             continue
         if end is not None and (end >= _NEVER or end < start):
             end = None
-        peak = row.whole("actual_peak_memory")
         yield MemoryBlock(
-            row.line, start, end, size, peak, row.text("type"), row.text("task_name"),
+            row.line,
+            start,
+            end,
+            size,
+            row.whole("actual_peak_memory"),
+            row.text("type"),
+            row.text("task_name"),
             row.text("node_name"),
-        )  # fmt: skip
+            row.text("pool_type"),
+            start == _INSIDE,
+        )
 
 
 _STATEMENT = re.compile(

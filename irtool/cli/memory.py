@@ -18,6 +18,7 @@ from irtool.cli.machines import named_machine
 from irtool.cli.memory_inputs import (
     Layout,
     RankDump,
+    is_built,
     layout_of,
     placed,
     read_ranks,
@@ -28,7 +29,7 @@ from irtool.cli.memory_inputs import (
 )
 from irtool.cli.output import Output
 from irtool.cluster.machine import Machine, default_machine
-from irtool.cluster.memory import MemoryOptions, memory
+from irtool.cluster.memory import VALIDATE_ERROR, MemoryOptions, memory
 from irtool.cluster.memory_plan import MemoryPlan, memory_plan
 from irtool.cluster.recorded_order import recorded_launches
 from irtool.ir.dump import Dump
@@ -250,8 +251,10 @@ def _counted(asked: MemoryQuestion, layout: Layout, one: RankDump) -> RankMemory
         path = order.path if launched else dump.path
         found = memory(dump, asked.counting, whole, launched or None)
         shown = LaunchOrder(source, path, why)
+    if not is_built(dump.path) and (shown is None or shown.source == "validate"):
+        found = replace(found, order_error=int(found.dynamic_bytes * VALIDATE_ERROR))
     stage = layout.stage_of(one.rank)
-    return RankMemory(one.rank, one.ranks, stage, found, None, shown)
+    return RankMemory(one.rank, one.ranks, stage, found, None, shown, one.recorded)
 
 
 def _severities(view: MemoryView, allow_unknown: bool) -> list[Severity]:

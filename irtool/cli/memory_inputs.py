@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from irtool.artefacts.damage import Damage
 from irtool.artefacts.recorded import RecordedOrder, recorded_order
+from irtool.artefacts.recorded_memory import RecordedMemory, recorded_memory
 from irtool.cli.begin import evidence_for
 from irtool.cli.configuration import Configuration
 from irtool.cli.context import ContextArguments, find, given_by
@@ -31,6 +33,13 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\Z", re.IGNORECASE)
 
 
 _BUILT = "graph_build_"
+_SAME = "trace_code_graph_"
+"""Of dumps that hold the same graph as the one beside them."""
+
+
+def is_built(path: str) -> bool:
+    """Whether a dump is what the backend built, by its name."""
+    return os.path.basename(path).startswith((_BUILT, _SAME))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +47,8 @@ class RankDump:
     """One dump, and the ranks it speaks for (none where nothing says whose it is).
 
     ``run`` is the run folder that holds it, "" where none was named; ``built`` is what the backend
-    made of it, where it left that; ``order`` what is known of the order of launches.
+    made of it, where it left that; ``order`` what is known of the order of launches; ``recorded``
+    the most memory that the rank recorded.
     """
 
     path: str
@@ -48,6 +58,7 @@ class RankDump:
     run: str = ""
     built: Dump | None = None
     order: LaunchSource | None = None
+    recorded: RecordedMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +162,12 @@ def _read_compilation(run: Run, picked: Compilation, ranks: tuple[int, ...]) -> 
     file = picked.main
     if file.name != "validate":
         note(f"reads {file.path}: there is no validate dump, so backward pass or updates may lack")
-    found = RankDump(file.path, ranks[0], ranks, picked.read(file), run.path)
+    damages: list[Damage] = []
+    recorded = recorded_memory(run.rank(picked.rank), damages)
+    for damage in damages:
+        report_problems(damage.problems)
+    dump = picked.read(file)
+    found = RankDump(file.path, ranks[0], ranks, dump, run.path, recorded=recorded)
     return _with_order(found, run, picked) if file.name == "validate" else found
 
 

@@ -48,8 +48,8 @@ class LogFile:
 
 ArtefactKind = Literal[
     "kernels", "kinds", "steps", "communication", "trace", "cpu launches", "cpu totals",
-    "cpu kinds", "cpu shapes", "cpu memory", "memory blocks", "tasks", "tracker graph",
-    "launch order", "collective order", "dump order",
+    "cpu kinds", "cpu shapes", "cpu memory", "pool memory", "memory blocks", "tasks",
+    "tracker graph", "launch order", "collective order", "dump order",
 ]  # fmt: skip
 """What a file beside the dumps tells; ``dump order``: of the tensor dump, one for each graph."""
 

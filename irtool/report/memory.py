@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
+from irtool.artefacts.joining import nodes_by_name
+from irtool.artefacts.recorded_memory import MemoryRecord, RecordedMemory
+from irtool.artefacts.tracker import MemoryBlock
 from irtool.cluster.account import compiled_account
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.liveness import Rounding
@@ -14,8 +17,18 @@ from irtool.cluster.memory_plan import MemoryPlan
 from irtool.cluster.memory_static import StaticCause, StaticTensor
 from irtool.cluster.what_if import Combination, Link, Option, Saving
 from irtool.cluster.what_if_stages import ServedWeight
+from irtool.ir.dump import dump_of
+from irtool.ir.graph import Node
 from irtool.ir.phases import Phase
-from irtool.ir.units import bytes_text, count_text, operations_text, plural, ranks_text
+from irtool.ir.units import (
+    bytes_text,
+    count_text,
+    operations_text,
+    plural,
+    ranks_text,
+    ratio,
+    share_text,
+)
 from irtool.report import model
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
 from irtool.report.model import (
@@ -63,6 +76,20 @@ class RankMemory:
     memory: Memory
     plan: MemoryPlan | None = None
     order: LaunchOrder | None = None
+    recorded: RecordedMemory | None = None
+
+    @property
+    def predicted(self) -> Interval:
+        """What the record, where there is one, is to be held against.
+
+        Of a CPU's pool the tensors of a step; of a device's the peak, with the work space that is
+        in no dump and buffers of fused collectives.
+        """
+        memory = self.memory
+        if self.recorded is not None and not self.recorded.holds_static:
+            error, size = memory.order_error, memory.dynamic_bytes
+            return Interval(size - error, size + error)
+        return memory.peak_interval + memory.workspace + memory.fusion
 
     @property
     def name(self) -> str:
@@ -139,6 +166,42 @@ class PeakBytes(AnswerObject, frozen=True, kw_only=True):
     line: Annotated[int | None, doc("of the dump")]
 
 
+class ByteInterval(AnswerObject, frozen=True, kw_only=True):
+    """At least `low` and at most `high` bytes."""
+
+    low: int
+    high: int
+
+
+class RecordedBlock(AnswerObject, frozen=True, kw_only=True):
+    """A block of memory that was alive at the recorded peak."""
+
+    name: Annotated[str, doc("of the task that it was made for")]
+    node: Annotated[str | None, doc("null: the task is no node of the dump")]
+    line: Annotated[int | None, doc("of the dump")]
+    kind: Annotated[str, doc("as the tracker calls it: `Weight`, `Kernel`, `WorkSpace`, …")]
+    bytes: int
+
+
+class RecordedBytes(AnswerObject, frozen=True, kw_only=True):
+    """The most that the rank held as it recorded it, and what was predicted of the same."""
+
+    record: Annotated[
+        MemoryRecord,
+        doc("`blocks` of the memory tracker, `pool` of the profiler, the `cpu pool`, or a `log`"),
+    ]
+    path: str
+    allocated: Annotated[int | None, doc("at once, at most")]
+    pool: Annotated[int | None, doc("what the pool had taken, fragments included; null: unsaid")]
+    fragments: Annotated[int | None, doc("`pool` less `allocated`")]
+    workspace: Annotated[int | None, doc("of kernels, at that peak; null: the record has no kinds")]
+    by_kind: Annotated[dict[str, int], doc("of `allocated`, by what blocks are for")]
+    predicted: Annotated[
+        ByteInterval, doc("of what the record holds: a CPU's pool has no weights and inputs in it")
+    ]
+    alive: Annotated[list[RecordedBlock], doc("at that peak, the largest first")]
+
+
 class CurvePoint(AnswerObject, frozen=True, kw_only=True):
     """A launch of a step."""
 
@@ -163,13 +226,6 @@ class AliveAtPeak(AnswerObject, frozen=True, kw_only=True):
     last_user: Annotated[str | None, doc("the node that keeps it")]
     scope: str | None
     line: Annotated[int, doc("of the dump")]
-
-
-class ByteInterval(AnswerObject, frozen=True, kw_only=True):
-    """At least `low` and at most `high` bytes."""
-
-    low: int
-    high: int
 
 
 class CommunicatorBytes(ByteInterval, frozen=True, kw_only=True):
@@ -267,11 +323,15 @@ class MemoryAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag
     static: StaticBytes
     peak: PeakBytes
     order: OrderSource
+    recorded: Annotated[RecordedBytes | None, doc("null: nothing recorded it")]
     curve: Annotated[list[CurvePoint], doc("of a step, in launch order")]
     alive_at_peak: Annotated[list[AliveAtPeak], doc("the largest first")]
     communicators: CommunicatorBytes
     workspace: Annotated[ByteInterval, doc("of kernels")]
     fusion: Annotated[ByteInterval, doc("buffers of fused collectives")]
+    order_error: Annotated[
+        int, doc("by how much the peak may be off, as the order is worked out from validate")
+    ]
     device: Annotated[ByteInterval, doc("all that a device holds at the peak")]
     account: Annotated[
         dict[str, int],
@@ -309,6 +369,7 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
         ),
         peak=_peak(memory),
         order=_order(worst),
+        recorded=None if worst.recorded is None else _recorded(worst, worst.recorded),
         curve=[
             CurvePoint(launch=place, node=item.node.id, op=item.op, bytes=size)
             for place, (item, size) in enumerate(
@@ -323,6 +384,7 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
         ),
         workspace=_interval(memory.workspace),
         fusion=_interval(memory.fusion),
+        order_error=memory.order_error,
         device=_interval(memory.device_bytes),
         account=compiled_account(memory).items(),
         complete=memory.is_complete,
@@ -345,6 +407,42 @@ def memory_answer(view: MemoryView, plan: MemoryPlan, context: RunContext) -> Me
 def _order(one: RankMemory) -> OrderSource:
     order = one.order or LaunchOrder("validate", one.memory.path)
     return OrderSource(source=order.source, path=order.path, why=order.why or None)
+
+
+def _recorded(one: RankMemory, record: RecordedMemory) -> RecordedBytes:
+    nodes = _nodes_of(one)
+    return RecordedBytes(
+        record=record.record,
+        path=record.path,
+        allocated=record.allocated,
+        pool=record.pool,
+        fragments=record.fragments,
+        workspace=record.workspace,
+        by_kind=dict(record.by_kind),
+        predicted=_interval(one.predicted),
+        alive=[
+            RecordedBlock(
+                name=block.full_name or block.node or block.task,
+                node=None if node is None else node.id,
+                line=None if node is None else node.line,
+                kind=block.kind,
+                bytes=block.size,
+            )
+            for block in record.alive
+            for node in [_node_of(block, nodes)]
+        ],
+    )
+
+
+def _nodes_of(one: RankMemory) -> Mapping[str, Sequence[Node]]:
+    """Nodes by full name, of the dump whose memory was counted."""
+    launched = one.memory.launched
+    return nodes_by_name(dump_of(launched[0].node)) if launched else {}
+
+
+def _node_of(block: MemoryBlock, nodes: Mapping[str, Sequence[Node]]) -> Node | None:
+    found = nodes.get(block.full_name or "", ())
+    return found[0] if len(found) == 1 else None
 
 
 def _static(item: StaticTensor) -> StaticTensorBytes:
@@ -462,7 +560,8 @@ def _rank(one: RankMemory, limit: int | None) -> RankPeak:
 def memory_report(view: MemoryView, is_page: bool = False) -> Report:
     """What a device holds; a page draws the curve of a step and shows every list."""
     memory = view.worst.memory
-    elements: list[Element] = [Facts([*_facts(memory), *_order_facts(view.worst)])]
+    facts = [*_facts(memory), *_order_facts(view.worst), *_recorded_facts(view.worst)]
+    elements: list[Element] = [Facts(facts)]
     elements += [Note(f"note: {text}") for text in memory.notes]
     if is_page:
         elements += [_curve_picture(view), _causes_table(memory)]
@@ -484,6 +583,8 @@ def _tables(view: MemoryView, is_page: bool) -> Iterator[Element]:
     if view.layers or is_page:
         yield _layers_table(memory)
     yield shown(_alive_table(memory))
+    if view.worst.recorded is not None and view.worst.recorded.alive:
+        yield shown(_recorded_table(view.worst, view.worst.recorded))
     if plan is None:
         return
     if plan.savings:
@@ -550,6 +651,41 @@ def _order_facts(one: RankMemory) -> Iterator[tuple[str, str]]:
         yield "not as recorded", order.why
 
 
+def _recorded_facts(one: RankMemory) -> Iterator[tuple[str, str]]:
+    """What was recorded beside what is predicted of the same."""
+    record = one.recorded
+    if record is None:
+        return
+    held = record.pool if record.allocated is None else record.allocated
+    if held is None:
+        return
+    what = "" if record.holds_static else " by tensors of a step (a CPU's pool holds no weights)"
+    yield "recorded", f"{bytes_text(held)}{what}, by {record.path}"
+    predicted = one.predicted
+    off = _off_text(held, predicted)
+    yield "predicted", f"{_interval_text(predicted)} of the same{off}"
+    parts = [f"{kind} {bytes_text(size)}" for kind, size in record.by_kind.items()]
+    if parts:
+        yield "recorded for", ", ".join(parts)
+    if record.fragments is not None:
+        pool = f"the pool took {bytes_text(record.pool or 0)}"
+        yield "fragments", f"{bytes_text(record.fragments)}: {pool}"
+    if record.others:
+        parts = [f"{pool or 'unnamed'} {bytes_text(size)}" for pool, size in record.others.items()]
+        yield "other pools", ", ".join(parts)
+
+
+def _off_text(recorded: int, predicted: Interval) -> str:
+    """``: 2.8 % less``; empty where the record lies in the interval."""
+    if predicted.low <= recorded <= predicted.high and predicted.low < predicted.high:
+        return ", which holds it"
+    near = predicted.high if predicted.high < recorded else predicted.low
+    if near == recorded:
+        return ": equal"
+    more = "more" if near > recorded else "less"
+    return f": {share_text(ratio(abs(near - recorded), recorded))} {more}"
+
+
 def _parts_text(sizes: Mapping[Any, int]) -> str:
     parts = [f"{cause} {bytes_text(size)}" for cause, size in sizes.items() if size]
     return ", ".join(parts) or "nothing"
@@ -561,6 +697,8 @@ def _intervals(memory: Memory) -> Iterator[str]:
     groups = len(memory.communicators.groups)
     buffers = _interval_text(memory.communicators.bytes)
     yield f"communicators {buffers} ({plural(groups, 'group')})"
+    if memory.order_error:
+        yield f"order of launches up to {bytes_text(memory.order_error)} more or less"
 
 
 def _interval_text(interval: Interval) -> str:
@@ -665,6 +803,20 @@ def _alive_row(item: AliveTensor) -> list[Cell]:
         item.dies + 1,
         last,
     ]
+
+
+def _recorded_table(one: RankMemory, record: RecordedMemory) -> Table:
+    columns = [
+        text_column("node"), text_column("made for", 1), number_column("bytes", "bytes"),
+        text_column("kind"),
+    ]  # fmt: skip
+    nodes = _nodes_of(one)
+    rows: list[list[Cell]] = []
+    for block in record.alive:
+        node = _node_of(block, nodes)
+        link = None if node is None else model.Link(node.id, node_key(node))
+        rows.append([link, block.full_name or block.node or block.task, block.size, block.kind])
+    return Table("Alive at the peak, as recorded", columns, rows, noun="block")
 
 
 def _savings_table(plan: MemoryPlan, is_page: bool) -> Table:

@@ -38,6 +38,7 @@ _ARTEFACTS: tuple[tuple[str, ArtefactKind], ...] = (
     (r"cpu_op_type_info_\d+\.csv", "cpu kinds"),
     (r"cpu_framework_\d+\.txt", "cpu shapes"),
     (r"cpu_ms_memory_record_\d+\.txt", "cpu memory"),
+    (r"memory_record\.csv", "pool memory"),
     (r"memory_block\.csv", "memory blocks"),
     (r"task\.csv", "tasks"),
     (r"tracker_graph\.ir", "tracker graph"),

@@ -209,3 +209,24 @@ def test_half_a_dump_says_so(tmp_path: Path, irtool: Run) -> None:
     assert "peak at least" in ran.output
     assert "may or may not fit" in ran.output
     assert "could not be read" in ran.output
+
+
+def test_a_recorded_peak_stands_beside_the_predicted_one(irtool: Run) -> None:
+    """A CPU's pool holds the tensors of a step: what is predicted of these is held against it."""
+    answer = json.loads(irtool("samples/artefacts/run", "--format", "json").output)
+    recorded = answer["recorded"]
+    assert (recorded["record"], recorded["allocated"]) == ("cpu pool", 1_320_448)
+    predicted = recorded["predicted"]
+    assert predicted == {"low": answer["peak"]["dynamic"], "high": answer["peak"]["dynamic"]}
+    assert predicted["low"] == pytest.approx(recorded["allocated"], rel=0.001)
+    assert answer["order_error"] == 0
+    assert "0.1 % less" in irtool("samples/artefacts/run").output
+
+
+def test_what_validate_alone_says_is_an_interval(irtool: Run) -> None:
+    answer = json.loads(irtool(BLOCKS, "--format", "json").output)
+    error = answer["order_error"]
+    assert error == int(0.06 * answer["peak"]["dynamic"])
+    beside = sum(answer[part]["low"] for part in ("workspace", "fusion", "communicators"))
+    assert answer["device"]["low"] == answer["peak"]["bytes"] - error + beside
+    assert answer["recorded"] is None
