@@ -7,10 +7,10 @@
 FOLDER holds folders of compilations with a ``case.json`` each that says whether MindSpore accepted
 the network (benchmarks/networks and benchmarks/plants write it); those refused are left out.
 ``count`` writes how many errors, warnings and infos each rule gave, and draws a sample of the
-warnings without a verdict: a person reads each against its dump and writes ``true`` (it says what
-is so, and there is something to do about it) or ``false``, with a reason.  ``keep`` adds the set to
-``lint_judged.json``; the table in ``docs/lint.md`` is made of that file, and a test holds the two
-to each other.
+warnings without a verdict, with at least ``--each`` of every rule: a person reads each against its
+dump and writes ``true`` (it says what is so, and there is something to do about it) or ``false``,
+with a reason.  ``keep`` adds the set to ``lint_judged.json``; the table in ``docs/lint.md`` is made
+of that file, and a test holds the two to each other.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def main() -> None:
     count.add_argument("--name", required=True)
     count.add_argument("--out", type=Path, required=True)
     count.add_argument("--sample", type=int, default=25)
+    count.add_argument("--each", type=int, default=5)
     count.add_argument("--seed", type=int, default=7)
     count.add_argument("--jobs", default="2")
     parts.add_parser("keep").add_argument("set", type=Path)
@@ -70,7 +71,13 @@ def counted(options: argparse.Namespace) -> Set:
     ]
     found = linted(accepted, options.jobs)
     warnings = [each for each in found if each["severity"] == "warning"]
-    chosen = random.Random(options.seed).sample(warnings, min(options.sample, len(warnings)))
+    random.Random(options.seed).shuffle(warnings)
+    drawn = Counter[str]()
+    chosen: list[dict[str, Any]] = []
+    for number, each in enumerate(warnings):
+        if number < options.sample or drawn[each["code"]] < options.each:
+            drawn[each["code"]] += 1
+            chosen.append(each)
     return {
         "name": options.name,
         "networks": len(accepted),

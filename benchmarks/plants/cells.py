@@ -150,7 +150,8 @@ class Network(nn.Cell):
         self.hot = ops.OneHot().shard(((dp, 1), (), ()))
         self.on, self.off = Tensor(1.0, ms.float32), Tensor(0.0, ms.float32)
         self.entropy = ops.SoftmaxCrossEntropyWithLogits().shard(((dp, 1), (dp, 1)))
-        self.mean = ops.ReduceMean().shard(((dp,),))
+        # A reduction over a size that is not known cannot be split.
+        self.mean = ops.ReduceMean().shard(((1 if o["dynamic"] else dp,),))
         self.positions = o["positions"]
         rows = o["batch"] * (o["sequence"] if self.is_dense else 1)
         self.places = Tensor(np.arange(rows), ms.int32)

@@ -23,7 +23,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-STYLES = {"dense": "cells", "images": "cells", "pipes": "pipes", "mixer": "mixers"}
+STYLES = {
+    "dense": "cells", "images": "cells", "pipes": "pipes", "mixer": "mixers", "unet": "unets",
+    "experts": "experts", "recurrent": "recurrents",
+}  # fmt: skip
 """Modules that build networks, by style; all other styles are of ``styles``."""
 
 KEPT = re.compile(r"(step_parallel_(begin|end)|\d+_validate)_.*\.ir$")
@@ -128,7 +131,6 @@ def _compile(made: Any, folder: Path, rank: int) -> str:
         GLOG_v="3", MS_DEV_SAVE_GRAPHS="1", MS_DEV_SAVE_GRAPHS_PATH=str(folder),
         MS_DEV_DUMP_IR_CONFIG="DISABLE_BACKEND", **made.plant.environment,
     )  # fmt: skip
-    import mindspore
     import numpy
     import virtual_devices
     from mindspore import context
@@ -164,9 +166,6 @@ def _compile(made: Any, folder: Path, rank: int) -> str:
         module = STYLES.get(style, "styles")
         styles = __import__(module)
         cell, inputs = styles.build(given)
-        for parameter in cell.trainable_params() if given.get("weights_half") else ():
-            if re.search(given["weights_half"], parameter.name):
-                parameter.set_dtype(mindspore.float16)
         cell.set_train()
         _cell_graph_executor.compile(cell, *inputs, phase="train")
     except Exception as problem:

@@ -26,12 +26,14 @@ DEFAULTS: dict[str, Any] = {
     "round_trip": False, "reduced": "", "optimizer": "", "head_tied": False,
     "unsharded": (), "layer": {}, "stages": 1, "micro": 1, "long_sum": False, "extra_weights": 0,
     "mask_early": False, "axis": -1, "fusion": 1, "mesh": "", "heavy": 1, "shared": False,
-    "own_recompute": False,
+    "own_recompute": False, "weights_half": False, "scatter": False,
 }  # fmt: skip
 
 
-def weight(name: str, *shape: int, init: str = "normal", **more: Any) -> Parameter:
-    return Parameter(initializer(init, shape, ms.float32), name=name, **more)
+def weight(
+    name: str, *shape: int, init: str = "normal", kind: Any = ms.float32, **more: Any
+) -> Parameter:
+    return Parameter(initializer(init, shape, kind), name=name, **more)
 
 
 TAKES_LAYOUTS = frozenset(
@@ -63,7 +65,8 @@ class Product(nn.Cell):
         super().__init__()
         shard = Cutting(o)
         column = rows == "column"
-        self.weight = weight(f"{name}.weight", out, into)
+        kind = ms.float16 if o["weights_half"] and o["half"] else ms.float32
+        self.weight = weight(f"{name}.weight", out, into, kind=kind)
         spec = ("tp", None) if column else (None, "tp")
         left = ("dp", None) if column else ("dp", "tp")
         if rows == "none":
@@ -323,12 +326,21 @@ class Network(nn.Cell):
         self.hot = shard(ops.OneHot(), ("dp", None), (), ())
         self.on, self.off = Tensor(1.0, ms.float32), Tensor(0.0, ms.float32)
         self.entropy = shard(ops.SoftmaxCrossEntropyWithLogits(), ("dp", None), ("dp", None))
-        self.mean = shard(ops.ReduceMean(), ("dp",))
+        # A reduction over a size that is not known cannot be split.
+        self.mean = shard(ops.ReduceMean(), (None,) if o["dynamic"] else ("dp",))
         extra = o["extra_weights"]
         self.extra = ms.ParameterTuple([weight(f"extra.{i}", o["hidden"]) for i in range(extra)])
         for each in self.extra:
             each.comm_fusion = o["fusion"]
         self.bias = shard(ops.Add(), ("dp", None), (None,))
+        if o["scatter"]:
+            mesh = Layout((o["dp"], o["tp"]), ("dp", "tp"))
+            rows, whole = mesh("None", "tp"), mesh("None", "None")
+            self.scatter = ops.TensorScatterUpdate()
+            self.scatter.add_prim_attr("self_define_shard", True)
+            self.scatter.shard(in_strategy=(rows, whole, rows), out_strategy=(rows,))
+            self.rows_at = Tensor(np.array([[0], [1]]), ms.int32)
+            self.rows_put = weight("rows", 2, o["hidden"])
         if o["stages"] > 1:
             self.gather.add_prim_attr("pipeline_stage", 0)
             self.norm.pipeline_stage = self.head.pipeline_stage = o["stages"] - 1
@@ -358,6 +370,8 @@ class Network(nn.Cell):
             x = self.cast(x, ms.float32)
         for each in self.extra:
             x = self.bias(x, each)
+        if o["scatter"]:
+            x = self.scatter(x, self.rows_at, self.rows_put)
         x = self.head(self.norm(x))
         if o["loss_half"]:
             x = self.cast(x, ms.float16)

@@ -37,6 +37,11 @@ PLANTS = [
     Plant("searched", ("STR008",), "", plain(), _SEARCH, ("encoder",)),
     Plant("dynamic", ("OPS005",), "", plain(dynamic="batch"), {"dataset_strategy": "full_batch"}, ("gated",)),
     Plant("mesh_differs", ("COM008",), "", plain(), styles=("encoder",), ranks=(0, 1), of_rank={1: {"dp": 4, "tp": 1}}),
+    Plant("half_weights", ("NUM002",), "", plain(half=True, weights_half=True), styles=("gated",)),
+    Plant("across", ("COM006",), "", plain(dp=8, tp=2, mesh="turned", batch=16), styles=("gated",), options=("--machine", "ascend_910b")),
+    Plant("scattered", ("STR002",), "", plain(scatter=True), styles=("encoder",)),
+    Plant("unheard", ("ENV001", "ENV002", "ENV003"), "", plain(), _OPTIMIZER, ("gated",), environment={"MS_COMM_COMPILER_OPT": "-1", "MS_INTERFERED_SAPP": "1"}),
+    Plant("contradicted", ("ENV004",), "", plain(), styles=("encoder",), told={"device_num": "64"}),
     Plant("tied", ("STR001",), "", plain(head_tied=True), styles=("encoder",)),
 ]  # fmt: skip
 

@@ -20,31 +20,29 @@ class CollectorPause:
     """Characters at least."""
     _SHARE = 10
     """Times as long as the last collection took, in time of the processor."""
-    _LARGE = 1 << 20
     read = 0
-    seconds = 0.0
     last = 0.0
+    ended = 0.0
+    """When the last collection ended, in time of the processor."""
 
     @classmethod
     @contextmanager
     def over(cls, size: int) -> Generator[None]:
         enabled = gc.isenabled()
         gc.disable()
-        start = time.process_time()
         try:
             yield
         finally:
             if enabled:
                 cls.read += size
-                cls.seconds += time.process_time() - start
                 # What was read just now is not garbage yet.
-                before = cls.read - size
-                if before >= cls._COLLECT_EVERY and cls.seconds >= cls._SHARE * cls.last:
+                if cls.read - size >= cls._COLLECT_EVERY and cls._is_due():
                     start = time.process_time()
                     gc.collect()
-                    cls.last = time.process_time() - start
-                    cls.read, cls.seconds = size, 0.0
-                elif size < cls._LARGE or gc.get_freeze_count():
+                    cls.ended = time.process_time()
+                    cls.last = cls.ended - start
+                    cls.read = size
+                elif gc.get_freeze_count():
                     gc.collect(0)
                 else:
                     # All new objects go to the oldest generation at once: a collection of the
@@ -52,3 +50,8 @@ class CollectorPause:
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()
+
+    @classmethod
+    def _is_due(cls) -> bool:
+        """Whether the process worked long enough since the last collection."""
+        return time.process_time() - cls.ended >= cls._SHARE * cls.last

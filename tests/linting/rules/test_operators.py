@@ -204,6 +204,21 @@ def test_an_unknown_size_is_grave_where_it_keeps_something_from_being_done(
         f"      : ({dynamic}) -> ({dynamic})",
         parameters=(f"%para1_x: {dynamic} : {symbols}",),
     )
-    found = the_one(lint(rule("OPS005"), compilation({"validate": text})))
+    found = the_one(lint(rule("OPS005"), compilation({"begin": text, "validate": text})))
     assert found.severity == severity
     assert told in found.message
+
+
+def test_a_slice_does_not_tell_what_divides_the_whole() -> None:
+    def text(symbols: str) -> str:
+        return dump_of(
+            '%0(a) = PrimFunc_AllReduce(%para1_x) {group: "g", op: "sum", rank_list: (0, 1)}',
+            "      : (<Tensor[Float32], (-1, 8)>) -> (<Tensor[Float32], (-1, 8)>)",
+            parameters=(f"%para1_x: <Tensor[Float32], (-1, 8)> : {symbols}",),
+        )
+
+    whole, cut = text("[s1<[8,inf]|8N>, 8]"), text("[s2<[1,inf]>, 8]")
+    for dumps in ({"validate": cut}, {"begin": whole, "validate": cut}):
+        found = the_one(lint(rule("OPS005"), compilation(dumps)))
+        assert found.severity == "info"
+        assert "no strategy" not in found.message

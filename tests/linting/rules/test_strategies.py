@@ -107,6 +107,22 @@ def test_a_redistribution_of_a_large_tensor() -> None:
     assert not lint(rule("STR005"), facts).findings
 
 
+@pytest.mark.parametrize(
+    ("strategy", "severity"),
+    [
+        ("((1, 1), (1, 8))", "info"),  # the columns of the weight lie where the rows are gathered
+        ("((2, 1), (1, 4))", "info"),
+        ("((1, 1), (1, 4))", "warning"),  # of two devices that gather the same columns one idles
+    ],
+)
+def test_what_tensor_parallel_products_gather_is_meant(strategy: str, severity: str) -> None:
+    facts = network(
+        relu(0, "%para1_x", "((8, 1))"), matmul(1, "%0", strategy), enable_alltoall=True
+    )
+    found = the_one(lint(rule("STR005", least_bytes=1), facts))
+    assert found.severity == severity
+
+
 def test_an_edge_that_alltoall_makes_cheap_is_one_finding_with_the_setting() -> None:
     statements = matmul(0, "%para1_x", "((8, 1), (1, 1))"), relu(1, "%0", "((1, 8))")
     facts = network(*statements)

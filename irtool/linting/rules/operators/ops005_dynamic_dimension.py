@@ -35,7 +35,8 @@ class DynamicDimension(DumpRule):
 
         A warning where it keeps something from being done: operators find out shapes in every step,
         or, in a network with collectives, no number is known to divide the dimension, so that no
-        strategy can split it. Else an info.
+        strategy can split it (before the parallel pass: behind it an input is a slice). Else an
+        info.
         """
     hint = (
         "give fixed sizes (drop_remainder=True, padding to a few lengths), or set_inputs with "
@@ -61,7 +62,7 @@ class DynamicDimension(DumpRule):
         shapes = [node for node in computed if node.op in _SHAPES]
         if not unknown and not shapes:
             return  # nothing depends on it
-        whole = _cannot_be_split(inputs) if facts.collectives else []
+        whole = _cannot_be_split(inputs, facts) if facts.collectives else []
         dimensions = [
             f"dimension {axis} of {item.name}"
             for item in inputs
@@ -95,12 +96,20 @@ def unknown_dimensions(value: Abstract | None) -> list[int]:
     return [axis for axis, size in enumerate(dimensions or ()) if size < 0]
 
 
-def _cannot_be_split(inputs: list[Parameter]) -> list[str]:
-    """Unknown dimensions that no number is known to divide."""
+def _cannot_be_split(inputs: list[Parameter], facts: DumpFacts) -> list[str]:
+    """Unknown dimensions that no number is known to divide.
+
+    Behind the parallel pass an input is a slice, and what divides the whole is lost: only the dump
+    before it tells.
+    """
+    before = facts.compilation.first_of(("begin", "auto_begin"))
+    if before is None and facts.kind in ("validate", "end"):
+        return []
+    named = {item.name for item in inputs}
     return [
         f"dimension {axis} of {item.name}"
-        for item in inputs
-        if (sizes := sizes_of_parameter(item.symbolic)) is not None
+        for item in (before or facts).dump.parameters
+        if item.name in named and (sizes := sizes_of_parameter(item.symbolic)) is not None
         for axis in unknown_dimensions(item.type)
         if axis < len(sizes.divisors) and sizes.divisors[axis] <= 1
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from irtool.ir.graph import Node
 from irtool.ir.operators import PLUMBING
 from irtool.ir.types import BITS
-from irtool.sharding.network.report import CheckResult, RedistributionReport
+from irtool.operators.layout import axes_of, coordinates
+from irtool.operators.table import operator_of
+from irtool.sharding.network.report import CheckResult, OperatorReport, RedistributionReport
 from irtool.sharding.redistribution import RedistributionError, cost_bytes, infer
 
 _PASSED_ON = frozenset(("Reshape", "TupleGetItem", "Depend", "Load"))
@@ -79,3 +81,37 @@ def pays(edge: RedistributionReport, report: CheckResult) -> bool:
         return False
     now, other = received_bytes(edge), bytes_by_alltoall(edge, report)
     return other is not None and now > 0 and now - other >= _LEAST_SHARE * now
+
+
+def is_tensor_parallel(edge: RedistributionReport, report: CheckResult) -> bool:
+    """Whether the devices that gather a tensor share the product by its other operand.
+
+    Sequence parallelism gathers so on purpose: what is computed position by position is split over
+    the devices that split the weights, which need all positions.
+    """
+    consumer = ends(edge)[1]
+    item = report.operator(consumer)
+    gathers = [step for step in edge.operators or () if step.is_collective]
+    if item is None or operator_of(consumer.op).computes != "matmul" or not gathers:
+        return False
+    others = [
+        place
+        for place in range(len(item.input_maps))
+        if consumer is not edge.consumer or place != edge.input
+    ]
+    devices = report.context.stage_ranks
+    return all(
+        any(
+            _all_differ(item, place, [devices.index(rank) for rank in step.ranks])
+            for place in others
+        )
+        for step in gathers
+    )
+
+
+def _all_differ(item: OperatorReport, place: int, positions: list[int]) -> bool:
+    """Whether each of some devices holds another slice of an operand."""
+    matrix = item.device_matrix
+    axes = [axis for entry in item.input_maps[place] for axis in axes_of(matrix, entry)]
+    held = {tuple(coordinates(matrix, each)[axis] for axis in axes) for each in positions}
+    return len(held) == len(positions)

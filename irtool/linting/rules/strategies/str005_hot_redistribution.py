@@ -9,7 +9,13 @@ from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import MIB, ReportRule, Threshold
-from irtool.linting.rules.strategies.received import edge_text, ends, pays, received_bytes
+from irtool.linting.rules.strategies.received import (
+    edge_text,
+    ends,
+    is_tensor_parallel,
+    pays,
+    received_bytes,
+)
 from irtool.sharding.network.report import CheckResult, RedistributionReport
 
 
@@ -25,7 +31,8 @@ class HotRedistribution(ReportRule):
         inserts AllGather, Split and Concat, or AlltoAll, on the edge: forward, and the reverse of
         it in the backward pass. Told are edges on which each device receives many bytes, those into
         one operator together: its strategy is what would change. Those that `enable_alltoall`
-        makes much cheaper are told together by COM009.
+        makes much cheaper are told together by COM009. An info where the devices that gather share
+        a product by its weight: sequence parallelism gathers so on purpose.
         """
     hint = "give both operators strategies that split this tensor alike"
     bad = """
@@ -50,10 +57,12 @@ class HotRedistribution(ReportRule):
             first, *others = edges
             texts = [ends(edge)[0].op for edge in others]
             received = sum(map(received_bytes, edges))
+            is_meant = all(is_tensor_parallel(edge, report) for edge in edges)
             yield self.finding(
                 f"{' and '.join([*texts, edge_text(first)])}: {', '.join(dict.fromkeys(steps))} of "
                 f"{received / MIB:,.0f} MiB on each device",
                 consumer,
+                severity="info" if is_meant else None,
                 related=[("the tensor comes from here", ends(edge)[0]) for edge in edges],
                 key="edges",
             )
