@@ -8,6 +8,10 @@ from irtool.ir.units import quantity_text
 from irtool.linting.budget import MEANINGS, MEASURES, UNITS, Build, Limit, Measure
 from irtool.report.model import Amount, Answer, Column, Element, Picture, Report, Table
 from irtool.report.page.charts import Series, line_chart
+from irtool.report.text import shortened
+
+_LEAST_CHANGE = 0.0005
+"""Part of a value from which on a change is shown: less is 0.0 %."""
 
 
 def trend_report(builds: Sequence[Build], limits: Sequence[Limit]) -> Report:
@@ -50,16 +54,37 @@ def _chart(builds: Sequence[Build], limits: Sequence[Limit], measure: Measure) -
         if points:
             series.append(Series("all ranks" if rank is None else f"rank {rank}", points))
     absolute = [each.value for each in limits if each.measure == measure and not each.relative]
+    limit = min(absolute, default=None)
+    names = [build.build for build in builds]
     chart = line_chart(
-        series, x_title="build", kind=UNITS[measure], limit=min(absolute, default=None), height=200
+        series, x_title="build", kind=UNITS[measure], limit=limit, height=200, names=names
     )
+    return Picture(measure, chart, f"{measure} of each build", _note(builds, measure, limit))
+
+
+def _note(builds: Sequence[Build], measure: Measure, limit: float | None) -> str:
+    """What the last build needs, how that differs from the one before it, and what is allowed."""
+    unit = UNITS[measure]
     last = _most(builds[-1], measure)
-    note = f"now {quantity_text(last, UNITS[measure])}: {MEANINGS[measure]}"
-    return Picture(measure, chart, f"{measure} of each build", note)
+    parts = [
+        "not measured in the last build" if last is None else f"now {quantity_text(last, unit)}"
+    ]
+    before = _most(builds[-2], measure) if len(builds) > 1 else None
+    if last is not None and before:
+        more = (last - before) / before
+        change = f"{more:+.1%} since" if abs(more) >= _LEAST_CHANGE else "as"
+        parts.append(f"{change} {shortened(builds[-2].build, 12)}")
+    if limit is not None:
+        parts.append(f"at most {quantity_text(limit, unit)}")
+    return f"{', '.join(parts)}: {MEANINGS[measure]}"
 
 
 def _table(builds: Sequence[Build], measures: Sequence[Measure]) -> Table:
-    columns = [Column("build"), *(Column(each, UNITS[each]) for each in measures), Column("above")]
+    columns = [
+        Column("build"),
+        *(Column(each, UNITS[each]) for each in measures),
+        Column("above its budget"),
+    ]
     rows = [
         [
             build.build,

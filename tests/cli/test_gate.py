@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -257,7 +258,10 @@ def test_a_trend_has_a_line_a_build(
     assert [each["build"] for each in lines] == ["a", "b"]
     assert lines[0]["ranks"][0]["values"]["peak_memory"] == 2693120
     assert lines[0]["exceeded"] == ["statements"]
-    assert "above its budget: statements" in page.read_text()
+    text = page.read_text()
+    assert "above its budget: statements" in text
+    assert "as a, at most 90: statements of the last graph" in text
+    assert re.search(r"<title>b, (all ranks|rank 0): \d+</title>", text)
 
 
 @pytest.mark.parametrize(

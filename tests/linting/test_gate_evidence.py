@@ -49,6 +49,7 @@ def test_what_was_changed_is_told_first(
     code, words = CAUSES[name]
     assert first["code"] == code
     assert re.search(words, first["message"])
+    assert all(place["line"] > 0 for each in (first, *others) for place in each["related"])
     causes = {entry[0] for entry in CAUSES.values()}
     assert not causes & {each["code"] for each in others} - {code}
 

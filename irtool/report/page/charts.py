@@ -29,6 +29,8 @@ _LEAST = 1e-200
 """What is smaller is drawn as nothing."""
 _CHAR = 6.6
 """Width of a character of a label, in pixels (12 px sans serif)."""
+_MOST_NAME = 12
+"""Characters of a name below an axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,13 @@ def line_chart(
     marks: Sequence[Mark] = (),
     limit: float | None = None,
     height: int = 300,
+    names: Sequence[str] = (),
 ) -> str:
-    """Curves over one axis from zero; ``limit`` draws a level that should not be passed."""
+    """Curves over one axis from zero; ``limit`` draws a level that should not be passed.
+
+    ``names`` are those of the places 1, 2, … where these are no numbers: written below the axis,
+    and with each value where the pointer rests on it.
+    """
     points = [point for item in series for point in item.points]
     if not points:
         return nothing_to_draw()
@@ -100,9 +107,16 @@ def line_chart(
     parts = _horizontal_grid(zip(ticks, heights, strict=True), kind, left, right)
     for tick in _inner_ticks(low, high):
         x, _ = place(tick, 0)
-        parts.append(_label(x, bottom + 18, quantity_text(tick, "number"), "quiet", "middle"))
+        text = quantity_text(tick, "number")
+        if names:
+            text = shortened(names[int(tick) - 1], _MOST_NAME) if tick == int(tick) else ""
+        anchor = "end" if x > right - _CHAR * len(text) / 2 else "middle"
+        parts.append(_label(x, bottom + 18, text, "quiet", anchor))
     for index, item in enumerate(series):
         parts += _curve([place(*point) for point in item.points], item, index, bottom, len(series))
+        for x, y in item.points if names else ():
+            title = f"{names[int(x) - 1]}, {item.name}: {quantity_text(y, kind)}"
+            parts.append(_dot(*place(x, y), index, title))
     for mark in marks:
         x, _ = place(mark.x, 0)
         anchor = "end" if x > (left + right) / 2 else "start"
@@ -320,6 +334,14 @@ def _box(x: float, y: float, width: float, height: float, series: int, title: st
     return (
         f'<rect class="s{index + 1} fill" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{height:.1f}" rx="2" fill="{_COLOURS[index]}">{_title(title)}</rect>'
+    )
+
+
+def _dot(x: float, y: float, series: int, title: str) -> str:
+    index = series % len(_COLOURS)
+    return (
+        f'<circle class="s{index + 1} fill" cx="{x:.1f}" cy="{y:.1f}" r="3" '
+        f'fill="{_COLOURS[index]}">{_title(title)}</circle>'
     )
 
 

@@ -92,3 +92,14 @@ def test_bytes_are_round_in_powers_of_two() -> None:
     text = line_chart([Series("a", [(0, 0), (1, 3.5 * 2**30)])], kind="bytes")
     assert "1.0 GiB" in text
     assert "4.0 GiB" in text
+
+
+def test_places_that_are_no_numbers_bear_their_names() -> None:
+    points = [(1.0, 4.0), (2.0, 5.0), (3.0, 6.0)]
+    text = line_chart([Series("all ranks", points)], names=["first", "ab" * 20, "<last>"])
+    labels = [each.text for each in found(text, "text", "quiet")]
+    assert {"first", "<last>"} <= set(labels)
+    assert not any(each and len(each) > 12 for each in labels)
+    told = [each.findtext(f"{SVG}title") for each in found(text, "circle", "fill")]
+    assert told == ["first, all ranks: 4", f"{'ab' * 20}, all ranks: 5", "<last>, all ranks: 6"]
+    clean_svg(text)

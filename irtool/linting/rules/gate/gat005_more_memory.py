@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irtool.ir.finding import Finding
-from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.rule import MIB, Threshold
 
@@ -34,12 +33,26 @@ class MoreMemory(GateRule):
         if not old.is_complete or not new.is_complete:
             return
         largest = new.alive[0].node if new.alive else None
-        yield from self._grown("memory that stays", old.static_bytes, new.static_bytes, None)
-        yield from self._grown("peak of a step", old.dynamic_bytes, new.dynamic_bytes, largest)
+        if self._is_more(old.static_bytes, new.static_bytes):
+            text = _text("memory that stays", old.static_bytes, new.static_bytes)
+            yield self.finding(text, line=_line(facts), key="memory that stays")
+        if self._is_more(old.dynamic_bytes, new.dynamic_bytes):
+            text = _text("peak of a step", old.dynamic_bytes, new.dynamic_bytes)
+            yield self.finding(text, largest, key="peak of a step")
 
-    def _grown(self, what: str, old: int, new: int, node: Node | None) -> Iterator[Finding]:
+    def _is_more(self, old: int, new: int) -> bool:
         grew = new - old
-        if grew >= self.least_bytes and grew * 100 > self.most_percent * old:
-            yield self.finding(
-                f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB", node, key=what
-            )
+        return grew >= self.least_bytes and grew * 100 > self.most_percent * old
+
+
+def _text(what: str, old: int, new: int) -> str:
+    return f"{what}: {old / MIB:,.1f} MiB became {new / MIB:,.1f} MiB"
+
+
+def _line(facts: GateFacts) -> int:
+    """Where the parameter stands that grew by most: one that is new by all that it holds."""
+    old = {item.name: item.bytes or 0 for item in facts.old_memory.static}
+    new = facts.new_memory.static
+    grown = max(new, key=lambda item: (item.bytes or 0) - old.get(item.name, 0), default=None)
+    named = grown.name if grown is not None else ""
+    return next((each.line for each in facts.new.dump.parameters if each.name == named), 1)
