@@ -10,6 +10,7 @@ import by_hand
 import contexts
 import formers
 import others
+import tied
 import transformers
 import zoo
 from drawing import Drawn
@@ -33,11 +34,13 @@ KINDS: dict[str, Callable[[random.Random], Drawn]] = {
     "pipeline": lambda draw: transformers.transformer(
         draw, "decoder", stages=draw.choice((2, 2, 4))
     ),
+    "tied": tied.tied,
 }
+"""What a seed draws, in turn; before ``tied`` was one of them a seed drew the others."""
 
 BY_NAME: dict[str, Callable[[random.Random], Drawn]] = {
     **KINDS,
     "contexts": contexts.contexts,
     **by_hand.BY_HAND,
 }
-"""Those, and what is drawn only where it is named: ``KINDS`` say what a seed draws."""
+"""Those, and what is drawn only where it is named."""

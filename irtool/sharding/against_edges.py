@@ -170,10 +170,26 @@ def chain_before(
         elif source.op == "TupleGetItem" and not reshapes and _cuts(source.inputs[0], known):
             source = source.inputs[0]
             continue
+        elif (picked := _picked(source)) is not None:
+            source = picked
+            continue
         elif not found or source.op not in _TIES or not _ties_inserted(source):
             break
         source = source.inputs[0] if source.inputs else None
     return list(reversed(found)), source
+
+
+def _picked(source: WholeNode) -> object | None:
+    """The item that is taken of a tuple which a cell returns: behind a Depend or Load."""
+    if source.op != "TupleGetItem" or len(source.inputs) < 2:
+        return None
+    index, inner = _constant(source.node, 1), source.inputs[0]
+    while isinstance(inner, WholeNode) and inner.op in _THROUGH and inner.inputs:
+        inner = inner.inputs[0]
+    is_tuple = isinstance(inner, WholeNode) and inner.op == "MakeTuple"
+    if not is_tuple or not isinstance(inner, WholeNode) or not isinstance(index, int):
+        return None
+    return inner.inputs[index] if index < len(inner.inputs) else None
 
 
 def _cuts(source: object, known: Container[Node]) -> bool:

@@ -34,6 +34,7 @@ from irtool.sharding.network.edges import Redistribution, redistribute
 from irtool.sharding.network.global_norm import global_norms
 from irtool.sharding.network.gradients import Differentiated, differentiated
 from irtool.sharding.network.graphs import Network, network_of
+from irtool.sharding.network.handed import check_handed
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
 from irtool.sharding.network.noted_sizes import check_noted_sizes
@@ -97,6 +98,7 @@ def check(
     judge_reshapes(analysis)
     check_users(analysis)
     parameters = weights(analysis)
+    check_handed(analysis)
     check_positions(analysis)
     check_sums(analysis)
     check_result(analysis)

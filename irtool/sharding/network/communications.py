@@ -28,7 +28,9 @@ from irtool.sharding.network.equal_values import representatives
 from irtool.sharding.network.gradient_values import GradientValues, chains_of, use_of
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use, is_operator
+from irtool.sharding.network.handed import is_reached
 from irtool.sharding.network.needed import Needed, needed
+from irtool.sharding.network.received import HANDED_OVER
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
@@ -62,9 +64,6 @@ FOLDED = "AllReduce"
 
 SPARSE = "bprop_return_sparse"
 """Attribute of a look-up whose gradient holds the rows that were looked up only."""
-
-HANDED_OVER = "pipeline_param"
-"""Attribute of a transfer that hands a weight to another stage, for all micro-batches."""
 
 FORWARD_OF = "forward of "
 """What the reason begins with of a communication that an operator brings with it."""
@@ -367,6 +366,8 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
         ranks, why, once = item.ranks or (), "user code", False
         if item.op in POINT_TO_POINT:
             once = _hands_over_weight(analysis, node)
+            if once and analysis.foreign and not is_reached(analysis.network, node):
+                continue  # the pass that cuts the stages apart does not find it
             own = analysis.context.rank
             ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
             why = "transfer between stages"
@@ -534,8 +535,9 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
         if weight.gather_ranks:
             yield StepCommunication("AllGather", weight.gather_ranks, stored, "forward", 1, name)
         if weight.scatter_ranks and trained:
+            count = _scatters_of(counter, weight)
             yield StepCommunication(
-                "ReduceScatter", weight.scatter_ranks, base, "backward", 1, name
+                "ReduceScatter", weight.scatter_ranks, base, "backward", count, name
             )
         if weight.user is not None and weight.user.attribute(SPARSE) is True:
             # Rows and their numbers are gathered, and not summed up.
@@ -551,20 +553,35 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
             )
 
 
+def _scatters_of(counter: _Counter, weight: Weight) -> int:
+    """How often a step reduces and scatters a gradient that an optimizer's shards share.
+
+    Once, of the sum over all micro-batches; before each sum, where that is shared, too.
+    """
+    analysis = counter.analysis
+    if not (analysis.accumulates and analysis.context.accumulation_shard):
+        return 1
+    users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
+    return sum(map(counter.runs, users)) or 1
+
+
 def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
     """Whether a weight's gradient is summed within graphs that are given it, and how often it is.
 
-    The sum stands in each graph that uses the weight, and runs as often as that. Where gradients
-    are accumulated it stands before all calls.
+    The sum stands in each graph that uses the weight, and runs as often as that: once before all
+    that load it, where several do; before each operator, where the weight is handed to one call
+    only. Where gradients are accumulated it stands before all calls.
     """
     analysis = counter.analysis
     if analysis.accumulates:
         return False, 1
-    users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
-    graphs = {user.graph.name for user in users if user.graph is not None}
     network = analysis.network
+    users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
+    graphs = [user.graph.name for user in users if user.graph is not None]
+    direct = [use.node for use in network.users_of(weight.parameter) if use.node in network.forward]
     inner = any(network.called(use.node) for use in network.users_of(weight.parameter))
-    return inner, sum(counter.instances.get(name, 1) for name in graphs) or 1
+    each = graphs if len(direct) == 1 and network.called(direct[0]) else set(graphs)
+    return inner, sum(counter.instances.get(name, 1) for name in each) or 1
 
 
 def _waits(judged: Judged) -> bool:

@@ -148,7 +148,7 @@ def _mark_forward(network: Network) -> None:
     for graph in graphs:
         result = graph.result
         if result is not None:
-            network.forward.update(_linked(network, result))
+            network.forward.update(depends_on(network, result))
     # A search left its mark on what it took for forward.
     network.forward.update(node for node in network.inputs if node.strategy is not None)
     # Calls of graphs count as forward wherever they stand.
@@ -182,8 +182,8 @@ def _used_graphs(network: Network, graph: Graph) -> Iterator[Graph]:
                     todo.append(item)
 
 
-def _linked(network: Network, result: Node) -> Iterator[Node]:
-    """Nodes that a node depends on, without entering the graphs that they call."""
+def depends_on(network: Network, result: Node) -> Iterator[Node]:
+    """A node and those that it depends on, without entering the graphs that they call."""
     seen, todo = {result}, [result]
     while todo:
         node = todo.pop()

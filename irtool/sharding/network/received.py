@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from irtool.ir.graph import Node
+from irtool.ir.graph import GraphParameter, Node
 from irtool.operators.call import Strategy
 from irtool.operators.layout import (
     DYNAMIC,
@@ -26,6 +26,7 @@ from irtool.operators.layout import (
 )
 from irtool.sharding.network.analysis import Analysis
 from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.strategies import StrategyFormatError, strategy_of
 
 RECEIVE = "Receive"
@@ -33,16 +34,34 @@ RECEIVE = "Receive"
 SLICE = "shape"
 """The attribute of a Receive that holds the shape of what comes."""
 
+HANDED_OVER = "pipeline_param"
+"""Attribute of a transfer that hands a weight to another stage, for all micro-batches."""
+
 NOT_TOLD = "the dump does not tell which operator of the stage before sent it, nor how it lies"
 
 
 def is_received(analysis: Analysis, node: Node) -> bool:
     """Whether a node brings in what another stage computed, which this dump does not hold."""
-    if primitive(node) != RECEIVE or node in analysis.foreign:
+    if primitive(node) != RECEIVE or node in analysis.foreign or brings_weight(node):
         return False
     source = analysis.network.first(node)
     # With all stages in one dump the Send stands before it, and the sender before that.
     return not (isinstance(source, Node) and primitive(source) == "Send")
+
+
+def brings_weight(node: Node) -> bool:
+    """Whether a node brings in a weight that an earlier stage holds, too.
+
+    Such a weight is cut already where the parallel pass begins: as the first operator of the first
+    stage that uses it wants it. Nothing is redistributed behind it.
+    """
+    return primitive(node) == RECEIVE and node.attribute(HANDED_OVER) is not None
+
+
+def received_weight(network: Network, parameter: GraphParameter) -> Node | None:
+    """The node that brings in a weight; None of a weight that this stage holds by itself."""
+    users = (use.node for use in network.users_of(parameter))
+    return next((user for user in users if brings_weight(user)), None)
 
 
 def received_slice(node: Node) -> Shape | None:

@@ -16,6 +16,7 @@ from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Port, Use
+from irtool.sharding.network.received import received_weight
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
@@ -169,7 +170,7 @@ def weights(analysis: Analysis) -> list[Weight]:
     for parameter in entry.parameters:
         if not is_weight(parameter):
             continue
-        weight = _weight(analysis, parameter)
+        weight = weight_of(analysis, parameter)
         untrained = trained is not None and id(parameter) not in trained
         if untrained or not analysis.differentiates:
             weight = replace(weight, mirror_ranks=None, scatter_ranks=None)
@@ -197,7 +198,8 @@ def _is_foreign(analysis: Analysis, weight: Weight, found: dict[str, Weight]) ->
     return bool(users) and users <= analysis.foreign
 
 
-def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
+def weight_of(analysis: Analysis, parameter: GraphParameter) -> Weight:
+    """How a weight lies, and who shares its optimizer's states; not yet who sums its gradient."""
     shape = (parameter.type.dimensions if parameter.type else None) or ()
     known = parameter_roles(analysis.network.dump).get(parameter.name)
     plain = Weight(
@@ -210,6 +212,9 @@ def _weight(analysis: Analysis, parameter: GraphParameter) -> Weight:
         role=known.role if known is not None else "weight",
         weight=known.weight if known is not None else parameter.name,
     )
+    received = received_weight(analysis.network, parameter)
+    if received is not None and received.output_type is not None:
+        return replace(plain, shape=received.output_type.dimensions or shape)
     use = _care_user(analysis, parameter, set())
     if use is None:
         return plain
@@ -356,8 +361,6 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
     found: dict[int, tuple[int, ...]] = {}
     if not analysis.differentiates:
         return found
-    # Groups of one rank are kept where micro-batches and optimizer parallel meet; not of layouts.
-    keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
     adasum = sums_by_server(analysis)
     own = analysis.operators.own_rank
     for port in analysis.order:
@@ -365,7 +368,7 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
         if judged is None or judged.judgement.verdict != "legal":
             continue
         mirrors = judged.judgement.mirrors
-        for tensor, position, source in _tensors(analysis, judged):
+        for tensor, position, source in tensors_of(analysis, judged):
             parameter = behind(analysis, source)
             if parameter is None or tensor >= len(mirrors) or id(parameter) in found:
                 continue
@@ -374,10 +377,18 @@ def _mirrors(analysis: Analysis, trained: set[int] | None) -> dict[int, tuple[in
             if trained is None and (primitive(judged.node), position) in UNTRAINED:
                 continue
             ranks = _of_server(mirrors[tensor], own) if adasum else mirrors[tensor]
-            kept = len(ranks) > 1 or (keeps_one and judged.wanted.in_layout is None)
-            if kept and judged.node not in analysis.foreign:
+            if is_mirrored(analysis, judged, ranks) and judged.node not in analysis.foreign:
                 found[id(parameter)] = ranks
     return found
+
+
+def is_mirrored(analysis: Analysis, judged: Judged, ranks: tuple[int, ...]) -> bool:
+    """Whether MindSpore makes a group that sums up a gradient between these ranks.
+
+    Groups of one rank are kept where micro-batches and optimizer parallel meet; not of layouts.
+    """
+    keeps_one = analysis.accumulates and analysis.context.parallel_optimizer
+    return len(ranks) > 1 or (bool(ranks) and keeps_one and judged.wanted.in_layout is None)
 
 
 def sums_by_server(analysis: Analysis) -> bool:
@@ -393,7 +404,7 @@ def _of_server(ranks: tuple[int, ...], own: int) -> tuple[int, ...]:
     return tuple(rank for rank in ranks if rank // SERVER == own // SERVER)
 
 
-def _tensors(analysis: Analysis, judged: Judged) -> Iterator[tuple[int, int, Source]]:
+def tensors_of(analysis: Analysis, judged: Judged) -> Iterator[tuple[int, int, Source]]:
     """Each tensor input: its index, its operand's position, and where it comes from."""
     for position, source in enumerate(analysis.network.inputs[judged.node]):
         items: tuple[Source, ...] = (source,)

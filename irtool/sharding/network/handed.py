@@ -1,0 +1,159 @@
+"""Weights that one pipeline stage hands to another: where MindSpore refuses them, or errs.
+
+In a plain pipeline a later stage receives the weight cut as the first stage wants it, and nothing
+is redistributed. With cells that are inlined late one dump holds all stages: a ``Send`` of the
+weight and a ``Receive`` behind it, which later passes find only where a cell is given the weight as
+an argument, not where the graphs of cells read it from around them.
+
+Source: compilations of such pipelines with MindSpore 2.7.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from irtool.ir.graph import GraphParameter, Node, Source
+from irtool.operators.axes import dimensions_of
+from irtool.operators.layout import Shape
+from irtool.sharding.network.analysis import Analysis, Judged
+from irtool.sharding.network.care import primitive
+from irtool.sharding.network.graphs import Network, depends_on
+from irtool.sharding.network.received import RECEIVE, brings_weight, received_slice
+from irtool.sharding.network.weights import (
+    behind,
+    is_mirrored,
+    tensors_of,
+    trained_parameters,
+    weight_of,
+)
+
+ABNORMAL = "step_parallel.cc:SkipTrivialNodesMoveUp"
+NO_PARAMETER = "pipeline_split_utils.cc:HandleReceiveParam"
+SEND = "Send"
+
+
+class _HandedUse(NamedTuple):
+    """An operator whose operand is brought by a Receive: which tensor, and by which."""
+
+    judged: Judged
+    tensor: int
+    receive: Node
+
+
+def check_handed(analysis: Analysis) -> None:
+    """Refuse weights that can't be handed to another stage; doubt those that come cut otherwise."""
+    if analysis.context.stages == 1:
+        return
+    for use in _uses(analysis):
+        if brings_weight(use.receive):
+            _check_slice(analysis, use)
+        elif analysis.differentiates:
+            _check_mirror(analysis, use)
+    for receive in analysis.network.inputs:
+        handed = handed_weight(analysis, receive)
+        own = receive not in analysis.foreign
+        if handed is not None and own and not is_reached(analysis.network, receive):
+            message = (
+                f"the stage is handed the weight {handed.name}, and cells that are inlined late "
+                "read it from around them: MindSpore finds no parameter behind the Receive"
+            )
+            analysis.refuse("handed-weight", message, NO_PARAMETER, receive)
+
+
+def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
+    """The weight that a Receive brings whose Send stands in the same dump."""
+    if primitive(receive) != RECEIVE:
+        return None
+    send = analysis.network.first(receive)
+    if not isinstance(send, Node) or primitive(send) != SEND:
+        return None
+    return behind(analysis, analysis.network.first(send))
+
+
+def is_reached(network: Network, node: Node) -> bool:
+    """Whether a node's own graph computes its result from it, and not the graphs inside alone."""
+    graph = node.graph
+    if graph is None or graph.result is None:
+        return False
+    return any(other is node for other in depends_on(network, graph.result))
+
+
+def _uses(analysis: Analysis) -> Iterator[_HandedUse]:
+    """Operators that take a weight from a Receive, those of other stages, too."""
+    for judged in list(analysis.judged.values()):
+        if judged.judgement.verdict != "legal":
+            continue
+        for tensor, _, source in tensors_of(analysis, judged):
+            receive = _receive_behind(analysis.network, source)
+            if receive is not None:
+                yield _HandedUse(judged, tensor, receive)
+
+
+def _receive_behind(network: Network, source: Source | None) -> Node | None:
+    while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+        source = network.first(source)
+    found = isinstance(source, Node) and primitive(source) == RECEIVE
+    return source if found and isinstance(source, Node) else None
+
+
+def _check_mirror(analysis: Analysis, use: _HandedUse) -> None:
+    """Refuse a weight whose gradient is to be summed behind a Receive: no place for it is found."""
+    weight = handed_weight(analysis, use.receive)
+    mirrors = use.judged.judgement.mirrors
+    if weight is None or use.tensor >= len(mirrors):
+        return
+    if not is_mirrored(analysis, use.judged, mirrors[use.tensor]):
+        return
+    held = weight_of(analysis, weight)
+    if held.gather_ranks and held.mirror_ranks is None:
+        return  # the optimizer's shards sum it
+    message = (
+        f"the gradient of the weight {weight.name} is to be summed up where another stage hands it "
+        "over: MindSpore takes the Receive for an abnormal node there"
+    )
+    if any(weight is trained for trained in trained_parameters(analysis)):
+        analysis.refuse("handed-weight", message, ABNORMAL, use.judged.node)
+    elif use.judged.node in analysis.foreign and not _is_own(analysis, weight):
+        analysis.doubt(f"{message}, if it is trained", use.judged.node)
+
+
+def _is_own(analysis: Analysis, weight: GraphParameter) -> bool:
+    """Whether the own stage uses a weight, so that the dump tells whether it is trained."""
+    return any(
+        behind(analysis, source) is weight
+        for judged in analysis.judged.values()
+        if judged.node not in analysis.foreign
+        for _, _, source in tensors_of(analysis, judged)
+    )
+
+
+def _check_slice(analysis: Analysis, use: _HandedUse) -> None:
+    """Doubt, or refuse, an operator that wants another slice than it is handed."""
+    slices = list(use.judged.judgement.input_slices)
+    part = received_slice(use.receive)
+    if part is None or use.tensor >= len(slices) or slices[use.tensor] == part:
+        return
+    message = (
+        f"the first stage hands over slices of {part} of the weight, and slices of "
+        f"{slices[use.tensor]} are wanted here: MindSpore redistributes nothing"
+    )
+    slices[use.tensor] = part
+    if _conflicts(analysis, use, slices):
+        analysis.refuse("handed-weight", f"{message}, and they fit no other operand", "",
+                        use.judged.node)  # fmt: skip
+    else:
+        analysis.doubt(f"{message}, and computes with what comes", use.judged.node)
+
+
+def _conflicts(analysis: Analysis, use: _HandedUse, slices: list[Shape]) -> bool:
+    """Whether local shapes contradict one another along an axis."""
+    found = dimensions_of(use.judged.call.call, analysis.operators)
+    if found is None:
+        return False
+    sizes: dict[object, set[int]] = {}
+    for keys, local in zip(found.inputs, slices, strict=False):
+        for key, size in zip(keys, local, strict=False):
+            if key is not None and size != 1:
+                sizes.setdefault(key, set()).add(size)
+    return any(len(several) > 1 for several in sizes.values())

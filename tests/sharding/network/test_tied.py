@@ -1,0 +1,64 @@
+"""Weights that several pipeline stages, or several operators, share, as MindSpore compiled them.
+
+``tied.json.xz``: networks of the kind ``tied`` of ``benchmarks/networks`` and some more of its
+parts, compiled with MindSpore 2.7.0: the dump before the parallel pass without source lines, the
+verdict, and of accepted ones the communication operators of the validate dump and every
+parameter's slice.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irtool
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import CheckResult
+
+RECORDS = lzma.decompress((Path(__file__).parent / "tied.json.xz").read_bytes())
+NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
+ACCEPTED = [name for name, record in NETWORKS.items() if record["accepted"]]
+REFUSED = [name for name, record in NETWORKS.items() if not record["accepted"]]
+OTHERWISE = {"plain_diff_r7"}
+"""MindSpore accepts these, and computes with slices that their operators do not want."""
+
+
+def report_of(name: str) -> CheckResult:
+    record = NETWORKS[name]
+    return check(irtool.loads(record["begin"]), ParallelContext.from_mapping(record["context"]))
+
+
+@pytest.mark.parametrize("name", [name for name in ACCEPTED if name not in OTHERWISE])
+def test_what_was_compiled_is_what_is_predicted(name: str) -> None:
+    """All communication operators of the stage, and how each parameter is stored."""
+    report, record = report_of(name), NETWORKS[name]
+    assert report.accepted is True
+    predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for item in report.communications:
+        predicted[item.op, item.ranks] += item.count
+    compiled = {(op, tuple(ranks)): count for op, ranks, count in record["communications"]}
+    assert predicted == compiled
+    slices = {item.name: list(item.slice) for item in report.parameters if item.slice is not None}
+    assert {name: slices.get(name) for name in record["slices"]} == record["slices"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_weight_that_can_not_be_handed_over_is_refused(name: str) -> None:
+    report = report_of(name)
+    assert report.accepted is False
+    assert {item.code for item in report.findings if item.severity == "error"} == {"handed-weight"}
+
+
+@pytest.mark.parametrize("name", sorted(OTHERWISE))
+def test_a_stage_that_wants_other_slices_than_it_is_handed_is_doubted(name: str) -> None:
+    report = report_of(name)
+    assert report.accepted is None
+    told = [item.message for item in report.findings if item.code == "unknown"]
+    assert told
+    assert "hands over slices of (32, 32) of the weight, and slices of (64, 32)" in told[0]
