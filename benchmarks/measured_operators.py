@@ -3,7 +3,8 @@
 
     python benchmarks/measured_operators.py [--write]
 
-One line a form, from the records of `record_operators/` alone; `--write` keeps them in
+One line a form, from the records of `record_operators/` alone, those of drawn networks left out
+(one case of a form says nothing of what else it takes); `--write` keeps them in
 `record_operators/measured.tsv`, and which operators take layouts in `layouts.tsv`. `yes`: at least
 one case that splits something was accepted; `whole`: only cases that split nothing were; `no`:
 none; `-`: none was tried. The last column is MindSpore's own reason where layouts are not taken.
@@ -21,6 +22,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent / "record_operators"
 KINDS = ("tuple", "layout", "out_strategy", "out_layout")
+DRAWN = "drawn.jsonl.xz"
 COLUMNS = ("operator", "form", "mindspore", "cases", "default", *KINDS, "why no layout")
 
 
@@ -32,6 +34,8 @@ def main() -> int:
     options = parser.parse_args()
     forms: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for path in sorted((HERE / "records").glob("*.jsonl.xz")):
+        if path.name == DRAWN:
+            continue
         with lzma.open(path, "rt", encoding="utf-8", errors="surrogateescape") as stream:
             for line in stream:
                 record = json.loads(line)

@@ -21,7 +21,7 @@ _RANKS = (
     re.compile(r'group_ranks: "([^"]*)"'),
     re.compile(r"(?:group_rank_ids|rank_list): (\([^)]*\))"),
 )
-_PEERS = re.compile(r"(?:send_rank_ids|recv_rank_ids|dest_rank|src_rank): ([^a-z}]*)")
+_PEERS = re.compile(r"(?:send_rank_ids|recv_rank_ids|dest_rank|src_rank): ([^a-z}\"]*)")
 
 
 def of_passes(folder: str) -> dict[str, str]:

@@ -66,6 +66,7 @@ class Collective:
     ``op``: AllReduce, ReduceScatter, AllGather, NeighborExchangeV2, …; ``reduce``: sum, max, min,
     prod or ""; ``output``: index of the output it follows, or None if it stands before the
     operator, behind its tensor ``input``; ``shape`` is what one device puts in (None: not known).
+    ``late``: a pass behind the parallel one makes it, so that ``step_parallel_end`` has it not.
     """
 
     op: str
@@ -76,6 +77,7 @@ class Collective:
     shape: Shape | None = None
     group: str = ""
     input: int = 0
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,9 @@ class Sharding:
     ``raw_outputs``: what it puts out, likewise.
     ``loss_output``: the output that decides the loss divisor; ``loss_divisor``: a fixed one.
     ``replaced``: what the operator is replaced by, if it does not stay one node.
-    ``unsure``: what irtool can't say although the strategy is legal. ``strategy``: what the rule
-    made itself where none was given.
+    ``unsure``: what irtool can't say although the strategy is legal. ``no_gradient``: why its
+    gradient can't be made of these slices. ``strategy``: what the rule made itself where none was
+    given.
     """
 
     device_matrix: DeviceMatrix
@@ -128,6 +131,7 @@ class Sharding:
     loss_divisor: int | None = None
     replaced: str = ""
     unsure: str = ""
+    no_gradient: str = ""
     strategy: Strategy | None = None
 
 
@@ -163,6 +167,7 @@ class Judgement:
     kind: Literal["rule", "stand-alone", "batch-parallel"] = "rule"
     replaced: str = ""
     unsure: str = ""
+    no_gradient: str = ""
     devices: tuple[int, ...] = field(default=())
 
     @property

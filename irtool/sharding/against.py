@@ -65,7 +65,7 @@ def compare(report: CheckResult, begin: Dump, actual: Dump) -> Comparison:
         found += other_strategies(operator, nodes)
         if not is_end:
             found += other_slices(operator, nodes)
-    found += compare_collectives(report, later, causes)
+    found += compare_collectives(report, later, causes, is_end=is_end)
     edges = compare_edges(report, around, later, reshapes=is_end)
     found += [*edges.differences, *edges.unmatched]
     found += _unpredicted(causes, edges.seen, bool(edges.unmatched))

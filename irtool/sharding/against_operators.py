@@ -119,11 +119,12 @@ def _shapes_text(inputs: tuple[Shape, ...], outputs: tuple[Shape, ...]) -> str:
 
 
 def compare_collectives(
-    report: CheckResult, later: dict[Node, list[Node]], causes: Iterable[Cause]
+    report: CheckResult, later: dict[Node, list[Node]], causes: Iterable[Cause], *, is_end: bool
 ) -> Iterator[Difference | Unmatched]:
     """Collectives that operators bring with them, operator by operator.
 
     Those of operators that were not found are compared as a whole: equal ones cancel out.
+    ``is_end``: the later dump is of right after the parallel pass.
     """
     by_operator: dict[Node, list[tuple[Key, Cause]]] = {}
     lost: list[tuple[Key, Cause]] = []
@@ -144,7 +145,8 @@ def compare_collectives(
             continue
         there = by_operator.pop(operator.node, [])
         nodes = later.get(operator.node, [])
-        searched += yield from _of_operator(operator, there, len(nodes), lost)
+        wanted = _predicted(operator, max(len(nodes), 1), is_end=is_end)
+        searched += yield from _of_operator(operator, wanted, there, len(nodes), lost)
     yield from _rest(searched, lost)
 
 
@@ -156,13 +158,24 @@ def _key(cause: Cause, report: CheckResult) -> Key:
     return cause.op, (sent.reduction or "") if sent is not None else "", ranks
 
 
+def _predicted(operator: OperatorReport, times: int, *, is_end: bool) -> Counter[Key]:
+    """What an operator brings with it, to a dump of right after the parallel pass or later."""
+    wanted: Counter[Key] = Counter()
+    if not is_end:
+        for launched in operator.collectives:
+            wanted[launched.op, launched.reduce, launched.ranks] += launched.count * times
+        return wanted
+    judgement = operator.judgement
+    for item in judgement.collectives:
+        if not item.late:
+            wanted[item.op, item.reduce, item.ranks] += judgement.parts * times
+    return wanted
+
+
 def _of_operator(
-    operator: OperatorReport, there: Lost, nodes: int, lost: Lost
+    operator: OperatorReport, wanted: Counter[Key], there: Lost, nodes: int, lost: Lost
 ) -> Generator[Difference, None, list[tuple[Key, OperatorReport]]]:
     """Differences of one operator; gives back what it misses without having been found."""
-    wanted: Counter[Key] = Counter()
-    for item in operator.collectives:
-        wanted[item.op, item.reduce, item.ranks] += item.count * max(nodes, 1)
     actual = Counter(key for key, _ in there)
     missing, extra = wanted - actual, actual - wanted
     if nodes == 0 and not there:

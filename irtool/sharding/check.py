@@ -37,6 +37,7 @@ from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.handed import check_handed
 from irtool.sharding.network.judged import judge_operators
 from irtool.sharding.network.loss import loss_nodes
+from irtool.sharding.network.needed import launched
 from irtool.sharding.network.noted_sizes import check_noted_sizes
 from irtool.sharding.network.positions import check_positions
 from irtool.sharding.network.propagated import propagate_layouts
@@ -185,7 +186,7 @@ def _operators(analysis: Analysis) -> tuple[OperatorReport, ...]:
             out_strategy=judged.wanted.out_strategy,
             judgement=judged.judgement,
             call=judged.call,
-            collectives=tuple(_collective(judged, item) for item in judged.judgement.collectives),
+            collectives=tuple(_collective(judged, item) for item in launched(analysis, judged)),
             is_loss=node in losses,
         )
         for node, judged in analysis.judged.items()

@@ -280,6 +280,7 @@ def _complete(case: Case, sharding: Sharding) -> Judgement:
         loss_divisor=_loss_divisor(sharding, outputs, context),
         replaced=sharding.replaced,
         unsure=sharding.unsure,
+        no_gradient=sharding.no_gradient,
         devices=context.devices,
     )
 

@@ -107,6 +107,35 @@ FORMS = [
         )
         for mode in (2, 3, 4)
     ),
+    *(
+        form(
+            "PromptFlashAttention",
+            *[f"~{text}:{H}" for text in operands],
+            *given,
+            breadth="thin",
+            sizes={**SIZES, "z": 2048},
+            num_heads=16,
+            input_layout=Text(layout),
+            num_key_value_heads=16,
+            sparse_mode=mode,
+        )
+        for layout, operands in (("BSH", ("bsh", "bth", "bth")), ("BNSD", ("bnsd", "bntd", "bntd")))
+        for mode, given in (
+            (0, ("~b1st:bool", *[None] * 8)),
+            (0, ("~st:bool", *[None] * 8)),
+            (0, (None, "~b:int64", "~b:int64", *[None] * 6)),
+            (0, ("~b1st:bool", "~b:int64", "~b:int64", *[None] * 6)),
+            (0, (None, None, None, f"~bnst:{H}", *[None] * 5)),
+            (0, ("~b1st:bool", None, None, f"~bnst:{H}", *[None] * 5)),
+            (1, ("~b1st:bool", *[None] * 8)),
+            (1, ("~11st:bool", *[None] * 8)),
+            (2, ("~zz:bool", *[None] * 8)),
+            (2, ("~11zz:bool", *[None] * 8)),
+            (3, ("~zz:bool", *[None] * 8)),
+            (3, ("~1zz:bool", *[None] * 8)),
+            (4, ("~zz:bool", *[None] * 8)),
+        )
+    ),
     form(
         "IncreFlashAttention",
         f"~b1h:{H}",

@@ -14,7 +14,7 @@ MASKED = {
 ONE = {"BSH": ("b1h", "bth"), "BNSD": ("bn1d", "bntd"), "BSND": ("b1nd", "btnd")}
 
 
-def inference(name, layout, query, key, optional, count, nested=False, **more):
+def inference(name, layout, query, key, optional, count, nested=False, options=None, **more):
     """Attention of inference: lists of keys and values; ``optional``: inputs by position from 3."""
     others = [optional.get(place) for place in range(3, count)]
     return form(
@@ -27,7 +27,7 @@ def inference(name, layout, query, key, optional, count, nested=False, **more):
         num_heads=16,
         num_key_value_heads=16,
         input_layout=Text(layout),
-        options={"nested": True} if nested else {},
+        options={**({"nested": True} if nested else {}), **(options or {})},
         **THIN,
         **more,
     )
@@ -48,6 +48,8 @@ FUSED = [
     {3: SHIFT, 4: MASK},
     {3: SHIFT, 4: MASK, 5: "~b:int64", 6: "~b:int64"},
 ]
+RING = {"primitive_attributes": {"enable_ring_attention": True}}
+FIRST, LSE = {"returns": 0}, {"softmax_lse_flag": True}
 FORMS = [
     *(
         attention(layout, *MASKED[layout], *more, breadth="thin", **flags)
@@ -87,6 +89,37 @@ FORMS = [
         )
         for optional in optionals
     ),
+    # attention in a ring: of two results one must be asked for
+    *(
+        inference(
+            "FusedInferAttentionScore",
+            layout,
+            *shapes,
+            optional,
+            24,
+            nested=True,
+            options=RING | asked,
+            **more,
+        )
+        for layout in ("BSH", "BNSD", "BSND")
+        for shapes, optional, asked, more in (
+            (MASKED[layout], {}, FIRST, LSE),
+            (MASKED[layout], {}, FIRST, {}),
+            (ONE[layout], {}, {}, LSE),
+            (MASKED[layout], {4: MASK}, FIRST, LSE),
+            (MASKED[layout], {4: "~st:bool"}, FIRST, LSE),
+            (MASKED[layout], {3: SHIFT}, FIRST, LSE),
+            (MASKED[layout], {4: "~zz:bool"}, FIRST, LSE | {"sparse_mode": 2}),
+            (MASKED[layout], {5: "~b:int64", 6: "~b:int64"}, FIRST, LSE),
+        )
+    ),
+    *(
+        inference(
+            "FusedInferAttentionScore", layout, *shapes, {}, 24, nested=True, options=FIRST, **LSE
+        )
+        for layout in ("BSH", "BNSD", "BSND")
+        for shapes in (MASKED[layout], ONE[layout])
+    ),
     form("Index", "ab", ["~c:int64"], options={"nested": True}, **THIN),
     form("Index", "ab", ["~c:int64", "~c:int64"], options={"nested": True}, **THIN),
     form("Index", "abc", ["~d:int64"], options={"nested": True}, **THIN),
@@ -103,6 +136,25 @@ FORMS = [
         for arguments in (
             ([f"~ab:{H}"], [f"@ebc:{H}"], [f"@ec:{H}"], None, None, None, None, "~e:int64"),
             ([f"~ab:{H}"], [f"~ebc:{H}"], None, None, None, None, None, "~e:int64"),
+        )
+    ),
+    # of a list of several results the gradient needs split_item 3: here they are only computed
+    *(
+        form(
+            "GroupedMatmul",
+            *arguments,
+            split_item=split_item,
+            group_type=group_type,
+            sizes={"e": 8, "c": 64},
+            options={"nested": True, "returns": 0},
+            **THIN,
+        )
+        for split_item, group_type, *arguments in (
+            (3, 0, [f"~ab:{H}"], [f"@ebc:{H}"], [f"@ec:{H}"], *[None] * 4, "~e:int64"),
+            (3, 0, [f"~ab:{H}"], [f"@ebc:{H}"], *[None] * 5, "~e:int64"),
+            (0, -1, [f"~ab:{H}"] * 2, [f"@bc:{H}"] * 2, [f"@c:{H}"] * 2, *[None] * 5),
+            (0, -1, [f"~ab:{H}", f"~db:{H}"], [f"@bc:{H}"] * 2, *[None] * 6),
+            (0, -1, [f"~ab:{H}"], [f"@bc:{H}"], [f"@c:{H}"], *[None] * 5),
         )
     ),
     form(

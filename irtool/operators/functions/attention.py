@@ -185,6 +185,7 @@ def _passed_round(case: Case, sharding: Sharding, dimension: int) -> Sharding:
         shape=(2 * first, *others),
         group=WORLD_GROUPS[0],
         input=1,
+        late=True,
     )
     return replace(sharding, exchanges=(exchange,) * (len(ring) - 1))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irtool.ir.group_names import WORLD_GROUPS
 from irtool.operators.case import Case
 from irtool.operators.checks import check_strategy
 from irtool.operators.functions import axes, irregular
-from irtool.operators.functions.attention import input_layout
+from irtool.operators.functions.attention import RING, RING_LAYOUTS, input_layout
 from irtool.operators.functions.common import given_inputs
 from irtool.operators.judgement import Collective, Sharding, Unsure
 from irtool.operators.layout import (
@@ -28,6 +29,7 @@ INCREMENTAL = (
 )  # fmt: skip
 
 PLACE_CACHE = "kv_cache_scatter_update_info.cc"
+QUERY_CHECK = "fused_infer_attention_score_info.cc:CheckQueryStrategy"
 
 SHIFT, MASK = 3, 4
 """Positions of pse_shift and attn_mask among the inputs of FusedInferAttentionScore."""
@@ -137,8 +139,9 @@ def fused_infer_attention(case: Case, base: Base) -> Sharding:
     axes = {"BSH": "bsn", "BNSD": "bns.", "BSND": "bsn."}.get(layout)
     if axes is None:
         case.refuse("attribute", f"the input layout {layout} is not supported")
-    if case.call.attributes.get("enable_ring_attention"):
-        raise Unsure("attention along a split sequence (enable_ring_attention)")
+    ring = bool(case.call.attributes.get(RING))
+    if ring:
+        _check_ring(case, layout)
     count = len(case.strategy)
     shifted = len(case.call.inputs) > SHIFT and case.call.inputs[SHIFT].shape is not None
     if count not in (len(case.tensors), len(case.tensors) - shifted):  # a shift needs no row
@@ -158,34 +161,50 @@ def fused_infer_attention(case: Case, base: Base) -> Sharding:
     heads, parts = case.number("num_heads"), query[axes.index("n")]
     if layout == "BSH" and heads % parts:
         message = f"{heads} heads are not divisible by their split {parts}"
-        case.refuse(
-            "not-divisible",
-            message,
-            place.replace("OnIndex", "").replace("CheckStrategy", "CheckQueryStrategy"),
-        )
-    return _fused(case, axes)
+        case.refuse("not-divisible", message, QUERY_CHECK)
+    single = case.shape(0)[axes.index("s")] == 1
+    if ring and single:
+        case.refuse("attention", "ring attention takes queries of several tokens", QUERY_CHECK)
+    return _fused(case, axes, single=single, ring=ring)
 
 
-def _fused(case: Case, axes: str) -> Sharding:
+def _check_ring(case: Case, layout: str) -> None:
+    """What attention along a split sequence must be, whatever its strategy."""
+    place = "fused_infer_attention_score_info.cc:CheckInputInRingAttention"
+    if layout not in RING_LAYOUTS:
+        message = f"ring attention takes {' and '.join(RING_LAYOUTS)}, not {layout}"
+        case.refuse("attention", message, place)
+    if not case.flag("softmax_lse_flag"):
+        case.refuse("attention", "ring attention needs softmax_lse_flag", place)
+    mode = case.number("sparse_mode")
+    if mode != 0:
+        case.refuse("attention", f"ring attention takes sparse_mode 0, not {mode}", place)
+
+
+def _fused(case: Case, axes: str, *, single: bool, ring: bool) -> Sharding:
+    """Maps and communication. ``single``: there is one query token only."""
     query, key = case.strategy[:2]
     where = axes.index("s")
-    single = case.shape(0)[where] == 1
     splits = {"b": query[0], "n": query[axes.index("n")], "s": (key if single else query)[where]}
     matrix = tuple(splits[axis] for axis in axes if axis != ".")
     entry = {axis: 2 - place for place, axis in enumerate(axes[:3])} | {".": WHOLE}
     plain = tuple(entry[axis] for axis in axes)
     short = tuple(WHOLE if axis == "s" else entry[axis] for axis in axes)
-    first, second = (short, plain) if single else (plain, short)
-    lse = (entry["b"], entry["n"], WHOLE, WHOLE)
-    weighed = single and case.flag("softmax_lse_flag")
-    combined = _combined(case, matrix, axes, splits["s"]) if weighed else ()
+    first, second = (short, plain) if single else (plain, plain if ring else short)
+    lse = (entry["b"], entry["n"], WHOLE if single else entry["s"], WHOLE)
+    exchanges: tuple[Collective, ...] = ()
+    if ring:
+        exchanges = _passed_round(case, matrix, axes, splits["s"])
+    elif single and case.flag("softmax_lse_flag"):
+        exchanges = _combined(case, matrix, axes, splits["s"])
     others = _optional_maps(case, entry, single)
     results = case.call.results
     outputs = (first, lse if len(results) > 1 and len(results[1].shape or ()) == 4 else (WHOLE,))
     if len(results) > 1 and len(results[1].shape or ()) not in (1, 4):
         raise Unsure("the second output of the attention has an unknown form")
     maps = (first, second, second, *others)
-    return Sharding(matrix, maps, outputs[: len(results)], exchanges=combined)
+    replaced = "attention in steps, keys and values passed on" if ring and splits["s"] > 1 else ""
+    return Sharding(matrix, maps, outputs[: len(results)], exchanges=exchanges, replaced=replaced)
 
 
 def _optional_maps(case: Case, entry: dict[str, int], single: bool) -> tuple[TensorMap, ...]:
@@ -230,20 +249,49 @@ def _optional_map(
     return whole
 
 
+def _along_sequence(case: Case, matrix: Shape, axes: str) -> tuple[int, ...]:
+    """The ranks that MindSpore takes for those along the sequence; none if nothing fits.
+
+    Where calculation is repeated, it counts the sequence's axis from the right and forgets the axis
+    of repetition there: the group is that of the next axis, if need be of one rank.
+    """
+    context = case.context
+    repeated = repeated_calculation(matrix, context.stage_size, right=True)
+    if repeated is None:
+        return ()
+    over = axes.replace(".", "").index("s") + len(repeated.device_matrix) - len(matrix)
+    return ranks_along(repeated.device_matrix, [over], context.devices, context.own_rank)
+
+
+def _passed_round(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Collective, ...]:
+    """Keys and values, one behind the other, go to the next rank in all steps but the last."""
+    ring = _along_sequence(case, matrix, axes)
+    if parts == 1 or not ring:
+        return ()
+    place, rank = ring.index(case.context.own_rank), case.context.own_rank
+    cut = dict(zip(axes.replace(".", ""), matrix, strict=True)) | {".": 1}
+    first, *others = (size // cut[axis] for size, axis in zip(case.shape(1), axes, strict=True))
+    exchange = Collective(
+        "NeighborExchange",
+        tuple(sorted({rank, ring[(place + 1) % len(ring)], ring[place - 1]})),
+        why="keys and values of the pieces of a split sequence",
+        output=None,
+        shape=(2 * first, *others),
+        group=WORLD_GROUPS[0],
+        input=1,
+        late=True,
+    )
+    return (exchange,) * (parts - 1)
+
+
 def _combined(case: Case, matrix: Shape, axes: str, parts: int) -> tuple[Collective, ...]:
     """A split cache: the parts' results are weighed by their sums of exponentials and added.
 
     Without ``softmax_lse_flag`` MindSpore adds nothing: each device keeps the result of its part.
-    Where calculation is repeated, MindSpore counts the sequence's axis from the right and forgets
-    the axis of repetition there: the group is that of the next axis, if need be of one rank.
     """
-    context = case.context
-    repeated = repeated_calculation(matrix, context.stage_size, right=True)
-    if parts == 1 or repeated is None:
+    ranks = _along_sequence(case, matrix, axes)
+    if parts == 1 or not ranks:
         return ()
-    last = len(repeated.device_matrix) - len(matrix)
-    over = axes.replace(".", "").index("s") + last
-    ranks = ranks_along(repeated.device_matrix, [over], context.devices, context.own_rank)
     heads, batch = matrix[axes.index("n")], matrix[0]
     lse = (case.shape(0)[0] // batch, case.number("num_heads") // heads, 1, 1)
     why = "the cache is split along its sequence"

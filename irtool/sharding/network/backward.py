@@ -27,6 +27,8 @@ def check_backward(analysis: Analysis, gradients: Differentiated) -> None:
         shapes = {tensor.shape for tensor in call.tensors}
         if entry.is_("no_gradient"):
             analysis.refuse("gradient", f"MindSpore can't make the gradient of {call.op}", "", node)
+        elif judged.judgement.no_gradient:
+            analysis.refuse("gradient", judged.judgement.no_gradient, "", node)
         elif entry.is_("alike_gradient") and len(shapes) > 1:
             message = f"the gradient of {call.op} is made for operands of one shape"
             analysis.refuse("gradient", message, "", node)

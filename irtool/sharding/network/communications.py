@@ -29,7 +29,7 @@ from irtool.sharding.network.gradient_values import GradientValues, chains_of, u
 from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use, is_operator
 from irtool.sharding.network.handed import is_reached
-from irtool.sharding.network.needed import Needed, needed
+from irtool.sharding.network.needed import Needed, launched, needed
 from irtool.sharding.network.received import HANDED_OVER
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
@@ -392,7 +392,7 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
         if node in counter.analysis.foreign:
             continue
         results = judged.call.call.results
-        for item in judged.judgement.collectives:
+        for item in launched(counter.analysis, judged):
             dtype = results[min(item.output or 0, len(results) - 1)].dtype if results else ""
             size = None if item.shape is None else tensor_bytes(dtype, item.shape)
             gradient, constant = counter.gradient_of(judged, item)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from irtool.ir.graph import Graph, GraphParameter, Node, Source
-from irtool.sharding.network.analysis import Analysis, item_of
+from irtool.operators.judgement import Collective
+from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.gradients import Differentiated, gradient_reads
 from irtool.sharding.network.graphs import Network, Use
@@ -39,6 +40,25 @@ class Needed:
     def brings(self, use: Use) -> bool:
         """Whether what is inserted before an operand runs."""
         return self.computes(use.node) or Use(use.node, use.position) in self.operands
+
+
+def launched(analysis: Analysis, judged: Judged) -> tuple[Collective, ...]:
+    """The collectives of an operator without those behind results that nobody reads.
+
+    The parallel pass puts one behind each result; the compiler then drops what is not read.
+    """
+    found = judged.judgement.collectives
+    if not found or len(judged.call.call.results) < 2:
+        return found
+    users = [use.node for use in analysis.network.users_of(judged.node)]
+    if not users or any(primitive(user) != "TupleGetItem" for user in users):
+        return found
+    read = {item_of(user) for user in users}
+    return (
+        found
+        if -1 in read
+        else tuple(item for item in found if item.output is None or item.output in read)
+    )
 
 
 def needed(analysis: Analysis, gradients: Differentiated) -> Needed:

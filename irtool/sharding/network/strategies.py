@@ -93,7 +93,7 @@ def lies_flat(node: Node, call: OperatorCall) -> bool:
     operands = [operand for operand in call.inputs if any(True for _ in operand.tensors)]
     rows = cast("Sequence[object]", written)
     return any(
-        bool(operand.items) and not _is_nested_row(row)
+        bool(operand.items and row) and not _is_nested_row(row)
         for operand, row in zip(operands, rows, strict=False)
     )
 
