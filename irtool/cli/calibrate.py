@@ -1,7 +1,10 @@
-"""``irtool calibrate``: a machine's links as collectives were measured on it."""
+"""``irtool calibrate``: a machine as collectives and steps were measured on it."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated
 
@@ -10,14 +13,23 @@ import typer
 from irtool.artefacts.collective_tests import CollectiveTest, collective_test
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.kernels import step_times
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.machines import named_machine
 from irtool.cli.output import Output
+from irtool.cli.profile_inputs import graph_that_ran, profile_at
 from irtool.cli.report import Failure, report_problems
+from irtool.cluster.calibrated_operators import (
+    OperatorCalibration,
+    calibrated_operators,
+    measured_overlap,
+    with_operators,
+)
 from irtool.cluster.calibration import Sample, calibrate
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.machine import default_machine
+from irtool.cluster.machine import Machine, default_machine
+from irtool.cluster.measured import MeasuredStep, measured_step
 from irtool.ir.operators import COMMUNICATION
 
 CODE = "ART001"
@@ -37,7 +49,10 @@ def command(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE", help="Outputs of hccl_test or nccl-tests.", show_default=False
+            metavar="FILE",
+            help="Outputs of hccl_test or nccl-tests, run folders with a profile, "
+            "step_trace_time.csv.",
+            show_default=False,
         ),
     ],
     format: Annotated[
@@ -58,10 +73,11 @@ def command(
     ] = None,
     output_file: options.OutputFile = None,
 ) -> int:  # fmt: skip
-    """What do the links of this machine really take?
+    """What do links and operators of this machine really take?
 
-    Fits start-up times and bandwidth of each kind of links to collectives that were measured, and
-    says the error on rows that were held back. Everything else stays as --machine has it.
+    Fits start-up times and bandwidth of each kind of links to collectives that were measured, and a
+    roofline to each kind of operators in a profile; says the error on what was held back.
+    Everything else stays as --machine has it.
 
     Exit status: 0; 1 rows could not be read or used; 2 nothing could be fitted.
     """
@@ -72,21 +88,28 @@ def command(
         machine_lines,
     )
 
-    damages = [Damage(path) for path in files]
-    tests = [_read(path, damage) for path, damage in zip(files, damages, strict=True)]
-    samples = [sample for test in tests for sample in _samples(test, op, ranks)]
-    found = calibrate(samples, named_machine(machine) or default_machine())
-    for damage in damages:
-        report_problems(damage.problems)
+    base = named_machine(machine) or default_machine()
+    given = _given(files, op, ranks, base)
+    found = calibrate(given.samples, base)
+    operators = calibrated_operators(given.steps) if given.steps else None
+    overlap = measured_overlap(given.overlaps)
+    left = (*found.left, *_left(given.steps, operators, overlap, given.overlaps))
+    if not found.fits and operators is None and overlap is None:
+        raise Failure(
+            f"nothing can be fitted: {left[0] if left else 'no row could be used'}",
+            files[0],
+            code=CODE,
+        )
+    made = found.machine if operators is None else with_operators(found.machine, operators)
+    made = made if overlap is None else replace(made, overlap=overlap)
     if not found.fits:
-        reason = found.left[0] if found.left else "no row could be used"
-        raise Failure(f"nothing can be fitted: {reason}", files[0], code=CODE)
-    view = CalibrationView(found, tuple(files))
+        made = replace(made, name=f"{base.name}, as measured")
+    view = CalibrationView(found, tuple(files), made, operators, overlap, left)
     is_toml = output_file is not None and output_file.endswith(".toml")
     form = format or (Format.toml if is_toml else Format.table)
     if form is Format.toml:
         output = Output(output_file)
-        for line in machine_lines(found.machine):
+        for line in machine_lines(made):
             output.write(f"{line}\n")
         output.close()
     else:
@@ -97,7 +120,82 @@ def command(
             report=lambda is_page: calibrate_report(view),
             context=RunContext(None),
         )
-    return 1 if found.left or any(damage.count for damage in damages) else 0
+    return 1 if left or given.is_damaged else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the files measured.
+
+    Attributes:
+        samples: collectives.
+        steps: profiles, joined with what ran.
+        overlaps: exposed and hidden communication of each step.
+        is_damaged: whether a row could not be read.
+    """
+
+    samples: Sequence[Sample]
+    steps: Sequence[MeasuredStep]
+    overlaps: Sequence[tuple[float, float]]
+    is_damaged: bool
+
+
+def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machine) -> Given:
+    samples: list[Sample] = []
+    steps: list[MeasuredStep] = []
+    overlaps: list[tuple[float, float]] = []
+    count = 0
+    for path in files:
+        damage = Damage(path)
+        if os.path.isdir(path):
+            step = _step(path, base)
+            steps.append(step)
+            overlaps += [(each.exposed, each.hidden) for each in step.profile.steps]
+        elif os.path.basename(path) == "step_trace_time.csv":
+            overlaps += _overlaps(path, damage)
+        else:
+            samples += _samples(_read(path, damage), op, ranks)
+        report_problems(damage.problems)
+        count += damage.count
+    return Given(samples, steps, overlaps, count > 0)
+
+
+def _step(path: str, base: Machine) -> MeasuredStep:
+    """The profile of a run folder, joined with the dump of what ran.
+
+    Raises:
+        Failure: there is no profile that names operators, or no dump of the same network.
+    """
+    profile = profile_at(path, path, None)
+    dump = graph_that_ran(path, None, None)
+    if profile is None or dump is None:
+        hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
+        raise Failure("holds no dump of what ran", path, hint=hint, code=CODE)
+    step = measured_step(profile, dump, base)
+    if not step.joined.nodes:
+        message = f"names no node of {dump.path}: is it of this network?"
+        raise Failure(message, profile.path, code=CODE)
+    return step
+
+
+def _overlaps(path: str, damage: Damage) -> list[tuple[float, float]]:
+    try:
+        return [(step.exposed, step.hidden) for step in step_times(path, damage)]
+    except ArtefactError as error:
+        raise Failure(error.message, error.place, hint=error.hint, code=CODE) from None
+
+
+def _left(
+    steps: Sequence[MeasuredStep],
+    operators: OperatorCalibration | None,
+    overlap: float | None,
+    overlaps: Sequence[tuple[float, float]],
+) -> Iterator[str]:
+    """What was given and could not be used."""
+    if steps and operators is None:
+        yield "operators of one size tell no roofline"
+    if overlaps and overlap is None and not steps:
+        yield "steps without communication tell no overlap"
 
 
 def _read(path: str, damage: Damage) -> CollectiveTest:

@@ -45,7 +45,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "lsp": CommandEntry("irtool.cli.lsp", "The language server for editors."),
     "calibrate": CommandEntry(
-        "irtool.cli.calibrate", "What do the links of this machine really take?"
+        "irtool.cli.calibrate", "What do links and operators of this machine really take?"
     ),
     "ckpt": CommandEntry(
         "irtool.cli.ckpt", "Which slices of old checkpoints does each rank need in another layout?"

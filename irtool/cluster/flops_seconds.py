@@ -25,6 +25,34 @@ def touched(op: str, inputs: Sequence[int], outputs: Sequence[int]) -> int:
     return sum(inputs) + written
 
 
+def roofline_seconds(
+    op: str, dtype: str | None, operations: float, size: float, machine: Machine
+) -> float:
+    """Seconds of an operator by what it does: as measured of its kind, else by the roofline.
+
+    Args:
+        op: the operator, whose kind may have been measured.
+        dtype: element type that decides the rate of arithmetic.
+        operations: what it computes.
+        size: bytes that it reads and writes.
+        machine: what these cost.
+    """
+    fitted = machine.roofline(op)
+    if fitted is not None:
+        return fitted.seconds(operations, size)
+    arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
+    traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
+    return max(arithmetic, traffic, LAUNCH_SECONDS)
+
+
+def work_of(node: Node) -> tuple[int, int]:
+    """Operations of an operator, and bytes that it reads and writes; what nobody knows is 0."""
+    output = node.output_type
+    sizes = [item.size or 0 for item in node.input_types if item is not None]
+    written = [output.size or 0] if output is not None else []
+    return flops(node) or 0, touched(node.op, sizes, written)
+
+
 def operator_seconds(node: Node, machine: Machine) -> float:
     """Modelled seconds of one operator that does not communicate.
 
@@ -33,9 +61,4 @@ def operator_seconds(node: Node, machine: Machine) -> float:
     if renames(node.op):
         return 0.0
     output = node.output_type
-    arithmetic = (flops(node) or 0) / machine.rate(output.dtype if output else None)
-    sizes = [item.size or 0 for item in node.input_types if item is not None]
-    written = [output.size or 0] if output is not None else []
-    size = touched(node.op, sizes, written)
-    traffic = size / machine.memory_bandwidth if machine.memory_bandwidth else 0.0
-    return max(arithmetic, traffic, LAUNCH_SECONDS)
+    return roofline_seconds(node.op, output.dtype if output else None, *work_of(node), machine)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -77,6 +77,44 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class Roofline:
+    """Operators of one kind as they were measured: a launch, operations and bytes add up.
+
+    Attributes:
+        launch: seconds that each takes, whatever its size.
+        flops: operations a second; 0 where they don't count.
+        bandwidth: bytes a second, read and written; 0 where they don't count.
+    """
+
+    launch: float
+    flops: float = 0.0
+    bandwidth: float = 0.0
+
+    def seconds(self, operations: float, size: float) -> float:
+        """How long one takes that does so many operations on so many bytes."""
+        found = self.launch
+        found += operations / self.flops if self.flops else 0.0
+        return found + (size / self.bandwidth if self.bandwidth else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTime:
+    """How long an operator of given slices took, and all of its gradient (None: not measured)."""
+
+    forward: float
+    backward: float | None = None
+
+
+ANY_KIND = "*"
+"""Key of the roofline of operators whose kind was not measured."""
+
+
+def slices_key(op: str, dtype: str, shapes: Iterable[Sequence[int]]) -> str:
+    """``MatMul Float32 8,16;16,32``: what was measured, by operator, element type and slices."""
+    return f"{op} {dtype} {';'.join(','.join(map(str, shape)) for shape in shapes)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """Devices and links.
 
@@ -92,6 +130,8 @@ class Machine:
         soc: what MindSpore calls its devices, which decides what groups there may be; empty where
             nothing says.
         overlap: what part of the communication that computing can hide it does hide, from 0 to 1.
+        rooflines: of operators as measured, by kind; ``ANY_KIND`` is that of all others.
+        measured: what operators took, by :func:`slices_key`.
     """
 
     name: str
@@ -104,6 +144,12 @@ class Machine:
     hierarchical: bool = False
     soc: str = ""
     overlap: float = 0.0
+    rooflines: Mapping[str, Roofline] = field(default_factory=dict[str, Roofline])
+    measured: Mapping[str, MeasuredTime] = field(default_factory=dict[str, MeasuredTime])
+
+    def roofline(self, op: str) -> Roofline | None:
+        """The roofline that was measured of an operator's kind; None where none was."""
+        return self.rooflines.get(op) or self.rooflines.get(ANY_KIND)
 
     @property
     def node_devices(self) -> int | None:
@@ -207,7 +253,7 @@ def default_machine(target: str = "Ascend") -> Machine:
 
 _KEYS = {
     "name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels",
-    "hierarchical", "soc", "overlap",
+    "hierarchical", "soc", "overlap", "operators", "measured",
 }  # fmt: skip
 _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
@@ -242,7 +288,30 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         _flag(table, "hierarchical"),
         str(table.get("soc", "")),
         _part(table, "overlap"),
+        {op: _roofline(entry, f"operators.{op}.") for op, entry in _entries(table, "operators")},
+        {key: _measured(entry, f"measured.{key}.") for key, entry in _entries(table, "measured")},
     )
+
+
+def _entries(table: Mapping[str, Any], key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    found = table.get(key, {})
+    if not isinstance(found, Mapping):
+        raise MachineError(f"{key}: must be a table")
+    for name, entry in cast("Mapping[str, object]", found).items():
+        if not isinstance(entry, Mapping):
+            raise MachineError(f"{key}.{name}: must be a table")
+        yield str(name), cast("Mapping[str, Any]", entry)
+
+
+def _roofline(entry: Mapping[str, Any], where: str) -> Roofline:
+    _known(entry, {"launch", "flops", "bandwidth"}, where)
+    return Roofline(*(_number(entry, key, where, 0.0) for key in ("launch", "flops", "bandwidth")))
+
+
+def _measured(entry: Mapping[str, Any], where: str) -> MeasuredTime:
+    _known(entry, {"forward", "backward"}, where)
+    backward = _number(entry, "backward", where, 0.0) if "backward" in entry else None
+    return MeasuredTime(_number(entry, "forward", where, 0.0), backward)
 
 
 def _part(table: Mapping[str, Any], key: str) -> float:

@@ -19,8 +19,8 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from irtool.cluster.flops import Tensors, flops_of
-from irtool.cluster.flops_seconds import LAUNCH_SECONDS, touched
-from irtool.cluster.machine import Machine
+from irtool.cluster.flops_seconds import LAUNCH_SECONDS, roofline_seconds, touched
+from irtool.cluster.machine import Machine, slices_key
 from irtool.cluster.pricing import DEFAULT_FUSION, Launch, seconds_within
 from irtool.ir.types import BITS
 from irtool.operators.call import Operand, OperatorCall
@@ -243,19 +243,22 @@ def compute_seconds(
     """An operator's arithmetic or memory traffic on slices, whichever is longer.
 
     Operations that nobody knows count none, so that memory traffic decides.  The gradient of what
-    an operator picks is as large as what it picks from.
+    an operator picks is as large as what it picks from.  On a machine that was measured with these
+    slices it is what they took; with others, what is fitted to its kind.
     """
     inputs, outputs = judgement.raw_inputs, judgement.raw_outputs
     if any(size < 0 for shape in (*inputs, *outputs) for size in shape):
         return LAUNCH_SECONDS
     operations = operations_of(call, judgement)
     dtype = call.tensors[0].dtype if call.tensors else ""
-    arithmetic = operations / machine.rate(dtype) if machine.flops else 0.0
     read, written = _sizes(inputs, call.tensors), _sizes(outputs, call.results)
     bandwidth = machine.memory_bandwidth
-    traffic = touched(call.op, read, written) / bandwidth if bandwidth else 0.0
-    once = max(arithmetic, traffic, LAUNCH_SECONDS)
+    once = roofline_seconds(call.op, dtype, operations, touched(call.op, read, written), machine)
+    known = machine.measured.get(slices_key(call.op, dtype, inputs)) if machine.measured else None
+    once = once if known is None else known.forward
     masks = _mask_seconds(call, judgement, machine, gradient=gradient)
+    if gradient and known is not None and known.backward is not None:
+        return known.forward + known.backward + masks
     if not gradient:
         return once + masks
     zeros = read[0] / bandwidth if bandwidth and operator_of(call.op).is_("picks") and read else 0.0
