@@ -147,7 +147,7 @@ class Tied(nn.Cell):
         count, stages, chunks = style["layers"], style["stages"], style["chunks"]
         blocks: list[nn.Cell] = []
         for place in range(count):
-            block = made(place, width, shared, style)
+            block = made(place, width, shared if place >= style["since"] else {}, style)
             if stages > 1:
                 part = place * stages * chunks // count
                 block.pipeline_stage = part % stages
@@ -199,7 +199,9 @@ class Clipping(_TrainGradAccuStepCell):
         loss = self.network(*inputs)
         grads = self.grad_no_sens(self.network, self.weights)(*inputs)
         summed = ops.depend(self.accu_grads, grads)
-        loss = ops.depend(loss, self.optimizer(ops.clip_by_global_norm(summed, 1.0)))
+        # An optimizer that shares its states takes the gradients that were scattered.
+        given = grads if self.opt_shard else summed
+        loss = ops.depend(loss, self.optimizer(ops.clip_by_global_norm(given, 1.0)))
         return ops.depend(loss, self.hyper_map(_pipeline_clear_grad, summed, grads))
 
 
@@ -216,7 +218,8 @@ def tied(draw: random.Random) -> Drawn:
     shared = [name for name in ("scale", "bias", "mask", "product", "norm") if draw.random() < 0.3]
     style: dict[str, Any] = {
         "stages": stages, "chunks": chunks, "layers": count, "mesh": (dp, size // dp),
-        "lazy": lazy, "lazy_blocks": draw.random() < 0.15, "sharded": draw.random() < 0.92,
+        "lazy": lazy, "lazy_blocks": (lazy or stages == 1) and draw.random() < 0.2,
+        "sharded": draw.random() < 0.92, "since": draw.choice((0, 0, 1)),
         "table": table, "head": table if alike else draw.choice(("rows", "columns", "whole")),
         "tied": draw.random() < 0.8, "handed": draw.random() < 0.4, "half": draw.random() < 0.2,
         "shared": shared,

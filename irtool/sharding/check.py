@@ -13,6 +13,7 @@ from irtool.ir.group_names import group_name
 from irtool.ir.types import BITS
 from irtool.operators.judgement import Collective
 from irtool.operators.measured import VERSIONS
+from irtool.sharding.network.accumulated import check_accumulated
 from irtool.sharding.network.analysis import (
     Analysis,
     Judged,
@@ -100,6 +101,7 @@ def check(
     check_users(analysis)
     parameters = weights(analysis)
     check_handed(analysis)
+    check_accumulated(analysis, parameters)
     check_positions(analysis)
     check_sums(analysis)
     check_result(analysis)

@@ -30,6 +30,7 @@ from irtool.sharding.network.weights import (
 
 ABNORMAL = "step_parallel.cc:SkipTrivialNodesMoveUp"
 NO_PARAMETER = "pipeline_split_utils.cc:HandleReceiveParam"
+EXTRACTED = "step_parallel_utils.cc:ExtractShapeAndSymbol"
 SEND = "Send"
 
 
@@ -46,7 +47,12 @@ def check_handed(analysis: Analysis) -> None:
     if analysis.context.stages == 1:
         return
     for use in _uses(analysis):
-        if brings_weight(use.receive):
+        if _is_tuple(use.receive) and len(use.judged.call.call.tensors) > 1:
+            message = "another stage hands it a weight that MindSpore gives the type of a tuple"
+            analysis.refuse("handed-weight", message, EXTRACTED, use.judged.node)
+        elif use.judged.judgement.verdict != "legal":
+            continue
+        elif brings_weight(use.receive):
             _check_slice(analysis, use)
         elif analysis.differentiates:
             _check_mirror(analysis, use)
@@ -82,8 +88,6 @@ def is_reached(network: Network, node: Node) -> bool:
 def _uses(analysis: Analysis) -> Iterator[_HandedUse]:
     """Operators that take a weight from a Receive, those of other stages, too."""
     for judged in list(analysis.judged.values()):
-        if judged.judgement.verdict != "legal":
-            continue
         for tensor, _, source in tensors_of(analysis, judged):
             receive = _receive_behind(analysis.network, source)
             if receive is not None:
@@ -95,6 +99,11 @@ def _receive_behind(network: Network, source: Source | None) -> Node | None:
         source = network.first(source)
     found = isinstance(source, Node) and primitive(source) == RECEIVE
     return source if found and isinstance(source, Node) else None
+
+
+def _is_tuple(receive: Node) -> bool:
+    """Whether a Receive has the type of several results: that of the operator that takes it."""
+    return receive.output_type is not None and len(receive.output_type.tensors) > 1
 
 
 def _check_mirror(analysis: Analysis, use: _HandedUse) -> None:
