@@ -216,6 +216,7 @@ def context_of(
     machine: Machine | None = None,
     *,
     as_run: bool = False,
+    later: str | None = None,
 ) -> RunContext:
     """The context of an input, from all that is given and from the dumps beside it.
 
@@ -226,15 +227,16 @@ def context_of(
         configuration: ``irtool.toml``.
         machine: the one that ``--machine`` names.
         as_run: what dumps show goes before whatever is given.
+        later: a later dump of the same compilation, wherever it stands and whatever its name.
 
     Raises:
         Failure: a value makes no sense.
     """
     known = {} if dump is None else {file.path: dump}
     if file.path == STDIN:
-        evidence = Evidence({"begin": STDIN}, dumps=known)
+        evidence = _with_later(Evidence({"begin": STDIN}, dumps=known), later)
         return find(given_by(arguments, configuration, None), evidence, machine, as_run=as_run)
-    evidence = evidence_for(file, known)
+    evidence = _with_later(evidence_for(file, known), later)
     rank = folder_rank_of(file.path)
     given = given_by(arguments, configuration, file.path, file.run)
     found = find(given, evidence, machine, as_run=as_run)
@@ -243,6 +245,13 @@ def context_of(
         stage = rank // context.stage_size
         note(f"this dump is of rank {rank} in stage {stage}: seen from rank {context.rank}")
     return found
+
+
+def _with_later(evidence: Evidence, later: str | None) -> Evidence:
+    """Evidence with a later dump that was named: it goes before one that stands beside."""
+    if later is None:
+        return evidence
+    return replace(evidence, paths={**evidence.paths, pass_of(later, "validate"): later})
 
 
 class RunFolders:

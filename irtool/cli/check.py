@@ -205,12 +205,10 @@ def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
         Failure: there is no such dump, or nobody says for how many devices it was compiled.
     """
     file, dump = begin_of(asked.source, asked.context.rank, asked.graph)
-    checked = _checked(asked, file, dump)
+    actual = None if asked.against is None else later_dump(asked.against, dump.path)
+    checked = _checked(asked, file, dump, actual)
     view = _view(asked.shown, checked)
-    later: tuple[Comparison, str] | None = None
-    if asked.against is not None:
-        actual = later_dump(asked.against, dump.path)
-        later = _compare(checked, actual), actual
+    later = None if actual is None else (_compare(checked, actual), actual)
 
     def report(is_page: bool) -> Report:
         limit = 0 if is_page else asked.shown.limit
@@ -230,8 +228,8 @@ def check_answered(asked: CheckQuestion) -> Answered[CheckView]:
     )
 
 
-def _checked(asked: CheckQuestion, file: InputFile, dump: Dump) -> _Checked:
-    context = context_of(file, dump, asked.context, asked.configuration)
+def _checked(asked: CheckQuestion, file: InputFile, dump: Dump, later: str | None) -> _Checked:
+    context = context_of(file, dump, asked.context, asked.configuration, later=later)
     parallel = parallel_of(context, file.path)
     saved = None if asked.files is None else _saved(dump, parallel, asked.files)
     report = check(dump, parallel) if saved is None else saved[0].report
@@ -370,7 +368,7 @@ def why_answered(asked: CheckQuestion, why: str) -> Answered[list[Cause]]:
     checked = None
     if begin is not None:
         try:
-            checked = _checked(asked, begin, read_statements(begin))
+            checked = _checked(asked, begin, read_statements(begin), later)
         except Failure as failure:
             if not is_later(path) or failure.code != NO_DEVICES:
                 raise

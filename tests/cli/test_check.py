@@ -307,6 +307,29 @@ def test_against_the_dump_of_the_same_compilation(irtool: Run, later: str) -> No
     assert "_VirtualDataset" in ran.output
 
 
+@pytest.mark.parametrize("brackets", [True, False])
+def test_a_later_dump_tells_the_context_wherever_it_stands(
+    irtool: Run, tmp_path: Path, brackets: bool
+) -> None:
+    """The dataset is not taken to be split: its inputs come whole there.
+
+    Without the whole sizes behind their types, those of the begin dump are the whole ones.
+    """
+    begin, later = tmp_path / "before.ir", tmp_path / "elsewhere" / "after.ir"
+    later.parent.mkdir()
+    shutil.copy(ROOT / ACCEPTED, begin)
+    text = (ROOT / LATER).read_text(encoding="utf-8")
+    if not brackets:
+        text, count = re.subn(r"(?m)^(%para[12]_\S+: <.*>) : \[.*\]$", r"\1", text)
+        assert count == 2
+    later.write_text(text, encoding="utf-8")
+    found = checked(irtool, str(begin), "--against", str(later))
+    assert found["against"]["agrees"] is True
+    dataset = found["context"]["dataset_strategy"]
+    assert (dataset["value"], dataset["path"]) == ("full_batch", str(later))
+    assert found["context"]["device_num"]["value"] == 8
+
+
 def test_against_another_context_differs(irtool: Run) -> None:
     ran = irtool("check", ACCEPTED, "--against", LATER, "--devices", "16")
     assert ran.status == 1

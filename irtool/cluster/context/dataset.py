@@ -27,7 +27,7 @@ def seen_dataset(evidence: Evidence, stage_size: int | None) -> Entry | None:
             return Entry(named(shown.dataset, stage_size), Origin("dump", shown.path, what))
     operands = None if evidence.begin is None else evidence.begin.dataset_operands
     for shown in evidence.later:
-        rows = _ratios(shown)
+        rows = _ratios(shown, evidence.begin)
         if rows is not None and _is_dataset(rows, operands):
             what = "shapes of the network's inputs"
             return Entry(named(rows, stage_size), Origin("dump", shown.path, what))
@@ -38,14 +38,19 @@ def _operator(shown: Shown) -> str:
     return "GetNext" if any(True for _ in shown.dump.nodes(op="GetNext")) else "_VirtualDataset"
 
 
-def _ratios(shown: Shown) -> Strategy | None:
-    """Whole dimensions by those of a slice, input by input; None where one is not known."""
+def _ratios(shown: Shown, begin: Shown | None) -> Strategy | None:
+    """Whole dimensions by those of a slice, input by input; None where one is not known.
+
+    A dump writes the whole ones behind the type of an input; where it does not, the inputs of the
+    begin dump have them.
+    """
+    before = {} if begin is None else begin.inputs
     rows: list[tuple[int, ...]] = []
     for one in shown.dump.parameters:
         if one.is_weight:
             continue
         own = one.type.dimensions if one.type is not None else None
-        whole = _numbers(one.symbolic)
+        whole = _numbers(one.symbolic) or before.get(one.name)
         if own is None or whole is None or len(own) != len(whole):
             return None
         if any(part < 1 or size % part for part, size in zip(own, whole, strict=True)):
