@@ -132,13 +132,37 @@ def legal_instead(report: CheckResult) -> dict[Finding, tuple[Strategy, ...]]:
             known[key] = tuple(
                 dict.fromkeys((*_nearest(report, operator), *_of_twins(report, operator)))
             )
-        found[finding] = known.get(key, ())
+        equals = _of_equals(report, operator)
+        found[finding] = tuple(dict.fromkeys((*equals, *known.get(key, ()))))
     for finding in report.findings:
         node = node_of(finding)
         operator = report.operator(node) if node is not None else None
         if finding.code == SHARED and operator is not None and _by_strategy(operator):
             found[finding] = _of_twins(report, operator)
     return found
+
+
+def _of_equals(report: CheckResult, operator: OperatorReport) -> tuple[Strategy, ...]:
+    """The legal strategy that most operators of the same line of Python have, in other layers."""
+    lines = _lines(operator.node)
+    if not lines:
+        return ()
+    shapes = tuple(tensor.shape for tensor in operator.call.call.tensors)
+    counts = Counter(
+        other.strategy
+        for other in report.operators
+        if other.op == operator.op
+        and other.verdict == "legal"
+        and _lines(other.node) == lines
+        and _by_strategy(other)
+        and tuple(tensor.shape for tensor in other.call.call.tensors) == shapes
+    )
+    return tuple(strategy for strategy, _ in counts.most_common(1) if strategy)
+
+
+def _lines(node: Node) -> tuple[tuple[str, int], ...]:
+    """The lines of Python that made a node, from the outermost call on."""
+    return tuple((location.path, location.line) for location in node.comments.locations)
 
 
 def _of_twins(report: CheckResult, operator: OperatorReport) -> tuple[Strategy, ...]:
@@ -346,6 +370,11 @@ def _changed(base: Sequence[int], allowed: Sequence[Sequence[int]]) -> Iterator[
             for place, value in zip(places, values, strict=True):
                 made[place] = value
             yield made
+    # One axis may stand in several operands (a norm's weights): it is taken out of all of them.
+    cut = [place for place, value in enumerate(base) if value > 1]
+    for count in range(3, len(cut) + 1):
+        for places in combinations(cut, count):
+            yield [1 if place in places else value for place, value in enumerate(base)]
 
 
 def _distance(before: Sequence[int], after: Sequence[int]) -> float:

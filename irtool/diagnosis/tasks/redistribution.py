@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irtool.cluster.memory_layers import layer_of_scope
+from irtool.cluster.memory_layers import NETWORK, layer_of_scope
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
@@ -56,11 +56,12 @@ def _diagnosis(subject: Subject, edit: NetworkEdit, step: float, path: str) -> D
         layer = layer_of_scope(node.scope)
         many = f" and {len(edit.nodes) - 1} more" if len(edit.nodes) > 1 else ""
         usual = "unlike its equals in other layers, " if edit.is_usual else ""
+        of = "" if many or layer == NETWORK else f" of {layer}"
         cause = (
-            f"{node.op} {node.id}{many} is cut {edit.old}: {usual}"
+            f"{node.op} {node.id}{of}{many} is cut {edit.old}: {usual}"
             f"what it takes or gives has to be redistributed"
             if edit.edges > 0 or edit.is_usual
-            else f"{node.op} {node.id}{many} is cut {edit.old}, {edit.new} is cheaper"
+            else f"{node.op} {node.id}{of}{many} is cut {edit.old}, {edit.new} is cheaper"
         )
         if edit.is_layer:
             cause = (

@@ -11,10 +11,16 @@ from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.strategies import SUFFIXES, read_strategies
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, Checked, Reads, Subject, source_of
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
-from irtool.ir.graph import Node
+from irtool.ir.graph import Node, node_of
 from irtool.sharding.check import check
-from irtool.sharding.network.context import LARGEST_WORLD, ParallelContext
+from irtool.sharding.network.context import (
+    FEW_DEVICES,
+    LARGEST_WORLD,
+    NODE_DEVICES,
+    ParallelContext,
+)
 from irtool.sharding.network.graphs import network_of
 from irtool.sharding.suggest import Proposals, proposals
 
@@ -59,21 +65,37 @@ def _on_any_devices(subject: Subject) -> Iterator[Diagnosis]:
     if file is None:
         return
     dump = subject.read(subject.picked, file)
-    counts = [prod(row) for node in dump.nodes() for row in _rows(node.in_strategy)]
-    devices = lcm(*counts) if counts else 0
-    if not 1 < devices <= LARGEST_WORLD:
+    counts = {prod(row) for node in dump.nodes() for row in _rows(node.in_strategy)}
+    whole = lcm(*counts) if counts else 0
+    devices = lcm(*(count for count in counts if not count & (count - 1)))
+    if whole not in FEW_DEVICES:
+        whole = lcm(whole, NODE_DEVICES)
+    if not 1 < whole <= LARGEST_WORLD:
         return
-    parallel = ParallelContext(devices=devices, full_batch=True, dataset="unknown")
-    network = network_of(dump)
-    checked = Checked(dump, parallel, check(dump, parallel, network=network), network)
-    proposed = proposals(dump, checked.report)
+    if devices not in FEW_DEVICES:
+        devices = lcm(devices, NODE_DEVICES)
+    checked = _checked_for(dump, whole)
+    # On 24 devices, say, groups are refused that nobody asked for: what the usual number of devices
+    # allows is not told.
+    usual = checked if devices == whole or devices < 2 else _checked_for(dump, devices)
+    refused = {node_of(item) for item in usual.report.findings if item.severity == "error"}
+    proposed = proposals(dump, usual.report)
+    edits = {node_of(finding): rows for finding, rows in proposed.strategies.items()}
     for finding in checked.report.findings:
         node = finding.subject
-        if finding.severity == "error" and isinstance(node, Node) and node.in_strategy:
+        if finding.severity != "error" or not isinstance(node, Node) or node not in refused:
+            continue
+        if node.in_strategy:
+            near = Proposals({finding: edits.get(node, ())}, {})
             yield _refused(
-                subject, checked, finding, proposed, subject.picked.rank,
-                ("--devices", str(devices)),
-            )  # fmt: skip
+                subject, checked, finding, near, subject.picked.rank, ("--devices", str(whole))
+            )
+
+
+def _checked_for(dump: Dump, devices: int) -> Checked:
+    parallel = ParallelContext(devices=devices, full_batch=True, dataset="unknown")
+    network = network_of(dump)
+    return Checked(dump, parallel, check(dump, parallel, network=network), network)
 
 
 def _rows(strategy: object) -> Iterator[tuple[int, ...]]:

@@ -21,6 +21,9 @@ EXCLUDED = "parallel_optimizer_excluded"
 """Key of the weights that ``Parameter(parallel_optimizer=False)`` keeps whole; it is no key of
 MindSpore's, which has this with each weight."""
 LARGEST_WORLD = 4096
+FEW_DEVICES = (1, 2, 4)
+NODE_DEVICES = 8
+"""A cluster has a few devices, or whole nodes of them."""
 _TARGETS = {"ascend": "Ascend", "gpu": "GPU", "cpu": "CPU"}
 
 
@@ -171,7 +174,7 @@ def _check(context: ParallelContext) -> None:
     devices, stages, rank = context.devices, context.stages, context.rank
     if not 0 < devices <= LARGEST_WORLD:
         raise ValueError(f"device_num must be from 1 to {LARGEST_WORLD}, but is {devices}")
-    if devices not in (1, 2, 4) and devices % 8:
+    if devices not in FEW_DEVICES and devices % NODE_DEVICES:
         raise ValueError(f"device_num must be 1, 2, 4 or divisible by 8, but is {devices}")
     if stages < 1:
         raise ValueError(f"pipeline_stages must be at least 1, but is {stages}")
