@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
@@ -120,13 +120,18 @@ def departures(cluster: Cluster) -> tuple[Departure, ...]:
     for stage, members in stages.items():
         others = [one for number, rest in stages.items() if number != stage for one in rest]
         outside = frozenset[str]().union(*map(_weights, others)) if others else None
-        found += _of_stage(members, outside)
+        found += _of_stage(members, outside, {micro_batches(one) for one in others})
     found += _between_stages(list(stages.values()))
     return tuple(sorted(found, key=lambda item: (not item.certain, item.index, item.ranks)))
 
 
-def _of_stage(members: Sequence[RankProgram], outside: frozenset[str] | None) -> list[Departure]:
-    """Who leaves the script of one stage; ``outside``: weights of all other stages, if any."""
+def _of_stage(
+    members: Sequence[RankProgram], outside: frozenset[str] | None, counts: Set[int | None]
+) -> list[Departure]:
+    """Who leaves the script of one stage.
+
+    ``outside``: weights of all other stages, if any; ``counts``: their numbers of micro-batches.
+    """
     scripts = {one.rank: script(one) for one in members}
     alike: dict[tuple[Token, ...], list[int]] = {}
     for rank, tokens in scripts.items():
@@ -142,6 +147,11 @@ def _of_stage(members: Sequence[RankProgram], outside: frozenset[str] | None) ->
                  for ranks, other in (groups, groups[::-1])]  # fmt: skip
         if wrong[0] != wrong[1]:
             odd, common = groups if wrong[0] > wrong[1] else groups[::-1]
+            return [_departure(by_rank, scripts, odd, common, certain=True)]
+    if tied:  # a step has as many micro-batches on all stages
+        fits = [micro_batches(by_rank[ranks[0]]) in counts - {None} for ranks in groups]
+        if fits[0] != fits[1]:
+            common, odd = groups if fits[0] else groups[::-1]
             return [_departure(by_rank, scripts, odd, common, certain=True)]
     return [
         _departure(by_rank, scripts, odd, common, certain=len(common) > len(odd))

@@ -59,7 +59,7 @@ def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
         return None
     wide = max(floats, key=lambda each: (BITS[each], each))
     narrow = [place for place, each in enumerate(types) if each != wide]
-    tree = _parsed(source.text)
+    tree = parsed(source.text)
     literals = [
         node
         for node in ast.walk(tree or ast.Module([], []))
@@ -67,13 +67,13 @@ def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
     ]
     if len(narrow) != 1 or len(literals) != 1:
         return None
-    found = _span(literals[0].elts[narrow[0]], source.text)
+    found = span(literals[0].elts[narrow[0]], source.text)
     return None if found is None else _cast(source, found, wide)
 
 
 def _argument(text: str, count: int, place: int) -> tuple[int, int] | None:
     """Where an argument of the only call with so many of them stands in a line."""
-    tree = _parsed(text)
+    tree = parsed(text)
     if tree is None:
         return None
     calls = [
@@ -88,17 +88,18 @@ def _argument(text: str, count: int, place: int) -> tuple[int, int] | None:
         found = (operators[0].left, operators[0].right)[place]
     else:
         return None
-    return _span(found, text)
+    return span(found, text)
 
 
-def _parsed(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
+    """A line of Python as a tree; None where it is no whole statement."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
 
 
-def _span(node: ast.expr, text: str) -> tuple[int, int] | None:
+def span(node: ast.expr, text: str) -> tuple[int, int] | None:
     """From and to which column a part of one line stands."""
     if node.end_col_offset is None or node.lineno != 1 or not text.isascii():
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from irtool.linting.failure.casts import cast_of
 from irtool.linting.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.linting.failure.folding import finding_key, folded
+from irtool.linting.failure.shape_edits import shape_edit
 from irtool.linting.failure.template import filled
 from irtool.linting.failure.wording import worded
 
@@ -63,8 +64,10 @@ def report_of(explained: Sequence[tuple[Explained, Place]]) -> Explanation:
 
 
 def _with_edit(finding: LoggedFinding) -> LoggedFinding:
-    """A finding about types with the cast that mends it, where the line tells it."""
-    edit = finding.edit or cast_of(finding.message, finding.operands, finding.source)
+    """A finding about types or shapes with what mends it, where the line tells it."""
+    said, types, source = finding.message, finding.operands, finding.source
+    edit = finding.edit or cast_of(said, types, source)
+    edit = edit or shape_edit(said, finding.op or "", types, source)
     return finding if edit is None else replace(finding, edit=edit)
 
 
