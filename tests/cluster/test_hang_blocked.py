@@ -136,8 +136,13 @@ def test_without_transfers_there_is_one_stage() -> None:
 # -- stages ---------------------------------------------------------------------------------------
 
 
-def pipeline(*micro_batches: int, width: int = 1) -> tuple[Departure, ...]:
-    """Who leaves the script, where each stage sends so many micro-batches to the next."""
+def pipeline(
+    *micro_batches: int, width: int = 1, odd: dict[int, int] | None = None
+) -> tuple[Departure, ...]:
+    """Who leaves the script, where each stage sends so many micro-batches to the next.
+
+    ``odd``: ranks that work through another number of them.
+    """
 
     def steps(stage: int, count: int, place: int) -> list[Do]:
         rank, found = stage * width + place, list[Do]()
@@ -151,7 +156,9 @@ def pipeline(*micro_batches: int, width: int = 1) -> tuple[Departure, ...]:
     return departures(
         cluster_of(
             {
-                stage * width + place: rank_dump(*steps(stage, count, place))
+                stage * width + place: rank_dump(
+                    *steps(stage, (odd or {}).get(stage * width + place, count), place)
+                )
                 for stage, count in enumerate(micro_batches)
                 for place in range(width)
             }
@@ -178,6 +185,18 @@ def test_of_two_stages_that_part_nobody_knows_which_is_wrong() -> None:
     (left,) = pipeline(3, 2)
     assert (left.ranks, left.common, left.certain) == ((1,), (0,), False)
     assert left.text == "2 micro-batches instead of 3"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_two_ranks_of_a_stage_the_one_is_odd_that_no_other_stage_agrees_with(rank: int) -> None:
+    (left,) = pipeline(4, 4, width=2, odd={rank: 2})
+    assert (left.ranks, left.common, left.certain) == ((rank,), (1 - rank,), True)
+    assert (left.setting, left.value) == ("micro_size", 4)
+
+
+def test_nobody_is_odd_where_the_other_stages_agree_with_neither() -> None:
+    found = pipeline(4, 3, width=2, odd={1: 2})
+    assert not any(left.certain for left in found)
 
 
 WHOLE, OTHER = all_reduce((0, 1)), all_reduce((0, 1), shape=(2, 2))
