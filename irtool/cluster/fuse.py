@@ -12,7 +12,7 @@ behaviour of MindSpore 2.7, reproduced by :func:`ids_by_size`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -203,7 +203,7 @@ def _zones(one: RankProgram, fusible: set[Node]) -> dict[Node, int]:
     found: dict[Node, int] = {}
     for item in reversed(whole.nodes):
         most: dict[str, int] = {}
-        for user in item.users:
+        for user in _readers(item):
             for op, number in counts.get(user, {}).items():
                 if number > most.get(op, 0):
                     most[op] = number
@@ -214,6 +214,28 @@ def _zones(one: RankProgram, fusible: set[Node]) -> dict[Node, int]:
         if most:
             counts[item] = most
     return found
+
+
+def _readers(item: WholeNode) -> Iterator[WholeNode]:
+    """Who reads a result: of one that a tuple holds, who takes it out, not who takes others.
+
+    What a called graph gives comes out in tuples, which are gone when the backend fuses.
+    """
+    for user in item.users:
+        if user.op != "MakeTuple":
+            yield user
+            continue
+        places = {place for place, source in enumerate(user.inputs) if source is item}
+        for reader in user.users:
+            number = _number(reader) if reader.op == "TupleGetItem" else None
+            if number is None or not places or number in places:
+                yield reader
+
+
+def _number(reader: WholeNode) -> int | None:
+    """Which item a TupleGetItem takes; None where that is no constant."""
+    number = getattr(reader.inputs[1], "value", None) if len(reader.inputs) > 1 else None
+    return number if isinstance(number, int) else None
 
 
 # -- comm_fusion ---------------------------------------------------------------------------------

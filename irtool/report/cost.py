@@ -203,6 +203,10 @@ class CostAnswer(RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="
     operators: list[CostPart]
     edges: list[CostPart]
     weights: list[CostPart]
+    others: Annotated[
+        list[CostPart],
+        doc("communication that none of these brings: a norm of all gradients, user code"),
+    ]
     unknown: Annotated[list[str], doc("parts that could not be priced")]
     measured: Annotated[MeasuredCost | None, doc("where a profile is there")]
 
@@ -243,6 +247,7 @@ def cost_answer(view: CostView, context: RunContext) -> CostAnswer:
         operators=parts["operator"],
         edges=parts["edge"],
         weights=parts["weight"],
+        others=parts["other"],
         unknown=list(cost.unknown),
         measured=None if view.measured is None else measured_answer(view.measured),
         **context_fields(context, assumed(view)),

@@ -139,6 +139,7 @@ def check(
         norms=norms,
         communications=step.items,
         communications_unknown=step.unknown,
+        communications_owned=step.owned,
         again=again,
         by_node={operator.node: operator for operator in operators},
     )

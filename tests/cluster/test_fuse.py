@@ -27,6 +27,9 @@ from tests.cluster.rank_dumps import all_reduce, rank_text
 
 WEIGHT = 2048 * 2048
 
+SUM = 'group: "nccl_world_group", fusion: I64(1), op: "sum", group_ranks: (0, 1)'
+"""Attributes of a sum over both ranks."""
+
 
 def first(path: Path, devices: int = 8) -> RankProgram:
     (file,) = path.glob("*validate*.ir")
@@ -225,3 +228,29 @@ def test_what_depends_on_one_another_is_kept_apart(count: int) -> None:
         text = rank_text(*steps, chained=chained).replace("fusion: I64(0)", "fusion: I64(1)")
         (one,) = single(irtool.load(text.encode()), 0, 2).ranks.values()
         assert [len(bucket.tensors) for bucket in fusion(one).buckets] == sizes
+
+
+@pytest.mark.parametrize(("taken", "sizes"), [(0, [1, 1]), (1, [2])])
+def test_of_what_a_tuple_holds_only_what_is_taken_out_is_waited_for(
+    taken: int, sizes: list[int]
+) -> None:
+    """A called graph hands out a sum and something else: who reads the other needs no sum."""
+    text = f"""# IR entry: @main
+# Total subgraphs: 0
+subgraph @main(%para1_x) {{
+  %0(a) = AllReduce(%para1_x) primitive_attrs: {{{SUM}}}
+      : (<Tensor[Float32], (8)>) -> (<Tensor[Float32], (8)>)
+  %1(b) = MakeTuple(%0, %para1_x)
+      : (<Tensor[Float32], (8)>, <Tensor[Float32], (8)>) -> (<Tuple[Tensor[Float32]*2]>)
+  %2(c) = TupleGetItem(%1, I64({taken}))
+      : (<Tuple[Tensor[Float32]*2]>, <Int64, NoShape>) -> (<Tensor[Float32], (8)>)
+  %3(d) = AllReduce(%2) primitive_attrs: {{{SUM}}}
+      : (<Tensor[Float32], (8)>) -> (<Tensor[Float32], (8)>)
+  %4(e) = MakeTuple(%3, %0)
+      : (<Tensor[Float32], (8)>, <Tensor[Float32], (8)>) -> (<Tuple[Tensor[Float32]*2]>)
+  Return(%4)
+      : (<Tuple[Tensor[Float32]*2]>)
+}}
+"""
+    (one,) = single(irtool.load(text.encode()), 0, 2).ranks.values()
+    assert [len(bucket.tensors) for bucket in fusion(one).buckets] == sizes

@@ -39,7 +39,7 @@ CAUSES: tuple[Cause, ...] = (
 )  # fmt: skip
 """Where a step goes. Operator collectives are those of split sums, forward and backward."""
 
-Phase: TypeAlias = Literal["forward", "backward"]
+Phase: TypeAlias = Literal["forward", "backward", "optimizer"]
 
 GRADIENT_OF: Mapping[str, str] = {
     "AllReduce": "AllReduce",
@@ -68,7 +68,8 @@ ASSUMPTIONS = (
     "recomputes is not, and to redistribute it again is not priced",
     "memory is what stays (weights, states, sums of gradients), one batch, kept results, gradients "
     "and the largest buffer of a fused collective, all at once: temporaries come on top",
-    "one micro-batch: a pipeline's bubble is what `irtool pipeline` says",
+    "all micro-batches that the dump holds count; a pipeline's bubble is what `irtool pipeline` "
+    "says",
     f"an operator takes {LAUNCH_SECONDS * 1e6:.0f} µs at least, those of a redistribution too",
     "collectives are rings, or pairwise in a full mesh; nobody else is on the links",
     "a collective across nodes is as slow as the links between nodes (unless the machine's file "

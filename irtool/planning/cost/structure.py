@@ -10,7 +10,7 @@ comes out again, that operator's choice is what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -26,6 +26,7 @@ from irtool.planning.cost.kept import Carried, Keeping, carriers, keeping, kept_
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
+from irtool.sharding.network.communications import instances
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.data import result_layout
 from irtool.sharding.network.edges import SKIP, Edge, EdgeFinder, is_silent
@@ -64,7 +65,7 @@ class Link:
     """A place where something may be redistributed: an edge, or a Reshape (``keep_reshape``).
 
     ``element``: bytes of one element there; ``gradient``: whether a gradient comes back.
-    ``is_bool``: truth values, which nothing can gather.
+    ``is_bool``: truth values, which nothing can gather. ``runs``: how often a step.
     """
 
     edge: Edge
@@ -74,6 +75,7 @@ class Link:
     gradient: bool
     keep_reshape: bool = False
     is_bool: bool = False
+    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Structure:
     often operators run for one update of the weights. ``keeping``: what the backward pass reads;
     ``beside``: what runs again though nothing in the dump asks for it; ``counts_all``: in tables,
     every result with a gradient counts as kept, with who makes it: what no gradient reads is what
-    another operator may be recomputed from.
+    another operator may be recomputed from. ``instances``: how often each graph runs in a step.
     """
 
     dump: Dump
@@ -132,6 +134,11 @@ class Structure:
     keeping: Keeping = field(default_factory=Keeping)
     beside: frozenset[Node] = frozenset()
     counts_all: bool = False
+    instances: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def runs(self, node: Node) -> int:
+        """How often a node runs in a step: a cell inlined late once for each of its calls."""
+        return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
 
     @cached_property
     def kept(self) -> dict[Node, tuple[int, ...]]:
@@ -219,20 +226,21 @@ def structure_of(
     found = weights(analysis)
     trained = [item.parameter for item in found if item.mirror_ranks is not None]
     gradients = differentiated(analysis, trained)
-    marked = gradients.nodes
+    marked, runs = gradients.nodes, instances(analysis.network)
     again = {*recomputed(analysis, gradients, ()).nodes, *beside}
     return Structure(
         dump,
         context,
         context.for_operators(dynamic=analysis.dynamic),
         own,
-        tuple(_links(analysis, symbols, marked)),
+        tuple(_with_runs(_links(analysis, symbols, marked), runs)),
         tuple(_parameters(analysis, symbols, found)),
         marked,
         analysis.differentiates,
         frozenset(node for node in own if id(node) in gradients.constant),
         keeping=keeping(analysis, marked, _trained_operands(analysis, found), again),
         beside=frozenset(beside),
+        instances=runs,
     )
 
 
@@ -326,6 +334,13 @@ def _links(analysis: Analysis, symbols: _Symbols, marked: frozenset[Node]) -> It
             link = _link(analysis, symbols, edge, marked)
             if link is not None:
                 yield link
+
+
+def _with_runs(links: Iterable[Link], instances: Mapping[str, int]) -> Iterator[Link]:
+    for link in links:
+        graph = link.edge.consumer.graph
+        runs = instances.get(graph.name, 1) if graph is not None else 1
+        yield link if runs == 1 else replace(link, runs=runs)
 
 
 def _link(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irtool.ir.graph import Node
 from irtool.operators.call import Strategy
@@ -12,7 +12,9 @@ from irtool.planning.cost.costs import Cause, Communication
 
 @dataclass(frozen=True, slots=True)
 class CostItem:
-    """One operator, edge or weight. ``node`` is the operator, or the edge's consumer.
+    """One operator, edge or weight, or what none of these brings (``other``).
+
+    ``node`` is the operator, or the edge's consumer.
 
     ``seconds`` by cause; ``communications`` in the order of the step's phases. ``operations``: of
     the whole step. ``again``: seconds that recomputing it takes, of what the network marks for it;
@@ -43,3 +45,18 @@ class CostItem:
     def received(self) -> int:
         """Bytes that one device receives."""
         return sum(item.received for item in self.communications)
+
+
+def run(item: CostItem, count: int) -> CostItem:
+    """An item that runs so often in a step; ``item``: what it takes once."""
+    if count == 1:
+        return item
+    return replace(
+        item,
+        seconds={cause: count * seconds for cause, seconds in item.seconds.items()},
+        communications=item.communications * count,
+        operations=count * item.operations,
+        again=count * item.again,
+        repeated=item.repeated * count,
+        backward=count * item.backward,
+    )

@@ -9,7 +9,6 @@ from math import prod
 from irtool.cluster.account import Account, fused_bytes
 from irtool.cluster.machine import Machine
 from irtool.cluster.pricing import Overlap
-from irtool.ir.collectives import collective
 from irtool.ir.display import Shown
 from irtool.operators.layout import Shape
 from irtool.planning.cost.costs import (
@@ -17,21 +16,29 @@ from irtool.planning.cost.costs import (
     CAUSES,
     Cause,
     Communication,
-    chain_communications,
-    communication,
     compute_seconds,
+    copied_bytes,
+    copy_seconds,
     item_bytes,
     operations_of,
-    operator_communications,
     seconds_of,
 )
 from irtool.planning.cost.kept import FIXED
 from irtool.planning.cost.structure import Parameter, Structure
 from irtool.planning.cost.weights import priced_weight
+from irtool.planning.plans.cost_communication import (
+    Communicated,
+    edge_bytes,
+    of_edge,
+    of_operator,
+    of_weight,
+    others,
+    transfers,
+    unsized,
+)
 from irtool.planning.plans.cost_items import CostItem
 from irtool.planning.plans.cost_kept import kept_in
-from irtool.planning.plans.cost_shared import overlaps, with_common_starts
-from irtool.planning.search.chains import chain_seconds
+from irtool.planning.plans.cost_shared import cause_of, overlaps, with_common_starts
 from irtool.planning.search.link_tables import brought
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.communications import HIDES
@@ -233,13 +240,15 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         if item.base is None or item.slice is None:
             unknown.append(f"weight {item.name}: {item.why}")
             continue
-        found, sizes = _weight(structure, item, known, machine)
+        found, sizes = _weight(structure, item, known, report, machine, unknown)
         items.append(found)
         weights, gradients, states = (
             weights + sizes[0], gradients + sizes[1], states + sizes[2],
         )  # fmt: skip
         if item.gather_ranks is not None and structure.reads(known):
             gathered += prod(item.base) * known.element
+    priced = {item.name for item in items if item.kind == "weight"}
+    items += others(report, machine, priced, unknown)
     memory = MemoryCost(
         weights,
         gradients,
@@ -257,7 +266,7 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
         memory,
         tuple(unknown),
         structure.differentiates,
-        tuple(_transfers(structure, report, machine)),
+        transfers(report, machine),
     )
     hides = machine.overlap * made.hidden_at_best if machine.overlap else 0.0
     return replace(made, hides=hides)
@@ -276,22 +285,6 @@ def _inputs(report: CheckResult) -> int:
 def _element_of(item: ParameterReport) -> int:
     type = item.parameter.type
     return item_bytes(type.dtype if type is not None else None)
-
-
-def _transfers(
-    structure: Structure, report: CheckResult, machine: Machine
-) -> Iterator[Communication]:
-    """What a stage sends to others and receives from them, and what the gradients of that do."""
-    rank = report.context.rank
-    opposite = {"Send": "Receive", "Receive": "Send"}
-    for node in structure.dump.nodes(where=lambda node: node.op in opposite):
-        found = collective(node, report.devices)
-        if found is None or found.peer is None or found.bytes is None:
-            continue
-        ends = (min(rank, found.peer), max(rank, found.peer))
-        yield communication(node.op, "forward", ends, found.bytes, machine)
-        if structure.differentiates:
-            yield communication(opposite[node.op], "backward", ends, found.bytes, machine)
 
 
 def without_strategy(report: CheckResult) -> int:
@@ -320,41 +313,37 @@ def _operators(
         if not has_sizes((*item.judgement.raw_inputs, *item.judgement.raw_outputs)):
             unknown.append(f"{item.node.id} {item.op}: its sizes are not known")
             continue
-        unknown += (
-            f"{item.node.id} {item.op}: how much its {each.op} hands over is not known"
-            for each in item.judgement.collectives
-            if len(each.ranks) > 1 and each.shape is None
-        )
-        yield _operator(structure, item, machine, report.again)
+        own = of_operator(structure, item, report, machine)
+        unknown += (unsized(f"{item.node.id} {item.op}: {text}") for text in own.unsized)
+        yield _operator(structure, item, machine, report.again, own)
 
 
 def _operator(
-    structure: Structure, item: OperatorReport, machine: Machine, runs: Recomputed
+    structure: Structure,
+    item: OperatorReport,
+    machine: Machine,
+    again: Recomputed,
+    own: Communicated,
 ) -> CostItem:
-    gradient = item.node in structure.with_gradient
+    gradient, runs = item.node in structure.with_gradient, structure.runs(item.node)
     call = item.call.call
-    back = structure.communicates_back(item.node)
-    communications = operator_communications(call, item.judgement, machine, gradient=back)
-    seconds: dict[Cause, float] = {
-        "compute": compute_seconds(call, item.judgement, machine, gradient=gradient)
-    }
-    if communications:
-        seconds["operator collectives"] = seconds_of(communications)
+    compute = runs * compute_seconds(call, item.judgement, machine, gradient=gradient)
+    seconds: dict[Cause, float] = {"compute": compute}
+    if own.once:
+        seconds["operator collectives"] = seconds_of(own.once)
     work = 1 + BACKWARD_WORK if gradient else 1
-    is_behind = item.node in runs.behind
-    repeated = tuple(each for each in communications if is_behind and is_forward(each))
-    computed = seconds["compute"] / work if item.node in runs.nodes else 0.0
+    computed = compute / work if item.node in again.nodes else 0.0
     return CostItem(
         "operator",
         item.node,
         item.op,
         seconds,
-        tuple(communications),
+        own.once,
         strategy=item.strategy,
-        operations=work * operations_of(call, item.judgement),
-        again=computed + seconds_of(repeated),
-        repeated=repeated,
-        backward=seconds["compute"] * (work - 1) / work,
+        operations=runs * work * operations_of(call, item.judgement),
+        again=computed + seconds_of(own.again),
+        repeated=own.again,
+        backward=compute * (work - 1) / work,
     )
 
 
@@ -374,35 +363,33 @@ def _edges(
         ):
             unknown.append(f"{item.producer.id} to {item.consumer.id}: its sizes are not known")
             continue
-        element = _element(item)
+        own = of_edge(structure, item, report, machine)
         # What several users want of one result alike, MindSpore's later passes make once.
         same = _result(item)
-        if not item.replaces and same in made:
-            continue
+        is_first = item.replaces or same not in made
         made.add(same)
-        gradient = item.producer in structure.with_gradient
-        communications = chain_communications(item.operators, element, machine, gradient=gradient)
-        seconds: dict[Cause, float] = {
-            "redistribution": chain_seconds(item.operators, element, machine, gradient=gradient)
-        }
-        name = item.consumer.op if item.replaces else f"{item.producer.op} to {item.consumer.op}"
         runs_again = _runs_again(item, report.again) if item.replaces else same in again
-        forward = chain_seconds(item.operators, element, machine, gradient=False)
+        copied = structure.runs(item.consumer) * _copied(item, machine) if is_first else 0.0
+        if not own.once and not own.again and not is_first:
+            continue
+        times = 2 if item.producer in structure.with_gradient else 1
+        name = item.consumer.op if item.replaces else f"{item.producer.op} to {item.consumer.op}"
         yield CostItem(
             "edge",
             item.consumer,
             name,
-            seconds,
-            tuple(communications),
+            {"redistribution": seconds_of(own.once) + times * copied},
+            own.once,
             item.producer,
-            again=forward if runs_again else 0.0,
-            repeated=tuple(each for each in communications if runs_again and is_forward(each)),
+            again=seconds_of(own.again) + (copied if runs_again else 0.0),
+            repeated=own.again,
         )
 
 
-def is_forward(each: Communication) -> bool:
-    """Whether a communication is one of the forward pass."""
-    return each.phase == "forward"
+def _copied(item: RedistributionReport, machine: Machine) -> float:
+    """Seconds of what a redistribution copies on each device, in one direction."""
+    sizes = copied_bytes(item.operators or (), edge_bytes(item))
+    return sum(copy_seconds(size, machine) for size in sizes)
 
 
 def _runs_again(item: RedistributionReport, runs: Recomputed) -> bool:
@@ -413,21 +400,16 @@ def _runs_again(item: RedistributionReport, runs: Recomputed) -> bool:
 def _result(item: RedistributionReport) -> Hashable:
     """Equal for redistributions that are made once."""
     holder, position = (item.tie, item.item) if item.tie else (item.consumer, item.input)
-    return id(brought(holder, position)), item.operators, _element(item), item.replaces
-
-
-def _element(item: RedistributionReport) -> int:
-    """Bytes of an element of what an edge hands on, behind a Cast if there is one."""
-    holder, position = (item.consumer, item.input)
-    if item.tie is not None:
-        holder, position = (item.tie, item.item)
-    abstract = holder.input_types[position] if position < len(holder.input_types) else None
-    dtypes = [dtype for dtype, _ in abstract.tensors] if abstract is not None else []
-    return item_bytes(dtypes[0] if dtypes else None)
+    return id(brought(holder, position)), item.operators, edge_bytes(item), item.replaces
 
 
 def _weight(
-    structure: Structure, item: ParameterReport, known: Parameter, machine: Machine
+    structure: Structure,
+    item: ParameterReport,
+    known: Parameter,
+    report: CheckResult,
+    machine: Machine,
+    unknown: list[str],
 ) -> tuple[CostItem, tuple[int, int, int]]:
     cost = priced_weight(
         prod(item.base or ()) * known.element,
@@ -439,12 +421,12 @@ def _weight(
         structure.fusion_of(known),
         trained=known.trained,
     )
+    own = of_weight(structure, item, known, report, machine)
+    unknown += (unsized(f"weight {item.name}: {text}") for text in own.unsized)
     seconds: dict[Cause, float] = {"optimizer": cost.update}
-    if cost.mirrors:
-        seconds["gradients"] = seconds_of(cost.mirrors)
-    if cost.shared:
-        seconds["optimizer parallel"] = seconds_of(cost.shared)
-    communications = (*cost.mirrors, *cost.shared)
+    for each in own.once:
+        cause = cause_of(each)
+        seconds[cause] = seconds.get(cause, 0.0) + each.seconds
     users = tuple(dict.fromkeys(ref.node for ref in known.users if ref.node is not None))
-    found = CostItem("weight", item.user, item.name, seconds, communications, users=users)
+    found = CostItem("weight", item.user, item.name, seconds, own.once, users=users)
     return found, (cost.weights, cost.gradients, cost.states)

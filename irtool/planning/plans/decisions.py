@@ -227,15 +227,16 @@ class DecidedWays:
 
     def _again(self, at: int) -> tuple[Floats, Floats]:
         """Seconds that running an operator again adds, and bytes of results that it saves."""
-        judged = self.model.structure.calls[self.model.nodes[at]]
+        structure, node = self.model.structure, self.model.nodes[at]
+        judged = structure.calls[node]
         items = self.model.candidates[at].items
         seconds, saved = np.zeros(len(items)), np.zeros(len(items))
         for place, item in enumerate(items):
-            kept = kept_bytes(self.model.structure, self.model.nodes[at], item.judgement)
+            kept = kept_bytes(structure, node, item.judgement)
             if item.judgement.collectives or not kept:
                 seconds[place] = inf
                 continue
-            seconds[place] = compute_seconds(
+            seconds[place] = structure.runs(node) * compute_seconds(
                 judged.call.call, item.judgement, self.model.machine, gradient=False
             )
             saved[place] = kept

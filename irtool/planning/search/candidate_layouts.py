@@ -203,12 +203,13 @@ def least_prices(
     if first.place is None or second.place is None:
         sources = [first.layout(at) for at in range(len(first))]
         targets = [second.layout(at) for at in range(len(second))]
-        return least_anywhere(sources, targets, Moved(want.element, want.gradient), machine)
+        moved = Moved(want.element, want.gradient)
+        return want.runs * least_anywhere(sources, targets, moved, machine)
     shape = common_shape(first.shape, second.shape)
     if shape is None:
         return least
     left, known_left = first.bits(shape)
     right, known_right = second.bits(shape)
     moved = Moved(want.element, want.gradient)
-    found = least_between(left, right, moved, machine, enable_alltoall)
+    found = want.runs * least_between(left, right, moved, machine, enable_alltoall)
     return np.where(known_left[:, None] & known_right[None, :], found, least)

@@ -41,13 +41,15 @@ Floats = npt.NDArray[np.float64]
 class Want:
     """What is moved: ``element`` bytes of one element; ``gradient``: a gradient comes back.
 
-    ``keep_reshape``: the chain replaces a Reshape; ``is_bool``: nothing can gather truth values.
+    ``keep_reshape``: the chain replaces a Reshape; ``is_bool``: nothing can gather truth values;
+    ``runs``: how often a step.
     """
 
     element: int
     gradient: bool
     keep_reshape: bool
     is_bool: bool
+    runs: int = 1
 
 
 _Pair: TypeAlias = tuple[TensorLayout, TensorLayout, bool]
@@ -94,7 +96,8 @@ class Chains:
         # Around a Reshape of truth values MindSpore casts; elsewhere it can't gather them.
         if want.is_bool and not want.keep_reshape and any(s.op == "AllGather" for s in steps):
             return inf
-        return chain_seconds(steps, want.element, self.machine, gradient=want.gradient)
+        once = chain_seconds(steps, want.element, self.machine, gradient=want.gradient)
+        return want.runs * once
 
     def _steps(
         self, source: TensorLayout, target: TensorLayout, keep_reshape: bool
@@ -146,5 +149,5 @@ def least_seconds(
     first, known_first = bits_of(sources, shape)
     second, known_second = bits_of(targets, shape)
     moved = Moved(want.element, want.gradient)
-    found = least_between(first, second, moved, machine, enable_alltoall)
+    found = want.runs * least_between(first, second, moved, machine, enable_alltoall)
     return np.where(known_first[:, None] & known_second[None, :], found, least)

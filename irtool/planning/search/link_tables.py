@@ -111,7 +111,7 @@ def end_of(ref: Ref) -> tuple[str, int]:
 
 def want_of(link: Link) -> Want:
     """What a link moves."""
-    return Want(link.element, link.gradient, link.keep_reshape, link.is_bool)
+    return Want(link.element, link.gradient, link.keep_reshape, link.is_bool, link.runs)
 
 
 def price_of(

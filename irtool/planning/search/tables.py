@@ -336,7 +336,7 @@ class _Builder:
         back = self.structure.communicates_back(node)
         structure = self.structure
         kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
-        key = (id(candidates), gradient, back, shown, kept)
+        key = (id(candidates), gradient, back, shown, kept, structure.runs(node))
         found = self.columns.get(key)
         if found is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
@@ -353,7 +353,7 @@ class _Builder:
     ) -> tuple[Floats, Floats]:
         """Arithmetic, collectives and kept bytes of an operator, by candidate."""
         judged = self.structure.calls[node]
-        call = judged.call.call
+        call, runs = judged.call.call, self.structure.runs(node)
 
         def numbers(judgement: Judgement) -> tuple[float, float]:
             communications = operator_communications(call, judgement, self.machine, gradient=back)
@@ -362,7 +362,7 @@ class _Builder:
                 seconds *= 1 - self.hiding.backward * BACKWARD_WORK / (1 + BACKWARD_WORK)
             seconds += seconds_of(communications)
             held = kept_bytes if self.structure.counts_all else carried_bytes
-            return seconds, held(self.structure, node, judgement)
+            return runs * seconds, held(self.structure, node, judgement)
 
         rows: list[Floats] = []
         for family in candidates.families:

@@ -9,7 +9,7 @@ from math import prod
 from irtool.ir.graph import Node
 from irtool.planning.cost.costs import BACKWARD_WORK, item_bytes
 from irtool.planning.cost.structure import Structure
-from irtool.planning.plans.cost_items import CostItem
+from irtool.planning.plans.cost_items import CostItem, run
 from irtool.planning.plans.cost_report import MemoryCost, StepCost
 from irtool.planning.plans.plan import Plan
 from irtool.planning.search.tables import kept_bytes
@@ -66,7 +66,7 @@ def cell_figures(
     for item in made.after.items:
         node = plain.get(item.node) if item.node is not None else None
         place = cells.place.get(node, 0) if node is not None else 0
-        if item.kind == "weight":
+        if item.kind in ("weight", "other"):
             found[place].once += item.total
             continue
         forward = _forward(item, node in structure.with_gradient)
@@ -138,15 +138,6 @@ def _sent(made: Plan, twins: Mapping[Node, Node], flow: Flow) -> int:
 def of_micro_batches(cost: StepCost, count: int, memory: MemoryCost) -> StepCost:
     """The work of a step of so many micro-batches; weights count once."""
     items = tuple(
-        item
-        if item.kind == "weight"
-        else replace(
-            item,
-            seconds={cause: count * seconds for cause, seconds in item.seconds.items()},
-            communications=item.communications * count,
-            operations=count * item.operations,
-            again=count * item.again,
-        )
-        for item in cost.items
+        item if item.kind in ("weight", "other") else run(item, count) for item in cost.items
     )
     return replace(cost, items=items, memory=memory)

@@ -30,7 +30,7 @@ from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use, is_operator
 from irtool.sharding.network.handed import is_reached
 from irtool.sharding.network.needed import Needed, launched, needed
-from irtool.sharding.network.received import HANDED_OVER
+from irtool.sharding.network.received import HANDED_OVER, SLICE
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
@@ -71,6 +71,9 @@ FORWARD_OF = "forward of "
 
 CUTS = "StridedSlice"
 """Two of these behind one value are merged only after the gradients are made."""
+
+USER_CODE = "user code"
+"""The reason of a collective that the network's own code calls."""
 
 AGAIN = "recomputed: "
 """What the reason begins with of a communication that runs again for the backward pass."""
@@ -243,15 +246,23 @@ class _Counter:
             )
 
 
+Owner: TypeAlias = Node | Use | str | None
+"""What brings a communication: an operator or collective, an edge, a weight (its name); or none."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepCommunications:
     """The communications of a step, equal ones counted together.
 
     ``unknown``: sentences that say which others there may be; empty where these are all.
+    ``owned``: the same ones by what brings them.
     """
 
     items: tuple[StepCommunication, ...] = ()
     unknown: tuple[str, ...] = ()
+    owned: Mapping[Owner, tuple[StepCommunication, ...]] = field(
+        default_factory=dict[Owner, tuple[StepCommunication, ...]]
+    )
 
 
 def communications(
@@ -278,19 +289,20 @@ def communications(
         needed(analysis, gradients),
         representatives(analysis),
     )
-    found = merged(
-        item
-        for part in (
-            _of_network(counter),
-            _of_operators(counter),
-            _of_redistributions(counter, inserted.redistributions),
-            _of_weights(counter, inserted.weights),
-            inserted.others,
-        )
-        for item in part
-        if len(item.ranks) > 1
+    owned: dict[Owner, list[StepCommunication]] = {}
+    for owner, item in (
+        *_of_network(counter),
+        *_of_operators(counter),
+        *_of_redistributions(counter, inserted.redistributions),
+        *_of_weights(counter, inserted.weights),
+        *((None, item) for item in inserted.others),
+    ):
+        if len(item.ranks) > 1:
+            owned.setdefault(owner, []).append(item)
+    items = merged(item for part in owned.values() for item in part)
+    return StepCommunications(
+        items, unknown, {owner: merged(part) for owner, part in owned.items()}
     )
-    return StepCommunications(found, unknown)
 
 
 def _not_counted(
@@ -354,7 +366,7 @@ def _perhaps_twice(redistributions: Iterable[Redistribution]) -> Node | None:
     return None
 
 
-def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
+def _of_network(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]:
     """What stands in the network itself: transfers between stages, the user's own collectives."""
     analysis = counter.analysis
     for node in analysis.network.inputs:
@@ -363,7 +375,7 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
         item = collective(node, analysis.context.devices)
         if item is None or item.is_virtual:
             continue
-        ranks, why, once = item.ranks or (), "user code", False
+        ranks, size, why, once = item.ranks or (), item.bytes, USER_CODE, False
         if item.op in POINT_TO_POINT:
             once = _hands_over_weight(analysis, node)
             if once and analysis.foreign and not is_reached(analysis.network, node):
@@ -371,10 +383,12 @@ def _of_network(counter: _Counter) -> Iterator[StepCommunication]:
             own = analysis.context.rank
             ranks = () if item.peer is None else tuple(sorted((own, item.peer)))
             why = "transfer between stages"
-        yield from counter.both(
-            item.op, ranks, item.bytes, node, why, gradient=node in counter.gradients.nodes,
+            size = size if once else _handed_over(analysis, node, size)
+        pair = counter.both(
+            item.op, ranks, size, node, why, gradient=node in counter.gradients.nodes,
             again=node in counter.again.nodes, once=once,
         )  # fmt: skip
+        yield from ((node, each) for each in pair)
 
 
 def _hands_over_weight(analysis: Analysis, transfer: Node) -> bool:
@@ -386,7 +400,32 @@ def _hands_over_weight(analysis: Analysis, transfer: Node) -> bool:
     return behind(analysis, source) is not None
 
 
-def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
+def _handed_over(analysis: Analysis, transfer: Node, said: int | None) -> int | None:
+    """Bytes of what a device hands to another stage, or is handed.
+
+    Where one dump holds all stages, a Send holds what is sent as it is before it is cut, and a
+    Receive a number that stands for it: what is sent lies as who computes it leaves it.
+
+    Args:
+        analysis: a network whose operators are judged.
+        transfer: the Send or Receive.
+        said: what the transfer itself says.
+    """
+    sender = transfer if transfer.op == "Send" else analysis.network.first(transfer)
+    if not isinstance(sender, Node) or primitive(sender) != "Send":
+        return said
+    if sender.attribute(SLICE) is not None:
+        return said
+    handed = analysis.network.first(sender)
+    source, item = (None, 0) if handed is None else real_source(analysis, handed)
+    judged = analysis.judged.get(source) if isinstance(source, Node) else None
+    layout = None if judged is None else judged.output_layout(max(item, 0))
+    if layout is None:
+        return None
+    return tensor_bytes(edge_dtype(sender, 0, 0), layout.slice_shape)
+
+
+def _of_operators(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]:
     """What operators bring with them."""
     for node, judged in counter.analysis.judged.items():
         if node in counter.analysis.foreign:
@@ -405,7 +444,7 @@ def _of_operators(counter: _Counter) -> Iterator[StepCommunication]:
                 again=node in counter.again.behind,
             )  # fmt: skip
             forward = counter.needed.computes(node) and id(node) not in counter.same
-            yield from (found for found in pair if forward or found.phase == "backward")
+            yield from ((node, each) for each in pair if forward or each.phase == "backward")
 
 
 def _parts(counter: _Counter, edge: Edge) -> int:
@@ -416,7 +455,7 @@ def _parts(counter: _Counter, edge: Edge) -> int:
 
 def _of_redistributions(
     counter: _Counter, redistributions: Iterable[Redistribution]
-) -> Iterator[StepCommunication]:
+) -> Iterator[tuple[Use, StepCommunication]]:
     """What stands between operators whose layouts differ.
 
     A chain is made for each consumer. Equal operators behind one value are merged: before the
@@ -435,7 +474,8 @@ def _of_redistributions(
         has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
         steps = item.operators or ()
-        runs_again = Use(edge.consumer, edge.position, edge.item) in counter.again.chains
+        use = Use(edge.consumer, edge.position, edge.item)
+        runs_again = use in counter.again.chains
         constant = Use(edge.consumer, edge.position) in counter.gradients.constant_uses
         begin = _as_far_as_the_first(steps)
         first, merges = len(begin) - 1, (before, begin) in merged
@@ -461,7 +501,7 @@ def _of_redistributions(
                 step.op, step.ranks, None if size is None else size // parts, edge.consumer,
                 "redistribution", count=parts, gradient=backward, constant=constant, again=again,
             )  # fmt: skip
-            yield from (found for found in pair if forward or found.phase == "backward")
+            yield from ((use, each) for each in pair if forward or each.phase == "backward")
 
 
 def _merged_before_gradients(
@@ -520,7 +560,9 @@ def _as_far_as_the_first(steps: Sequence[RedistributionStep]) -> tuple[Redistrib
     return tuple(steps[: end + 1])
 
 
-def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCommunication]:
+def _of_weights(
+    counter: _Counter, weights: Iterable[Weight]
+) -> Iterator[tuple[str, StepCommunication]]:
     """Sums of gradients, and with optimizer parallel gathers of weights."""
     gradients = counter.gradients
     for weight in weights:
@@ -532,25 +574,24 @@ def _of_weights(counter: _Counter, weights: Iterable[Weight]) -> Iterator[StepCo
             for shape in (weight.base, weight.slice)
         )
         name = "optimizer parallel"
+        own = weight.name
         if weight.gather_ranks:
-            yield StepCommunication("AllGather", weight.gather_ranks, stored, "forward", 1, name)
+            ranks = weight.gather_ranks
+            yield own, StepCommunication("AllGather", ranks, stored, "forward", 1, name)
         if weight.scatter_ranks and trained:
-            count = _scatters_of(counter, weight)
-            yield StepCommunication(
-                "ReduceScatter", weight.scatter_ranks, base, "backward", count, name
-            )
+            ranks, count = weight.scatter_ranks, _scatters_of(counter, weight)
+            yield own, StepCommunication("ReduceScatter", ranks, base, "backward", count, name)
         if weight.user is not None and weight.user.attribute(SPARSE) is True:
             # Rows and their numbers are gathered, and not summed up.
             ranks = weight.mirror_ranks or ()
-            yield StepCommunication("AllGather", ranks, None, "backward", 2, "sparse gradient")
+            yield own, StepCommunication("AllGather", ranks, None, "backward", 2, "sparse gradient")
         elif weight.user is not None and primitive(weight.user) == "Custom":
             continue
         elif weight.mirror_ranks and trained and not constant:
             inner, count = _mirrors_of(counter, weight)
             size = stored if weight.scatter_ranks and not inner else base
-            yield StepCommunication(
-                "AllReduce", weight.mirror_ranks, size, "backward", count, "mirror (gradients)"
-            )
+            ranks, why = weight.mirror_ranks, "mirror (gradients)"
+            yield own, StepCommunication("AllReduce", ranks, size, "backward", count, why)
 
 
 def _scatters_of(counter: _Counter, weight: Weight) -> int:

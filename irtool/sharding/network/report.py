@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from irtool.ir.display import Shown
@@ -12,7 +13,7 @@ from irtool.operators.call import Strategy
 from irtool.operators.judgement import Judgement, Verdict
 from irtool.operators.layout import DeviceMatrix, Shape, TensorLayout, TensorMap
 from irtool.sharding.network.calls import NodeCall
-from irtool.sharding.network.communications import StepCommunication
+from irtool.sharding.network.communications import Owner, StepCommunication
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.recomputation import Recomputed
 from irtool.sharding.redistribution import RedistributionStep
@@ -148,7 +149,8 @@ class CheckResult(Shown):
     hands an inference's results to all pipeline stages. ``norms``: what clipping by the global norm
     of the gradients adds up.
     ``communications``: all of a step of the rank's stage, forward and backward.
-    ``communications_unknown``: sentences that say which others there may be. ``again``: what of the
+    ``communications_unknown``: sentences that say which others there may be;
+    ``communications_owned``: the same ones by what brings them. ``again``: what of the
     forward pass runs again in the backward pass.
     """
 
@@ -163,6 +165,9 @@ class CheckResult(Shown):
     norms: tuple[CollectiveReport, ...] = ()
     communications: tuple[StepCommunication, ...] = ()
     communications_unknown: tuple[str, ...] = ()
+    communications_owned: Mapping[Owner, tuple[StepCommunication, ...]] = field(
+        default_factory=dict[Owner, tuple[StepCommunication, ...]], repr=False, compare=False
+    )
     again: Recomputed = field(default_factory=Recomputed, repr=False, compare=False)
     by_node: dict[Node, OperatorReport] = field(
         default_factory=dict[Node, OperatorReport], repr=False, compare=False

@@ -16,6 +16,7 @@ from irtool.planning.plans.cost_axes import axis_costs
 from irtool.planning.plans.cost_report import StepCost, step_cost
 from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
+from tests.records import records
 from tests.sharding.network import test_networks as compiled_networks
 
 DUMPS = Path(__file__).parents[2] / "cluster" / "dumps"
@@ -113,12 +114,14 @@ def test_one_bucket_of_gradients_waits_for_the_last_one(samples: Path) -> None:
     assert seen.exposed == pytest.approx(sums.exposed, abs=1e-5)  # small launches beside them
 
 
+PIPELINES = records(compiled_networks.HERE / "pipelines.jsonl.xz")
 COMPILED = {
     name: record
-    for name, record in compiled_networks.NETWORKS.items()
-    if "validate" in record.dumps and name != "7717_0363_zoo"
+    for name, record in (compiled_networks.NETWORKS | PIPELINES).items()
+    if "validate" in record.dumps
 }
-"""Random networks. One clips by the norm of all gradients, whose sum stands at no operator."""
+"""Random networks. One clips by the norm of all gradients, whose sum stands at no operator; of one
+the stages are cut late, so that its cells run once for each of four micro-batches."""
 
 
 @pytest.mark.parametrize("name", COMPILED)
