@@ -100,7 +100,7 @@ def check(
     judge_reshapes(analysis)
     check_users(analysis)
     parameters = weights(analysis)
-    check_handed(analysis)
+    check_handed(analysis, parameters)
     check_accumulated(analysis, parameters)
     check_positions(analysis)
     check_sums(analysis)

@@ -10,7 +10,7 @@ Source: compilations of such pipelines with MindSpore 2.7.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from irtool.ir.graph import GraphParameter, Node, Source
@@ -19,7 +19,8 @@ from irtool.operators.layout import Shape
 from irtool.sharding.network.analysis import Analysis, Judged
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.graphs import Network, depends_on
-from irtool.sharding.network.received import RECEIVE, brings_weight, received_slice
+from irtool.sharding.network.received import RECEIVE, SEND, brings_weight, received_slice
+from irtool.sharding.network.states import Weight
 from irtool.sharding.network.weights import (
     behind,
     is_mirrored,
@@ -30,29 +31,34 @@ from irtool.sharding.network.weights import (
 
 ABNORMAL = "step_parallel.cc:SkipTrivialNodesMoveUp"
 NO_PARAMETER = "pipeline_split_utils.cc:HandleReceiveParam"
+CYCLE = "graph_utils.cc:TopoSort"
 EXTRACTED = "step_parallel_utils.cc:ExtractShapeAndSymbol"
-SEND = "Send"
 
 
 class _HandedUse(NamedTuple):
-    """An operator whose operand is brought by a Receive: which tensor, and by which."""
+    """An operator whose operand is brought by a Receive: which tensor, and by which.
+
+    ``given``: the operator's graph is called with what the Receive brings.
+    """
 
     judged: Judged
     tensor: int
     receive: Node
+    given: bool
 
 
-def check_handed(analysis: Analysis) -> None:
+def check_handed(analysis: Analysis, weights: Iterable[Weight]) -> None:
     """Refuse weights that can't be handed to another stage; doubt those that come cut otherwise."""
     if analysis.context.stages == 1:
         return
+    _check_sends(analysis, weights)
     for use in _uses(analysis):
         if _is_tuple(use.receive) and len(use.judged.call.call.tensors) > 1:
             message = "another stage hands it a weight that MindSpore gives the type of a tuple"
             analysis.refuse("handed-weight", message, EXTRACTED, use.judged.node)
         elif use.judged.judgement.verdict != "legal":
             continue
-        elif brings_weight(use.receive):
+        elif brings_weight(use.receive) or use.given:
             _check_slice(analysis, use)
         elif analysis.differentiates:
             _check_mirror(analysis, use)
@@ -65,6 +71,21 @@ def check_handed(analysis: Analysis) -> None:
                 "read it from around them: MindSpore finds no parameter behind the Receive"
             )
             analysis.refuse("handed-weight", message, NO_PARAMETER, receive)
+
+
+def _check_sends(analysis: Analysis, weights: Iterable[Weight]) -> None:
+    """Refuse a weight that goes to several stages, and that optimizer parallel leaves copies of."""
+    if not analysis.context.parallel_optimizer:
+        return
+    for weight in weights:
+        users = (use.node for use in analysis.network.users_of(weight.parameter))
+        sends = [one for one in users if primitive(one) == SEND and one not in analysis.foreign]
+        if len(sends) > 1 and not analysis.foreign and len(weight.mirror_ranks or ()) > 1:
+            message = (
+                f"the weight {weight.name} is handed to {len(sends)} stages, and the gradients of "
+                "its copies are summed up beside optimizer parallel: MindSpore makes a cycle of it"
+            )
+            analysis.refuse("handed-weight", message, CYCLE, sends[0])
 
 
 def handed_weight(analysis: Analysis, receive: Node) -> GraphParameter | None:
@@ -89,16 +110,21 @@ def _uses(analysis: Analysis) -> Iterator[_HandedUse]:
     """Operators that take a weight from a Receive, those of other stages, too."""
     for judged in list(analysis.judged.values()):
         for tensor, _, source in tensors_of(analysis, judged):
-            receive = _receive_behind(analysis.network, source)
-            if receive is not None:
-                yield _HandedUse(judged, tensor, receive)
+            given = False
+            while (found := _through(analysis.network, source)) is not None:
+                given = given or isinstance(source, GraphParameter)
+                source = found
+            if isinstance(source, Node) and primitive(source) == RECEIVE:
+                yield _HandedUse(judged, tensor, source, given)
 
 
-def _receive_behind(network: Network, source: Source | None) -> Node | None:
-    while isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
-        source = network.first(source)
-    found = isinstance(source, Node) and primitive(source) == RECEIVE
-    return source if found and isinstance(source, Node) else None
+def _through(network: Network, source: Source | None) -> Source | None:
+    """What a value is, behind one that hands it on, or the argument that a graph is called with."""
+    if isinstance(source, Node) and primitive(source) in ("Load", "Cast", "Depend"):
+        return network.first(source)
+    place = network.index_of(source) if isinstance(source, GraphParameter) else None
+    calls = network.calls.get(place[0].name, ()) if place is not None else ()
+    return network.argument(calls[0], place[1]) if calls and place is not None else None
 
 
 def _is_tuple(receive: Node) -> bool:
@@ -140,8 +166,14 @@ def _is_own(analysis: Analysis, weight: GraphParameter) -> bool:
 def _check_slice(analysis: Analysis, use: _HandedUse) -> None:
     """Doubt, or refuse, an operator that wants another slice than it is handed."""
     slices = list(use.judged.judgement.input_slices)
-    part = received_slice(use.receive)
-    if part is None or use.tensor >= len(slices) or slices[use.tensor] == part:
+    weight = handed_weight(analysis, use.receive)
+    part = received_slice(use.receive) if weight is None else weight_of(analysis, weight).base
+    if (
+        use.judged.node in analysis.foreign
+        or part is None
+        or use.tensor >= len(slices)
+        or slices[use.tensor] == part
+    ):
         return
     message = (
         f"the first stage hands over slices of {part} of the weight, and slices of "

@@ -30,6 +30,7 @@ from irtool.sharding.network.graphs import Network
 from irtool.sharding.network.strategies import StrategyFormatError, strategy_of
 
 RECEIVE = "Receive"
+SEND = "Send"
 
 SLICE = "shape"
 """The attribute of a Receive that holds the shape of what comes."""
@@ -46,7 +47,7 @@ def is_received(analysis: Analysis, node: Node) -> bool:
         return False
     source = analysis.network.first(node)
     # With all stages in one dump the Send stands before it, and the sender before that.
-    return not (isinstance(source, Node) and primitive(source) == "Send")
+    return not (isinstance(source, Node) and primitive(source) == SEND)
 
 
 def brings_weight(node: Node) -> bool:
@@ -62,6 +63,17 @@ def received_weight(network: Network, parameter: GraphParameter) -> Node | None:
     """The node that brings in a weight; None of a weight that this stage holds by itself."""
     users = (use.node for use in network.users_of(parameter))
     return next((user for user in users if brings_weight(user)), None)
+
+
+def is_handed(analysis: Analysis, parameter: GraphParameter) -> bool:
+    """Whether the own stage is handed a weight by another one that stands in the same dump."""
+    network = analysis.network
+    return any(
+        primitive(behind.node) == RECEIVE and behind.node not in analysis.foreign
+        for use in network.users_of(parameter)
+        if primitive(use.node) == SEND
+        for behind in network.users_of(use.node)
+    )
 
 
 def received_slice(node: Node) -> Shape | None:

@@ -16,7 +16,7 @@ from irtool.sharding.network.analysis import Analysis, Judged, item_of
 from irtool.sharding.network.care import primitive
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Port, Use
-from irtool.sharding.network.received import received_weight
+from irtool.sharding.network.received import is_handed, received_weight
 from irtool.sharding.network.states import Weight, like_original, original_of
 
 UNTRAINED = frozenset({("BatchNorm", 3), ("BatchNorm", 4)})
@@ -27,6 +27,9 @@ KEY = "[Key][Parameter]"
 
 ASSUMED = "nothing in the dump tells whether it requires a gradient; taken to require one"
 """Of mirrors in networks that take gradients of their inputs only."""
+
+HANDS_ON = frozenset({"Load", "Cast", "Send", "Receive"})
+"""What stands between a weight and the operators that use it, in stages behind the first, too."""
 
 ADASUM = "AdaSum"
 """What the scope of an optimizer holds that sums gradients between servers by itself."""
@@ -107,7 +110,7 @@ def operators_behind(analysis: Analysis, parameter: GraphParameter) -> set[Node]
             inner = network.parameter(graph, use.position) if graph is not None else None
             if inner is not None:
                 todo.append(inner)
-            elif primitive(use.node) in ("Load", "Cast") and use.position == 0:
+            elif primitive(use.node) in HANDS_ON and use.position == 0:
                 todo.append(use.node)
             elif use.node in analysis.judged:
                 found.add(use.node)
@@ -175,10 +178,10 @@ def weights(analysis: Analysis) -> list[Weight]:
         if untrained or not analysis.differentiates:
             weight = replace(weight, mirror_ranks=None, scatter_ranks=None)
         ranks = mirrors.get(id(parameter))
-        if ranks is None:
+        if ranks is None and not is_handed(analysis, parameter):
             # What sums no gradients sums none between the shares of an optimizer's shards, too.
             weight = replace(weight, mirror_ranks=None)
-        elif weight.gather_ranks is None:
+        elif ranks is not None and weight.gather_ranks is None:
             # Optimizer parallel over all replicas makes the mirror needless.
             why = weight.why or (ASSUMED if trained is None else "")
             weight = replace(weight, mirror_ranks=ranks, why=why)
