@@ -414,3 +414,30 @@ def test_such_a_parting_is_more_than_two_percent(shift: float, told: bool) -> No
 @pytest.mark.parametrize(("shift", "told"), [(0.12, True), (0.04, False)])
 def test_such_a_parting_is_ten_standard_errors(shift: float, told: bool) -> None:
     assert (wandering(120, shift, 60).verdict == "drift") is told
+
+
+# -- a single step
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(0.09, "noise"), (0.11, "spike")])
+def test_a_jump_of_one_step_is_a_tenth_of_the_loss(size: float, verdict: str) -> None:
+    found = compared([0.0, 0.0, 0.0, -size, 0.0, 0.0, 0.0])
+    assert (found.verdict, found.spike_step) == (verdict, 3 if verdict == "spike" else None)
+    assert found.is_suspicious == (verdict == "spike")
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(0.19, "noise"), (0.21, "spike")])
+def test_a_jump_of_one_step_is_four_times_all_other_differences(size: float, verdict: str) -> None:
+    draw = random.Random(5)
+    swing = [5e-4, *[draw.uniform(-0.04, 0.04) for _ in range(60)], 0.05, -0.05, 0.0]
+    swing[30] = size
+    assert compared(swing).verdict == verdict
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(5, "noise"), (6, "spike")])
+def test_a_jump_has_five_other_steps_around_it(count: int, verdict: str) -> None:
+    assert compared([0.0, 0.0, 0.5, *[0.0] * (count - 3)]).verdict == verdict
+
+
+def test_what_begins_at_the_last_step_is_no_single_one() -> None:
+    assert compared([*[0.0] * 9, 0.5]).verdict == "noise"

@@ -17,7 +17,9 @@ from typing import Literal, TypeAlias
 from irtool.compare.losses.series import LossRun, Series
 from irtool.ir.display import Shown
 
-Verdict: TypeAlias = Literal["identical", "noise", "drift", "different from the first step"]
+Verdict: TypeAlias = Literal[
+    "identical", "noise", "spike", "drift", "different from the first step"
+]
 
 FIRST_STEP = 1e-3
 """Relative error of the first loss above which the forward pass itself differs: ten times what
@@ -60,6 +62,12 @@ _ROUNDING = 2.0**-24
 _WINDOW = 20
 _PERSISTS = 0.8
 _SPIKE_Z = 8.0
+SPIKE_FACTOR = 4.0
+"""How many times the largest other difference that of a single step has to be, to be no noise."""
+SPIKE_SHARE = 0.1
+"""Part of the loss that it has to be besides."""
+SPIKE_FEWEST = 5
+"""Other steps that tell what the noise is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class LossComparison(Shown):
         broken: steps at which only one of the two is NaN or infinite.
         increments: correlation of the steps' changes; None for fewer than three steps.
         verdict: in one word.
+        spike_step: where one jumps by more than noise for that step alone; None if nowhere.
         grade: how large, by what is used in practice: below 0.5 %, below 1 %, below 2 %, above.
     """
 
@@ -127,6 +136,7 @@ class LossComparison(Shown):
     increments: float | None
     verdict: Verdict
     grade: str
+    spike_step: int | None = None
 
     @property
     def is_suspicious(self) -> bool:
@@ -201,6 +211,11 @@ def compare_losses(
     broken = _broken(common, ours, theirs)
     late = relative[-max(1, len(relative) // 4) :]
     worst = max(zip(relative, steps, strict=True), default=(0.0, common[0]))
+    told: Verdict = "drift"
+    if not has_parted:
+        start = first if first > _shown(left, right, ours[0]) else 0.0
+        told = _verdict(start, drift, after, deltas, floor)
+    spike = _lone_spike(steps, deltas, relative) if told == "noise" else None
     return LossComparison(
         left,
         right,
@@ -221,12 +236,9 @@ def compare_losses(
         _spikes(steps, a, b),
         broken,
         _correlation(_differences(a), _differences(b)),
-        _verdict(
-            first if first > _shown(left, right, ours[0]) else 0.0, drift, after, deltas, floor
-        )
-        if not has_parted
-        else "drift",
+        told if spike is None else "spike",
         _grade(fmean(relative) if relative else 0.0),
+        spike,
     )
 
 
@@ -357,6 +369,21 @@ def _spikes(
         if max(ours, theirs) > _SPIKE_Z and min(ours, theirs) < _SPIKE_Z / 2:
             spikes.append((steps[place + 1], "left" if ours > theirs else "right"))
     return tuple(spikes)
+
+
+def _lone_spike(
+    steps: Sequence[int], deltas: Sequence[float], relative: Sequence[float]
+) -> int | None:
+    """The step at which alone curves are apart, by far more than anywhere else."""
+    if len(steps) <= SPIKE_FEWEST:
+        return None
+    place = max(range(len(steps)), key=lambda n: (relative[n], n))
+    if place == len(steps) - 1:
+        return None  # what begins at the last step is no single one yet
+    size = abs(deltas[place])
+    others = max(abs(delta) for n, delta in enumerate(deltas) if n != place)
+    is_large = size > SPIKE_FACTOR * others and relative[place] > SPIKE_SHARE
+    return steps[place] if is_large else None
 
 
 def _broken(

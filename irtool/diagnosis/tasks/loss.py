@@ -36,6 +36,17 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     if not found.is_suspicious:
         return
     since = found.broken[0][0] if found.broken else found.change_step
+    if found.spike_step is not None and not found.broken:
+        yield diagnosis(
+            TASK,
+            "warning",
+            f"the loss jumps at step {found.spike_step} alone, by {found.worst[0]:.0%} of that of "
+            "the other run, and comes back: a batch, or a gradient that overflowed",
+            ("irtool", "diff", subject.against.path, subject.path, "--loss"),
+            file=right.path,
+            since=f"step {found.spike_step}",
+        )
+        return
     where = f" from step {since} on" if since is not None else ""
     if found.broken:
         cause = f"the loss is not finite{where}"

@@ -36,6 +36,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 _SPIKES = 8
 NEXT: dict[Verdict, str] = {
+    "spike": "a batch of that step, or a gradient that overflowed in it: dump that step on both "
+    "sides and compare tensors (irtool diff RUN_A RUN_B)",
     "different from the first step": "seed, data or forward pass differ: where the first two "
     "are the same, dump step 0 on both sides and compare tensors (irtool diff RUN_A RUN_B)",
     "drift": "compare learning rate, weight decay, betas, epsilon and gradients around the step "
@@ -175,6 +177,9 @@ def answer_text(comparison: LossComparison) -> str:
             return f"identical in {steps}"
         case "noise":
             return f"no sign of a fault in {steps}: the difference is noise"
+        case "spike":
+            size = error_text(comparison.worst[0])
+            return f"one jumps at step {comparison.spike_step} alone, by {size} relative"
         case "different from the first step":
             return f"different from the first step: {error_text(comparison.first)} relative"
         case "drift":
