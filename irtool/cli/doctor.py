@@ -176,7 +176,11 @@ def run_at(path: str) -> Run:
     try:
         run = load_run(path)
     except DumpError as error:
-        raise Failure(error.message, path, hint=error.hint) from None
+        hint = error.hint
+        if os.path.isfile(path):
+            folder = shlex.join(["irtool", "doctor", os.path.dirname(path) or os.curdir])
+            hint = f"{folder} examines the folder, irtool parse a single dump"
+        raise Failure(error.message, path, hint=hint) from None
     if not run.by_rank and not run.logs and not run.losses:
         hint = "a run folder holds rank_N/ with dumps (*.ir), logs, tensor dumps or losses"
         raise Failure("nothing of a run is in this folder", path, hint=hint)

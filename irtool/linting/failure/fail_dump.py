@@ -31,6 +31,7 @@ _SECTION = re.compile(
 )
 _FROM_EXCEPTION = re.compile(r"For (?:primitive\[|operation )?'?([A-Z]\w*)'?\]?|calling (\w+) with")
 _LOOKUPS = ("resolve", "getattr")
+_UNDEFINED = re.compile(r"The name '\w+' is not defined")
 _MOST_EXCEPTION = 2000
 _WHERE = "irtool parse {file} --where 'graph == \"{graph}\"'"
 _ALL = "irtool parse {file}"
@@ -71,7 +72,7 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
         code=entry.code if entry else "compile-failed",
         severity="error",
         role="cause",
-        message=_message(exception, entry, values, op),
+        message=_message(exception, entry, values, op, last),
         file=dump.path,
         line=number,
         statement=exception or _line(lines, number).strip(),
@@ -172,10 +173,26 @@ def _operands(last: Call | None) -> tuple[str, ...]:
     return tuple("?" if kind is None else kind.short() for kind in last.node.input_types)
 
 
-def _message(exception: str, entry: KnownLine | None, values: dict[str, str], op: str) -> str:
+def _parsed_function(last: Call | None) -> str:
+    """The function that was being parsed, where no line is told: ``net.Block.construct``."""
+    if last is None or last.node.op != "resolve" or not last.node.operands:
+        return ""
+    found = last.node.operands[-1]
+    return found.text if isinstance(found, Word) else ""
+
+
+def _message(
+    exception: str,
+    entry: KnownLine | None,
+    values: dict[str, str],
+    op: str,
+    last: Call | None,
+) -> str:
     if entry is not None and entry.message:
         return " ".join(filled(entry.message, {**values, "op": op}).split())
     first = exception.split("\n", 1)[0].replace("[const vector]", "")
+    if _UNDEFINED.search(first) and (place := _parsed_function(last)):
+        first = f"{first.rstrip('.')}, in {place}"
     return first or f"MindSpore could not tell the types of {op or 'a call'}"
 
 

@@ -357,8 +357,26 @@ def _tried(
         saved,
         sum(before.received.values()) - sum(cost.received.values()),
         fewer,
-        bool(_places(asked) - _places(judged.redistributions)),
+        _is_removed(asked, judged.redistributions, otherwise=bool(trial.setting)),
     )
+
+
+def _is_removed(
+    asked: Sequence[RedistributionReport],
+    edges: Sequence[RedistributionReport],
+    *,
+    otherwise: bool,
+) -> bool:
+    """Whether one of the redistributions is gone, or (by a setting) done by other operators."""
+    if _places(asked) - _places(edges):
+        return True
+    after = {(e.producer.id, e.consumer.id, e.input): _ops(e) for e in edges}
+    places = ((e, (e.producer.id, e.consumer.id, e.input)) for e in asked)
+    return otherwise and any(after.get(place, ()) != _ops(edge) for edge, place in places)
+
+
+def _ops(edge: RedistributionReport) -> tuple[str, ...]:
+    return tuple(item.op for item in edge.operators or ())
 
 
 def _places(edges: Iterable[RedistributionReport]) -> set[tuple[str, str, int]]:
@@ -414,9 +432,9 @@ def edits_of_causes(
 
 
 def _told(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
-    """One edit a place, those first that do away with what was asked for."""
+    """One edit a place, of those that do away with what was asked for."""
     places: dict[object, NetworkEdit] = {}
-    for edit in sorted(edits, key=lambda edit: not edit.removes):
-        if not edit.is_layer and (edit.edges > 0 or edit.removes or edit.setting):
+    for edit in edits:
+        if edit.removes and not edit.is_layer:
             places.setdefault(edit.setting or edit.nodes, edit)
     return tuple(places.values())[:_MOST_TOLD]
