@@ -131,7 +131,7 @@ PLANTS = [
     Plant("reduced_twice", ("COM002",), "", in_one(reduced="twice"), styles=("encoder",)),
     Plant("tied", ("STR001",), "embedding", plain(head_tied=True), styles=("encoder",)),
     Plant("no_strategy", ("STR007",), "", plain(unsharded=("down",)), styles=("encoder",), large=True),
-    Plant("few_micro", ("PIP002", "PIP004"), "micro", lambda d, o: {"stages": 4, "micro": 2, "layers": 4, "dp": 1, "tp": 1}, styles=("encoder",), devices=4),
+    Plant("few_micro", ("PIP002",), "micro", lambda d, o: {"stages": 4, "micro": 4, "layers": 4, "dp": 1, "tp": 1}, styles=("encoder",), devices=4),
     Plant("long_sum", ("NUM001",), "", plain(long_sum=True, half=True), styles=("gated",), large=True),
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "round_trip": False, "reduced": "", "optimizer": "", "head_tied": False,
     "unsharded": (), "layer": {}, "stages": 1, "micro": 1, "long_sum": False, "extra_weights": 0,
     "mask_early": False, "axis": -1, "fusion": 1, "mesh": "", "heavy": 1, "shared": False,
-    "own_recompute": False, "weights_half": False, "scatter": False,
+    "own_recompute": False, "weights_half": False,
 }  # fmt: skip
 
 
@@ -333,14 +333,6 @@ class Network(nn.Cell):
         for each in self.extra:
             each.comm_fusion = o["fusion"]
         self.bias = shard(ops.Add(), ("dp", None), (None,))
-        if o["scatter"]:
-            mesh = Layout((o["dp"], o["tp"]), ("dp", "tp"))
-            rows, whole = mesh("None", "tp"), mesh("None", "None")
-            self.scatter = ops.TensorScatterUpdate()
-            self.scatter.add_prim_attr("self_define_shard", True)
-            self.scatter.shard(in_strategy=(rows, whole, rows), out_strategy=(rows,))
-            self.rows_at = Tensor(np.array([[0], [1]]), ms.int32)
-            self.rows_put = weight("rows", 2, o["hidden"])
         if o["stages"] > 1:
             self.gather.add_prim_attr("pipeline_stage", 0)
             self.norm.pipeline_stage = self.head.pipeline_stage = o["stages"] - 1
@@ -370,8 +362,6 @@ class Network(nn.Cell):
             x = self.cast(x, ms.float32)
         for each in self.extra:
             x = self.bias(x, each)
-        if o["scatter"]:
-            x = self.scatter(x, self.rows_at, self.rows_put)
         x = self.head(self.norm(x))
         if o["loss_half"]:
             x = self.cast(x, ms.float16)

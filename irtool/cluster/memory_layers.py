@@ -33,6 +33,30 @@ def layer_of_scope(scope: str | None) -> str:
     return NETWORK if _INPUTS in words[:2] else _layer(words, whole=True)
 
 
+@lru_cache(maxsize=65536)
+def cells_of_scope(scope: str | None) -> tuple[str, ...]:
+    """``down.0`` and ``down.0.blocks.1``: the layer, and the cells of lists that stand in it.
+
+    Only what a ``CellList`` numbers counts within a layer: those of a ``SequentialCell`` are its
+    steps.
+    """
+    layer = layer_of_scope(scope)
+    if not _NUMBER.search(layer):
+        return ()
+    parts = (scope or "").split("/")
+    words = [part.partition("-")[0] for part in parts]
+    depth = len(layer.split("."))
+    first = next(
+        place for place in range(len(words)) if ".".join(words[place : place + depth]) == layer
+    )
+    inner = [
+        ".".join(words[first : place + 1])
+        for place in range(first + depth, len(parts))
+        if parts[place - 1].endswith("-CellList") and words[place].isdigit()
+    ]
+    return (layer, *inner)
+
+
 def _layer(words: list[str], whole: bool) -> str:
     while len(words) > 1 and words[0] in _WRAPPERS:
         words = words[1:]

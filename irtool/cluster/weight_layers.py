@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
-from irtool.cluster.memory_layers import layer_of_parameter, layer_of_scope
+from irtool.cluster.memory_layers import cells_of_scope, layer_of_parameter, layer_of_scope
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import GraphParameter, Node
 
@@ -26,6 +26,15 @@ def layer_of(node: Node) -> str:
         return named
     dump = dump_of(node)
     return named if dump is None else _by_weights(dump).get(node, named)
+
+
+def cells_of(node: Node) -> tuple[str, ...]:
+    """The numbered cells that an operator stands in, the layer first; none where there are none."""
+    found = cells_of_scope(node.scope)
+    if found:
+        return found
+    layer = layer_of(node)
+    return (layer,) if is_numbered(layer) else ()
 
 
 def cell_scope(node: Node) -> str | None:

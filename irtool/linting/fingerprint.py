@@ -3,7 +3,8 @@
 A fingerprint is made of the rule, the pass and folder of the dump, the scope, the operator, the
 user's statement of Python and the finding's own key: of nothing that is renumbered, hashed or an
 address, and not of line numbers.  Numbers of layers do not count either, so that a layer that is
-added in front of others renames nothing.  Findings that agree in all of it are counted.
+added in front of others renames nothing.  Findings that agree in all of it are counted: first what they say,
+then who says the same, so that a layer more of those that say the same renames no other.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str
         findings: in an order that does not change from run to run.
         place_of: pass and folder of a finding's dump, the same on every machine.
     """
-    counts: Counter[tuple[str, ...]] = Counter()
+    said: dict[tuple[str, ...], dict[object, int]] = {}
+    counts: Counter[object] = Counter()
     made: list[Finding] = []
     for finding in findings:
         source = finding.source
@@ -49,8 +51,12 @@ def fingerprinted(findings: Iterable[Finding], place_of: Callable[[Finding], str
             "" if source is None else " ".join(source.text.split()),
             lasting(finding.key),
         )
-        text = "\0".join((*key, str(counts[key])))
-        counts[key] += 1
+        messages = said.setdefault(key, {})
+        what = (finding.severity, finding.message, finding.fix)
+        number = messages.setdefault(what, len(messages))
+        again = counts[key, what]
+        counts[key, what] += 1
+        text = "\0".join((*key, f"{number}.{again}" if again else str(number)))
         digest = blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
         made.append(replace(finding, fingerprint=digest))
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from irtool.cluster.weight_layers import is_numbered, layer_of
+from irtool.cluster.weight_layers import cells_of
 from irtool.compare.edits import Edit, Pattern
 from irtool.ir.graph import Node
 from irtool.ir.operators import COMMUNICATION, PLUMBING
@@ -24,7 +24,7 @@ class LayerChange:
 
 
 def forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
-    """Numbered layers with their forward operators, in printed order."""
+    """Numbered cells with their forward operators, in printed order: layers, and those in them."""
     return facts.kept("gate.layers", lambda: _forward_layers(facts))
 
 
@@ -33,9 +33,9 @@ def _forward_layers(facts: DumpFacts) -> dict[str, list[Node]]:
     for node in facts.dump.nodes():
         if node.op in PLUMBING or node.op in COMMUNICATION or node.is_recomputed:
             continue
-        layer = layer_of(node)
-        if is_numbered(layer) and facts.phases.get(node) == "forward":
-            found.setdefault(layer, []).append(node)
+        if facts.phases.get(node) == "forward":
+            for cell in cells_of(node):
+                found.setdefault(cell, []).append(node)
     return found
 
 
@@ -43,26 +43,45 @@ def layer_change(facts: GateFacts) -> LayerChange:
     """Layers that came or went, where others of their kind are in both dumps.
 
     A kind of which no layer is in both was renamed or replaced: that is no layer more or less.
+    What stands in a layer that came or went is part of it.
     """
     old, new = forward_layers(facts.old), forward_layers(facts.new)
     lasting = {kind_of(layer) for layer in old if layer in new}
 
     def alone(side: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
         known = set(other)
-        return tuple(each for each in side if each not in known and kind_of(each) in lasting)
+        return outermost(each for each in side if each not in known and kind_of(each) in lasting)
 
     return LayerChange(alone(new, old), alone(old, new))
 
 
+def outermost(cells: Iterable[str]) -> tuple[str, ...]:
+    """Cells that stand in none of the others."""
+    named = tuple(cells)
+    return tuple(each for each in named if not any(is_within(each, other) for other in named))
+
+
+def is_within(cell: str, other: str) -> bool:
+    """Whether a cell stands in another one."""
+    return cell.startswith(f"{other}.")
+
+
+def siblings(cell: str, layers: Iterable[str]) -> int:
+    """How many cells the list has in which a cell stands."""
+    of = cell.rpartition(".")[0]
+    return sum(each.rpartition(".")[0] == of for each in layers)
+
+
 def in_changed_layer(edit: Edit, change: LayerChange) -> bool:
     """Whether an edit is part of a layer that came or went."""
-    return layer_of(edit.node) in (*change.added, *change.removed)
+    return not {*change.added, *change.removed}.isdisjoint(cells_of(edit.node))
 
 
 def where(pattern: Pattern) -> str:
     """`` in layers.1``, or the last part of the scope."""
-    layers = list(dict.fromkeys(layer_of(edit.node) for edit in pattern.edits))
-    numbered = [layer for layer in layers if is_numbered(layer)]
+    numbered = list(
+        dict.fromkeys(cells[-1] for edit in pattern.edits if (cells := cells_of(edit.node)))
+    )
     if numbered:
         more = f" and {len(numbered) - 3} more" if len(numbered) > 3 else ""
         return f" in {', '.join(numbered[:3])}{more}"

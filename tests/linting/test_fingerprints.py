@@ -8,6 +8,9 @@ one whose lines moved.
 from __future__ import annotations
 
 import json
+import lzma
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,40 @@ PAIRS = [
     ("golden_mixer", "layer_more_mixer", {"REC001", "MEM003", "COM005"}),
     ("golden_mixer", "again_mixer", {"REC001", "MEM003", "COM005"}),
 ]
+
+
+def _without(text: str, op: str) -> str:
+    """The dump without the statement of the last operator of a kind."""
+    start = text.rindex("\n  %", 0, text.rindex(f"{op}(")) + 1
+    return text[:start] + text[text.index("\n  %", start) + 1 :]
+
+
+def _twice(text: str, op: str) -> str:
+    """The dump with the statement of the last operator of a kind printed twice."""
+    start = text.rindex("\n  %", 0, text.rindex(f"{op}(")) + 1
+    end = text.index("\n  %", start) + 1
+    return text[:end] + text[start:end] + text[end:]
+
+
+def _spoiled(text: str, op: str, old: str, new: str) -> str:
+    """The dump with something else behind the last operator of a kind."""
+    start = text.rindex(f"{op}(")
+    return text[:start] + text[start:].replace(old, new, 1)
+
+
+DAMAGE: dict[str, Callable[[str], str]] = {
+    "SYN001": lambda text: _spoiled(_without(text, "RealDiv"), "RmsNormGrad", "(", "(]"),
+    "SYN002": lambda text: _spoiled(_without(text, "RealDiv"), "RmsNormGrad", "<Ten", "<Ten<"),
+    "SYN003": lambda text: text[: text.rindex("RmsNormGrad(")],
+    "SYN004": lambda text: re.sub(r"(Total number of cnodes|Total subgraphs)[^\d]*\d+",
+                                  r"\g<1>: 9999", _without(text, "RmsNormGrad")),
+    "SYN006": lambda text: "",
+    "SYN007": lambda text: text + "\n" + text,
+    "SYN008": lambda text: _spoiled(text, "RmsNormGrad", "\n", "\x00\n"),
+    "SYN009": lambda text: _twice(text, "RmsNormGrad"),
+    "SYN010": lambda text: _without(text, "RmsNormGrad"),
+}  # fmt: skip
+"""What happens to a dump on its way, by the rule that tells it."""
 
 
 def told(found: list[Finding], codes: set[str]) -> set[str]:
@@ -94,4 +131,22 @@ def test_fingerprints_outlive_a_layer_that_is_added_and_lines_that_move(
         found.append({each["fingerprint"]: each["code"] for each in findings})
     capsys.readouterr()
     assert codes <= set(found[0].values())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("code", DAMAGE)
+def test_fingerprints_of_damage_outlive_a_layer_that_is_added(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found: list[set[str]] = []
+    dump, answer = tmp_path / "20_validate_0080.ir", tmp_path / "answer.json"
+    for name in ("golden_mixer", "layer_more_mixer"):
+        packed = FOLDER / "gate" / f"{name}.validate.ir.xz"
+        text = lzma.decompress(packed.read_bytes()).decode("utf-8", "surrogateescape")
+        dump.write_text(DAMAGE[code](text), encoding="utf-8", errors="surrogateescape")
+        main(["lint", str(dump), "--select", "SYN", "-f", "json", "-o", str(answer)])
+        findings = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+        found.append({each["fingerprint"] for each in findings if each["code"] == code})
+    capsys.readouterr()
+    assert found[0]
     assert found[0] == found[1]

@@ -34,14 +34,13 @@ def seen_devices(evidence: Evidence, *, thorough: bool) -> Entry | None:
 
     Args:
         evidence: the dumps.
-        thorough: whether to go on reading while nothing is known; else the first dump is enough.
+        thorough: whether to go on reading while nothing is known; else the later dumps of the same
+            rank are enough.
     """
     for shown in evidence.later:
         world = _world(shown)
         if world is not None:
             return world
-        if not thorough:
-            return None
     if not thorough:
         return None
     world = None if evidence.begin is None else _world(evidence.begin)

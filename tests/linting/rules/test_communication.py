@@ -51,7 +51,7 @@ def test_a_send_that_nobody_receives_is_named(samples: Path) -> None:
         4: compilation({"validate": cut}, rank=4),
     }
     found = the_one(lint_ranks(rule("COM007"), ranks))
-    assert found.message == "rank 0 sends 2 times to rank 4, which receives 1 times"
+    assert found.message == "rank 0 sends 2 times to rank 4, which receives once"
     assert found.op == "Send"
     assert found.ranks == (0,)
 

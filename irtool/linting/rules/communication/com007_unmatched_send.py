@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import TypeAlias
 
-from irtool.ir.collectives import Collective
 from irtool.ir.finding import Finding
-from irtool.ir.operators import POINT_TO_POINT
+from irtool.ir.graph import Node
+from irtool.ir.units import count_text
 from irtool.linting.facts import RunFacts
 from irtool.linting.rule import RunRule
-
-Channel: TypeAlias = tuple[int, int]
-"""Global ranks of sender and receiver."""
+from irtool.linting.rules.communication.channels import Channel, Traffic, unmatched_channels
 
 
 class UnmatchedSend(RunRule):
@@ -39,30 +35,40 @@ class UnmatchedSend(RunRule):
         rank 1: %2 = PrimFunc_Receive(%1) {src_rank: 0}
         """
 
-    def check(self, run: RunFacts) -> Iterator[Finding]:
-        sent: dict[Channel, list[Collective]] = defaultdict(list)
-        received: dict[Channel, list[Collective]] = defaultdict(list)
-        for rank, facts in run.dumps.items():
-            for each in facts.collectives:
-                if each.op not in POINT_TO_POINT or each.peer is None or each.is_virtual:
-                    continue
-                if each.op == "Send":
-                    sent[rank, each.peer].append(each)
-                else:
-                    received[each.peer, rank].append(each)
-        for channel in sorted({*sent, *received}):
-            if channel[0] in run.dumps and channel[1] in run.dumps:
-                yield from self._unmatched(channel, sent[channel], received[channel])
+    cases = ("tests/linting/evidence/twins/pipe_pipes",)
 
-    def _unmatched(
-        self, channel: Channel, sent: list[Collective], received: list[Collective]
-    ) -> Iterator[Finding]:
-        """A hit at the first node of the longer list that has no partner."""
-        if len(sent) == len(received):
-            return
-        sender, receiver = channel
-        counts = f"rank {sender} sends {len(sent)} times to rank {receiver}, which receives"
-        longer, rank = (sent, sender) if len(sent) > len(received) else (received, receiver)
-        node = longer[min(len(sent), len(received))].node
-        key = f"{sender} to {receiver}"
-        yield self.finding(f"{counts} {len(received)} times", node, rank=rank, key=key)
+    def check(self, run: RunFacts) -> Iterator[Finding]:
+        pairs: dict[frozenset[int], list[tuple[Channel, Traffic]]] = {}
+        for channel, traffic in unmatched_channels(run).items():
+            pairs.setdefault(frozenset(channel), []).append((channel, traffic))
+        for found in pairs.values():
+            yield self._between(found)
+
+    def _between(self, found: list[tuple[Channel, Traffic]]) -> Finding:
+        """One finding of two ranks, at the first node without a partner."""
+        texts: list[str] = []
+        places: list[tuple[int, Node]] = []
+        for (sender, receiver), traffic in found:
+            sent, received = len(traffic.sent), len(traffic.received)
+            longer, rank = (
+                (traffic.sent, sender) if sent > received else (traffic.received, receiver)
+            )
+            places.append((rank, longer[min(sent, received)].node))
+            texts.append(
+                f"rank {sender} sends {times(sent)} to rank {receiver}, which receives "
+                f"{times(received)}"
+            )
+        (rank, node), *others = places
+        (sender, receiver), _ = found[0]
+        return self.finding(
+            "; ".join(texts),
+            node,
+            rank=rank,
+            related=[(f"rank {other}: here the numbers part as well", at) for other, at in others],
+            key=f"{sender} to {receiver}",
+        )
+
+
+def times(count: int) -> str:
+    """``once``, ``3 times``, ``never``."""
+    return {0: "never", 1: "once"}.get(count, f"{count_text(count)} times")

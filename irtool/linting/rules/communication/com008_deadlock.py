@@ -9,8 +9,10 @@ from irtool.cluster.matching import FATAL, Disagreement, Place
 from irtool.cluster.ranks import cluster_of
 from irtool.ir.finding import Finding
 from irtool.ir.graph import Node
+from irtool.ir.operators import POINT_TO_POINT
 from irtool.linting.facts import RunFacts
 from irtool.linting.rule import RunRule
+from irtool.linting.rules.communication.channels import unmatched_channels
 
 
 class Deadlock(RunRule):
@@ -46,8 +48,10 @@ class Deadlock(RunRule):
         ]
         for item in fatal:
             yield self._disagreement(item)
-        # Who waits for what members disagree on hangs for that reason, and is no finding more.
-        if report.cycle and (report.closed or not fatal):
+        # Who waits for what members disagree on, or for what nobody sends (COM007), hangs for that
+        # reason, and is no finding more.
+        explained = fatal or _waits_for_nobody(report, run)
+        if report.cycle and (report.closed or not explained):
             yield self._waiting(report)
 
     def _disagreement(self, item: Disagreement) -> Finding:
@@ -77,6 +81,16 @@ class Deadlock(RunRule):
             severity=None if report.certain else "warning",
             key="circle",
         )
+
+
+def _waits_for_nobody(report: HangReport, run: RunFacts) -> bool:
+    """Whether a rank waits for a Send or Receive that COM007 misses."""
+    unmatched = {frozenset(channel) for channel in unmatched_channels(run)}
+    return any(
+        wait.place.op in POINT_TO_POINT
+        and frozenset((wait.place.rank, wait.waits_for)) in unmatched
+        for wait in report.cycle
+    )
 
 
 def _played(run: RunFacts) -> HangReport:

@@ -32,6 +32,7 @@ class CommCompilerOpt(DumpRule):
     hint = "unset it; cell reuse (lazy_inline) is what shortens compilation now"
     bad = "MS_COMM_COMPILER_OPT=-1 with MindSpore 2.7"
     good = "MS_COMM_COMPILER_OPT unset"
+    cases = ("tests/linting/evidence/twins/unheard_gated.validate",)
     needs = ("environment",)
     dumps = ("validate", "end", "begin", "auto_begin", "other")
 

@@ -30,6 +30,7 @@ class InterferedSapp(DumpRule):
     good = (
         'MS_INTERFERED_SAPP=1, parallel_mode="auto_parallel", search_mode="recursive_programming"'
     )
+    cases = ("tests/linting/evidence/twins/unheard_gated.validate",)
     dumps = ("begin", "validate", "end", "auto_begin", "other")
     needs = ("environment", "devices")
 

@@ -29,6 +29,7 @@ class OptimizerConfig(DumpRule):
         enable_parallel_optimizer=True,
         parallel_optimizer_config={"parallel_optimizer_threshold": 0}
         """
+    cases = ("tests/linting/evidence/twins/unheard_gated.validate",)
     dumps = ("begin", "validate", "end", "auto_begin", "other")
     needs = ("devices",)
 

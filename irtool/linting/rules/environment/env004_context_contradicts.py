@@ -25,6 +25,7 @@ class ContextContradicts(DumpRule):
     hint = "correct the context, or look at the dumps of the run that it is of"
     bad = "enable_parallel_optimizer=False beside AllGather(%para3_w): parallel_optimizer_allgather"
     good = "enable_parallel_optimizer=True beside AllGather(%para3_w): parallel_optimizer_allgather"
+    cases = ("tests/linting/evidence/twins/contradicted_encoder.validate",)
     dumps = ("begin", "validate", "end", "auto_begin", "other")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from irtool.cluster.memory_layers import NETWORK
-from irtool.cluster.weight_layers import layer_of
+from irtool.cluster.weight_layers import cells_of, layer_of
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Edit, Finding
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import forward_layers, shown
+from irtool.linting.gate_layers import forward_layers, is_within, outermost, shown
 from irtool.linting.layers import kind_of, layer_number
 
 
@@ -39,20 +39,32 @@ class LostRecompute(GateRule):
         old, new = _copies(facts.old.dump), _copies(facts.new.dump)
         layers = forward_layers(facts.new)
         before = forward_layers(facts.old)
+        lost = [
+            cell
+            for cell, count in old.items()
+            if new[cell] < count
+            and (cell == NETWORK or cell in layers)
+            # Fewer operators have fewer copies.
+            and not (new[cell] and len(layers.get(cell, ())) < len(before.get(cell, ())))
+        ]
+        gone = outermost(cell for cell in lost if not new[cell])
+        # At the borders of a cell that is gone, its equals have an operator more or less.
+        kinds = {kind_of(cell) for cell in gone}
+        less = [
+            cell
+            for cell in lost
+            if new[cell]
+            and kind_of(cell) not in kinds
+            and not any(is_within(each, cell) for each in lost)
+        ]
         groups: dict[tuple[str, bool], list[str]] = {}
-        for layer, count in old.items():
-            left = new[layer]
-            if left >= count or (layer != NETWORK and layer not in layers):
-                continue
-            forward = len(before.get(layer, ())), len(layers.get(layer, ()))
-            if left and forward[1] < forward[0]:
-                continue  # fewer operators have fewer copies
-            groups.setdefault((kind_of(layer), left == 0), []).append(layer)
+        for cell in (*gone, *less):
+            groups.setdefault((kind_of(cell), not new[cell]), []).append(cell)
         for (kind, is_gone), named in groups.items():
-            lost = sorted(named, key=layer_number)
-            count, left = sum(old[each] for each in lost), sum(new[each] for each in lost)
-            names = ", ".join(lost[:4]) + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
-            one = len(lost) == 1
+            cells = sorted(named, key=layer_number)
+            count, left = sum(old[each] for each in cells), sum(new[each] for each in cells)
+            names = ", ".join(cells[:4]) + (f" and {len(cells) - 4} more" if len(cells) > 4 else "")
+            one = len(cells) == 1
             what = (
                 f"{'is' if one else 'are'} no longer recomputed: {count} operators"
                 if is_gone
@@ -60,21 +72,22 @@ class LostRecompute(GateRule):
             )
             yield self.finding(
                 f"{names} {what}",
-                shown(layers.get(lost[0], ())),
+                shown(layers.get(cells[0], ())),
                 edit=Edit(
-                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in lost)
+                    setting="recompute", value="; ".join(f"{each}.recompute()" for each in cells)
                 ),
                 related=[
-                    (each, node) for each in lost[1:] if (node := shown(layers.get(each, ())))
+                    (each, node) for each in cells[1:] if (node := shown(layers.get(each, ())))
                 ],
                 key=kind,
             )
 
 
 def _copies(dump: Dump) -> Counter[str]:
-    """Recomputed operators by layer."""
+    """Recomputed operators by numbered cell: by layer, and by those that stand in it."""
     return Counter(
-        layer_of(node)
+        cell
         for node in dump.nodes()
         if node.is_recomputed and node.op not in PLUMBING and node.op not in COMMUNICATION
+        for cell in cells_of(node) or (layer_of(node),)
     )

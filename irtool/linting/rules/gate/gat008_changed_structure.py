@@ -8,7 +8,7 @@ from irtool.cluster.memory_layers import layer_of_parameter
 from irtool.ir.finding import Finding
 from irtool.ir.units import count_text, plural
 from irtool.linting.gate import GateFacts, GateRule
-from irtool.linting.gate_layers import forward_layers, layer_change, shown
+from irtool.linting.gate_layers import forward_layers, layer_change, shown, siblings
 from irtool.linting.layers import kind_of
 
 
@@ -41,7 +41,7 @@ class ChangedStructure(GateRule):
             for layer in layers:
                 by_kind.setdefault(kind_of(layer), []).append(layer)
             for kind, names in by_kind.items():
-                counts = [sum(kind_of(each) == kind for each in side) for side in (old, new)]
+                counts = [siblings(names[0], side) for side in (old, new)]
                 side = new if what == "added" else old
                 operators = sum(len(side[name]) for name in names)
                 told = ", ".join(names[:4])

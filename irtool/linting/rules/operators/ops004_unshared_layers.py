@@ -31,6 +31,7 @@ class UnsharedLayers(DumpRule):
     hint = "decorate __init__ of the layer's cell with @lazy_inline"
     bad = "layers.0 … layers.23: 58 statements each, 1,392 of 1,460 of the graph"
     good = "one graph of 58 statements that is called 24 times"
+    cases = ("tests/linting/evidence/twins/habits_encoder.validate",)
     dumps = ("begin", "validate")
     least_layers = Threshold(8, "layers", "kinds of at least so many layers are looked at")
     least_share = Threshold(50, "percent", "told where copies are this share of the statements")

@@ -25,7 +25,8 @@ class Bubble(DumpRule):
         With `p` equal stages and `m` micro-batches each stage is idle for `(p - 1) / (m + p - 1)`
         of a step, in the order one-forward-one-backward as in GPipe's. Twice the micro-batches
         halve it, as long as each is large enough to keep a device busy; `pipeline_interleave`
-        divides it by the number of chunks a stage holds. A network that is only run forward has no
+        divides it by the number of chunks a stage holds. Fewer micro-batches than stages MindSpore
+        refuses (`irtool explain` reads its message). A network that is only run forward has no
         such order, and is not told.
         """
     hint = "use more micro-batches, or pipeline_interleave"
@@ -38,8 +39,8 @@ class Bubble(DumpRule):
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         stages, micro = facts.parallel.stages, micro_batches(facts.dump)
-        if stages < 2 or micro < stages or facts.parallel.interleave or not is_training(facts):
-            return  # of fewer than stages PIP004 tells
+        if stages < 2 or micro < 1 or facts.parallel.interleave or not is_training(facts):
+            return
         idle = (stages - 1) / (micro + stages - 1)
         if idle * 100 > self.most_percent:
             yield self.finding(
