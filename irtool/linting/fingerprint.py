@@ -3,8 +3,8 @@
 A fingerprint is made of the rule, the pass and folder of the dump, the scope, the operator, the
 user's statement of Python and the finding's own key: of nothing that is renumbered, hashed or an
 address, and not of line numbers.  Numbers of layers do not count either, so that a layer that is
-added in front of others renames nothing.  Findings that agree in all of it are counted: first what they say,
-then who says the same, so that a layer more of those that say the same renames no other.
+added in front of others renames nothing.  Findings that agree in all of it are counted: first what
+they say, then who says the same, so that a layer more of those that say the same renames no other.
 """
 
 from __future__ import annotations
