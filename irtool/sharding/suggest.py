@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, count, islice, product
 from math import log2, prod
 from typing import TypeAlias, TypeVar, cast
 
@@ -235,18 +235,40 @@ def _nearest_layouts(
     Those that can't be layouts of the tensors are made so first.
     """
     call = operator.call.call
-    wrong, given = given, _fitted(given, call)
     context = report.context.for_operators(dynamic=call.is_dynamic)
+    wrong, given = given, _fitted(_over_devices(given, context.stage_size), call)
     places = [(i, j) for i, layout in enumerate(given) for j in range(len(layout.tensor_map))]
-    count = 0
+    found = 0
     changes = (*combinations(places, 1), *combinations(places, 2))
     tried = (made for change in changes for made in _remapped(given, change))
     for layouts in islice(chain(() if wrong == given else (given,), tried), _MOST_TRIED):
         if judge(call, None, context, in_layout=layouts).verdict == "legal":
             yield layouts
-            count += 1
-            if count == _MOST_FOUND:
+            found += 1
+            if found == _MOST_FOUND:
                 return
+
+
+def _over_devices(given: Layouts, devices: int) -> Layouts:
+    """Layouts over all devices: those over fewer get an axis more, of those over more one shrinks.
+
+    An axis more comes first: tensor maps count from the last one.
+    """
+    made: list[UserLayout] = []
+    for layout in given:
+        matrix, names = layout.device_matrix, layout.alias_name
+        there = prod(matrix[:-1] if layout.interleaved else matrix)
+        if there and devices % there == 0 and there < devices:
+            matrix = (devices // there, *matrix)
+            free = next(name for name in map("r{}".format, count()) if name not in names)
+            names = (free, *names) if names else ()
+        elif there > devices and there % devices == 0:
+            excess = there // devices
+            axis = next((at for at, size in enumerate(matrix) if size % excess == 0), None)
+            if axis is not None:
+                matrix = (*matrix[:axis], matrix[axis] // excess, *matrix[axis + 1 :])
+        made.append(replace(layout, device_matrix=matrix, alias_name=names))
+    return tuple(made)
 
 
 def _fitted(given: Layouts, call: OperatorCall) -> Layouts:

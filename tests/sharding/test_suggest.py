@@ -216,3 +216,37 @@ subgraph @main() {{
     ((first, *_),) = found.layouts.values()
     assert [one.tensor_map for one in first] == [(1, -1)]
     assert found.together is True
+
+
+@pytest.mark.parametrize(
+    ("matrix", "entries", "wanted"),
+    [("(2, 2)", "(1, -1)", (2, 2, 2)), ("(4, 4)", "(0, -1)", (2, 4))],
+    ids=["over four devices", "over sixteen"],
+)
+def test_a_layout_over_another_number_of_devices_gets_an_axis_more_or_a_smaller_one(
+    matrix: str, entries: str, wanted: tuple[int, ...]
+) -> None:
+    layout = (
+        f"{{'device_matrix': {matrix}, 'tensor_map': {entries}, 'interleaved_parallel': false, "
+        "'alias_name': (r0, x)}"
+    )
+    dump = irtool.loads(f"""\
+# IR entry: @main
+# Total subgraphs: 1
+
+# Total params: 1
+# Params:
+%para1_x: <Tensor[Float32], (16, 6)> : [16, 6]
+
+subgraph @main() {{
+  %0(a) = PrimFunc_ReLU(%para1_x) {{instance name: a}} primitive_attrs: {{in_layout: ({layout})}}
+      : (<Tensor[Float32], (16, 6)>) -> (<Tensor[Float32], (16, 6)>)
+  Return(%0)
+      : (<Tensor[Float32], (16, 6)>)
+}}
+""")
+    _, found = checked(dump, {"device_num": 8, "full_batch": True})
+    ((((first,), *_)),) = found.layouts.values()
+    assert first.device_matrix == wanted
+    assert len(set(first.alias_name)) == len(first.device_matrix)
+    assert found.together is True

@@ -204,6 +204,12 @@ def _number(key: str, value: object) -> int:
         raise ValueError(f"{key} must be a whole number, but is {value!r}") from None
 
 
+def _shard_size(key: str, value: object) -> int:
+    """Over how many replicas: MindSpore only warns of 1, and keeps its default, all of them."""
+    size = _number(key, value)
+    return -1 if size == 1 else size
+
+
 def _flag(key: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -267,7 +273,7 @@ _READERS: dict[str, tuple[str, Callable[[str, object], object]]] = {
     "full_batch": ("full_batch", _flag),
     "enable_alltoall": ("enable_alltoall", _flag),
     "enable_parallel_optimizer": ("parallel_optimizer", _flag),
-    "optimizer_weight_shard_size": ("weight_shard_size", _number),
+    "optimizer_weight_shard_size": ("weight_shard_size", _shard_size),
     "grad_accumulation_step": ("accumulation_step", _number),
     "gradients_mean": ("gradients_mean", _flag),
     "gradient_fp32_sync": ("gradient_fp32_sync", _flag),
@@ -311,7 +317,7 @@ def _optimizer_config(value: object) -> dict[str, object]:
         found["threshold"] = DEFAULT_THRESHOLD if threshold == -1 else threshold
     if "optimizer_weight_shard_size" in table:
         name = f"{key}.optimizer_weight_shard_size"
-        found["weight_shard_size"] = _number(name, table["optimizer_weight_shard_size"])
+        found["weight_shard_size"] = _shard_size(name, table["optimizer_weight_shard_size"])
     if "gradient_accumulation_shard" in table:
         name = f"{key}.gradient_accumulation_shard"
         found["accumulation_shard"] = _flag(name, table["gradient_accumulation_shard"])
