@@ -394,8 +394,8 @@ def _changed(base: Sequence[int], allowed: Sequence[Sequence[int]]) -> Iterator[
             yield made
     # One axis may stand in several operands (a norm's weights): it is taken out of all of them.
     cut = [place for place, value in enumerate(base) if value > 1]
-    for count in range(3, len(cut) + 1):
-        for places in combinations(cut, count):
+    for number in range(3, len(cut) + 1):
+        for places in combinations(cut, number):
             yield [1 if place in places else value for place, value in enumerate(base)]
 
 
