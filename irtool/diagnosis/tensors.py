@@ -78,7 +78,9 @@ def _told_broken(subject: Subject, found: NonFinite) -> Diagnosis:
         _TASK,
         "error",
         cause,
-        ("irtool", "parse", subject.path, "--where", f'op == "{op.type}"'),
+        subject.command("parse", "RUN", "--where", f'op == "{op.type}"')
+        if subject.run.compilations
+        else subject.command("doctor", "RUN", "--task", _TASK),
         rank=found.run.rank,
         node=None if node is None else node.id,
         file=node.graph.dump.path if node is not None and node.graph and node.graph.dump else "",

@@ -329,3 +329,31 @@ def test_the_collector_of_garbage_is_as_it_was_when_the_doctor_is_done(samples: 
     before = gc.get_threshold()
     made(samples / "mlp_rejected", "--task", "strategy", status=1)
     assert gc.get_threshold() == before
+
+
+def test_a_jump_of_one_step_is_a_warning(tmp_path: Path) -> None:
+    for name, height in (("good", 0.0), ("bad", 2.0)):
+        (tmp_path / name).mkdir()
+        rows = [f"{n},{3 / (n + 1) + 0.5 + height * (n == 6)}" for n in range(12)]
+        (tmp_path / name / "loss.csv").write_text("\n".join(["step,loss", *rows]))
+    (found,) = made(tmp_path / "bad", "--against", tmp_path / "good", status=1)["findings"]
+    assert (found["task"], found["severity"], found["since"]) == ("loss", "warning", "step 6")
+    assert "alone" in found["cause"]
+
+
+def test_of_a_strategy_of_threes_only_what_is_wrong_is_told(samples: Path, tmp_path: Path) -> None:
+    """On 24 devices groups would be refused that nobody asked for."""
+    begin = "step_parallel_begin_0018.ir"
+    text = (samples / "mlp_semi_auto" / begin).read_text()
+    (tmp_path / begin).write_text(text.replace("((2, 1), (4, 1))", "((2, 1), (3, 1))", 1))
+    found = made(tmp_path, "--task", "strategy", status=1)["findings"]
+    assert found
+    assert all("3" in item["cause"] for item in found)
+    assert all(item["edit"] is not None for item in found)
+
+
+def test_a_dump_in_the_place_of_a_folder_is_refused_with_what_reads_it(samples: Path) -> None:
+    words = ["doctor", str(samples / "gpt" / "20_validate_0080.ir")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "examines the folder" in result.output

@@ -250,3 +250,28 @@ subgraph @main() {{
     assert first.device_matrix == wanted
     assert len(set(first.alias_name)) == len(first.device_matrix)
     assert found.together is True
+
+
+def two_adds(second_line: int) -> str:
+    """An operator that is refused, and one like it, made by a line of Python each."""
+    types = "(<Tensor[Float32], (16, 32)>, <Tensor[Float32], (16, 32)>)"
+    rows = (("%para1_x", "((8, 1), (8, 1))", 7), ("%0", "((2, 4), (4, 2))", second_line))
+    statements = "".join(
+        f"  %{n}(a{n}) = Add({first}, %para2_y) {{instance name: add}} primitive_attrs: "
+        f"{{in_strategy: {strategy}}}\n      : {types} -> (<Tensor[Float32], (16, 32)>)\n"
+        f"      # In file net.py:{line}, 8~9/        return self.add(x, y)/\n"
+        for n, (first, strategy, line) in enumerate(rows)
+    )
+    head, _, _ = SHARED_WEIGHT.partition("%para3_w")
+    head = head.replace("# Total params: 3", "# Total params: 2")
+    end = "  Return(%1)\n      : (<Tensor[Float32], (16, 32)>)\n}\n"
+    return f"{head}\nsubgraph @main() {{\n{statements}{end}"
+
+
+@pytest.mark.parametrize(("line", "is_usual"), [(7, True), (8, False)])
+def test_what_the_same_line_of_python_has_elsewhere_goes_first(line: int, is_usual: bool) -> None:
+    dump = irtool.load(two_adds(line).encode())
+    report, found = checked(dump, {"device_num": 8, "parallel_mode": "semi_auto_parallel"})
+    assert report.accepted is False
+    (rows,) = found.strategies.values()
+    assert (rows[0] == ((8, 1), (8, 1))) is is_usual
