@@ -6,6 +6,7 @@ import re
 
 from irtool.ir.dump import Dump
 from irtool.ir.graph import GraphParameter, Node
+from irtool.ir.micro_batches import micro_batch_of
 from irtool.ir.operators import COMMUNICATION, PLUMBING, VIRTUAL
 from irtool.ir.phases import Phase, phases
 from irtool.ir.statement import GraphTarget
@@ -15,8 +16,6 @@ from irtool.ir.whole import CallSite, WholeNode, WholeSource
 _INSERTED = re.compile(
     r"(grad)?_?(redistribution_|forward_op_?\d|parallel_optimizer|mirror|PARALLEL_|\d{6,}|virtual)"
 )
-
-_MICRO_BATCH = re.compile(r"/(\d{1,6})-_MicroBatch")
 
 
 class Side:
@@ -94,12 +93,9 @@ class Side:
         return item if item.op in ("MakeTuple", "MakeList", "call", "J") else places[0]
 
     def _micro_of(self, item: WholeNode, places: tuple[WholeNode | str | None, ...]) -> int | None:
-        own = item.node.micro
+        own = micro_batch_of(item.node)
         if own is not None:
             return own
-        batch = _MICRO_BATCH.search(item.node.scope or "")
-        if batch is not None:
-            return int(batch[1])
         found = {self.micro[place.index] for place in places if isinstance(place, WholeNode)}
         found.discard(None)
         return found.pop() if len(found) == 1 else None

@@ -23,6 +23,7 @@ from irtool.operators.judgement import Context, Judgement
 from irtool.operators.layout import WHOLE, Shape, TensorLayout
 from irtool.planning.cost.costs import Fusion, item_bytes
 from irtool.planning.cost.kept import Carried, Keeping, carriers, keeping, kept_results
+from irtool.planning.cost.micro_batches import held_at_once
 from irtool.sharding.network.analysis import Analysis, Judged, analysis_of
 from irtool.sharding.network.calls import NodeCall
 from irtool.sharding.network.care import TIES, primitive
@@ -118,7 +119,8 @@ class Structure:
     often operators run for one update of the weights. ``keeping``: what the backward pass reads;
     ``beside``: what runs again though nothing in the dump asks for it; ``counts_all``: in tables,
     every result with a gradient counts as kept, with who makes it: what no gradient reads is what
-    another operator may be recomputed from. ``instances``: how often each graph runs in a step.
+    another operator may be recomputed from. ``instances``: how often each graph runs in a step;
+    ``at_once``: how many results of a node are held at once for each in the dump, where not one.
     """
 
     dump: Dump
@@ -135,10 +137,15 @@ class Structure:
     beside: frozenset[Node] = frozenset()
     counts_all: bool = False
     instances: Mapping[str, int] = field(default_factory=dict[str, int])
+    at_once: Mapping[Node, float] = field(default_factory=dict[Node, float])
 
     def runs(self, node: Node) -> int:
         """How often a node runs in a step: a cell inlined late once for each of its calls."""
         return self.instances.get(node.graph.name, 1) if node.graph is not None else 1
+
+    def held(self, node: Node) -> float:
+        """How many results of a node are held at once, for each that stands in the dump."""
+        return self.at_once.get(node, 1)
 
     @cached_property
     def kept(self) -> dict[Node, tuple[int, ...]]:
@@ -241,6 +248,7 @@ def structure_of(
         keeping=keeping(analysis, marked, _trained_operands(analysis, found), again),
         beside=frozenset(beside),
         instances=runs,
+        at_once=held_at_once(analysis, runs),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -236,6 +236,10 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
             other += own
         known = parameters.get(item.name)
         if known is None:
+            sizes = _of_unused(item, own, parameters)
+            weights, gradients, states = (
+                weights + sizes[0], gradients + sizes[1], states + sizes[2],
+            )  # fmt: skip
             continue
         if item.base is None or item.slice is None:
             unknown.append(f"weight {item.name}: {item.why}")
@@ -270,6 +274,13 @@ def step_cost(structure: Structure, report: CheckResult, machine: Machine) -> St
     )
     hides = machine.overlap * made.hidden_at_best if machine.overlap else 0.0
     return replace(made, hides=hides)
+
+
+def _of_unused(item: ParameterReport, own: int, known: Collection[str]) -> tuple[int, int, int]:
+    """Bytes of weight, gradient and states of a weight that no operator takes, only its update."""
+    if item.role == "weight":
+        return own, own, 0
+    return 0, 0, own if item.role == "state" and item.weight not in known else 0
 
 
 def _inputs(report: CheckResult) -> int:

@@ -336,7 +336,8 @@ class _Builder:
         back = self.structure.communicates_back(node)
         structure = self.structure
         kept = (structure.kept if structure.counts_all else structure.carried).get(node, ())
-        key = (id(candidates), gradient, back, shown, kept, structure.runs(node))
+        times = structure.runs(node), structure.held(node)
+        key = (id(candidates), gradient, back, shown, kept, times)
         found = self.columns.get(key)
         if found is None:
             seconds, held = self._own(node, candidates, gradient=gradient, back=back)
@@ -515,7 +516,7 @@ def carried_bytes(structure: Structure, node: Node, judgement: Judgement) -> flo
         if carried.is_batch and not structure.cuts_batch(slices[at], tensors[at]):
             continue
         found += carried.share * prod(slices[at]) * item_bytes(tensors[at].dtype)
-    return found
+    return structure.held(node) * found
 
 
 def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
@@ -532,4 +533,4 @@ def kept_bytes(structure: Structure, node: Node, judgement: Judgement) -> float:
         if index >= len(results) or index >= len(slices) or min(slices[index], default=0) < 0:
             continue
         found += prod(slices[index]) * item_bytes(results[index].dtype)
-    return float(found)
+    return structure.held(node) * found

@@ -1,0 +1,54 @@
+"""How many of an operator's kept results a device holds at once, where a step has micro-batches.
+
+Gradients that are accumulated free what one micro-batch keeps before the next one runs; a stage of
+a pipeline holds those of the micro-batches that are on their way through the stages behind it (one
+forward, one backward).  A cell that is inlined late stands once in the dump and runs for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irtool.ir.graph import Node
+from irtool.ir.micro_batches import is_interleaved, micro_batch_of
+from irtool.sharding.network.analysis import Analysis
+
+
+def held_at_once(analysis: Analysis, instances: Mapping[str, int]) -> dict[Node, float]:
+    """Results held at once for each that stands in the dump, by node; missing: one.
+
+    Args:
+        analysis: the network.
+        instances: how often each graph runs in a step, by its name.
+    """
+    labels = _micro_batches(analysis)
+    count = len({label for label in labels.values() if label is not None})
+    context = analysis.context
+    stages_behind = context.stages - context.rank // context.stage_size
+    together = min(count, stages_behind) if context.stages > 1 else min(count, 1)
+    found: dict[Node, float] = {}
+    for node in analysis.judged:
+        runs = instances.get(node.graph.name, 1) if node.graph is not None else 1
+        if labels.get(node) is not None:
+            found[node] = together / count
+        elif count and runs % count == 0:
+            found[node] = runs // count * together
+        elif runs > 1:
+            found[node] = runs
+    return found
+
+
+def _micro_batches(analysis: Analysis) -> dict[Node, int | None]:
+    """The micro-batch that a node computes for; None of one that takes several, or none."""
+    network = analysis.network
+    found: dict[Node, int | None] = {}
+    for port in analysis.order:
+        if not isinstance(port, Node):
+            continue
+        own = None if is_interleaved(port) else micro_batch_of(port)
+        if own is None:
+            sources = {found.get(item) for item in network.inputs[port] if isinstance(item, Node)}
+            sources.discard(None)
+            own = sources.pop() if len(sources) == 1 else None
+        found[port] = own
+    return found
