@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from irtool.artefacts.cpu_profile import node_launches
@@ -67,6 +67,8 @@ class Profile:
         communicating: names among these that communicate.
         unnamed: kernels that bear no node's name: how many runs, and their microseconds in all.
         uneven: names that run another number of times than there are steps.
+        by_step: microseconds of each step, by the full name of a node; of ``uneven`` ones of
+            those steps in which it ran.
     """
 
     path: str
@@ -75,6 +77,7 @@ class Profile:
     communicating: frozenset[str]
     unnamed: tuple[int, float]
     uneven: tuple[str, ...]
+    by_step: Mapping[str, Sequence[float]] = field(default_factory=dict[str, "Sequence[float]"])
 
 
 def cpu_profile(path: str, damage: Damage) -> Profile:
@@ -100,7 +103,7 @@ def cpu_profile(path: str, damage: Damage) -> Profile:
             by_name.setdefault(each.name, []).append(sum(one.duration for one in part))
     totals = tuple(step_totals(str(number), each) for number, each in enumerate(runs))
     return Profile(
-        path, totals, _usual(by_name), frozenset(), (0, 0.0), tuple(uneven)
+        path, totals, usual_seconds(by_name), frozenset(), (0, 0.0), tuple(uneven), by_name
     )  # fmt: skip
 
 
@@ -130,11 +133,13 @@ def kernel_profile(path: str, damage: Damage) -> Profile:
     totals = tuple(step_totals(step, runs[step]) for step in sorted(runs))
     uneven = tuple(name for name, each in by_name.items() if len(each) != len(by_step))
     return Profile(
-        path, totals, _usual(by_name), frozenset(communicating), (count, unnamed), uneven
+        path, totals, usual_seconds(by_name), frozenset(communicating), (count, unnamed), uneven,
+        by_name,
     )  # fmt: skip
 
 
-def _usual(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def usual_seconds(by_name: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Seconds by name, of microseconds of each step: medians without a first step of three."""
     return {
         name: median(each[1:] if len(each) > 2 else each) / 1e6 for name, each in by_name.items()
     }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.profile import Profile, cpu_profile, kernel_profile
+from irtool.artefacts.trace_profile import trace_profile
 from irtool.cli.report import Failure, note, report_problems
 from irtool.ir.dump import Dump
-from irtool.ir.run import PassFile
+from irtool.ir.run import ArtefactKind, PassFile
 from irtool.syntax.run import Compilation, RankRun, load_run
 from irtool.syntax.run_walk import artefact_kind
 from irtool.syntax.source import DumpError
@@ -17,6 +19,13 @@ from irtool.syntax.source import DumpError
 CODE = "ART001"
 """Of an artefact that can't be used."""
 _BUILT = "graph_build_"
+_READERS: Mapping[ArtefactKind, Callable[[str, Damage], Profile]] = {
+    "kernels": kernel_profile,
+    "cpu launches": cpu_profile,
+    "trace": trace_profile,
+}
+"""Files that name operators, the one that says most first."""
+_HINT = "kernel_details.csv, cpu_op_execute_timestamp_0.txt of a CPU, or trace_view.json"
 
 
 def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None:
@@ -40,28 +49,23 @@ def profile_at(path: str, given: str | None, rank: int | None) -> Profile | None
         if file is not None:
             return _read(file)
     if given is not None:
-        hint = "kernel_details.csv, or cpu_op_execute_timestamp_0.txt of a CPU"
-        raise Failure("holds no profile that names operators", given, hint=hint, code=CODE)
+        raise Failure("holds no profile that names operators", given, hint=_HINT, code=CODE)
     return None
 
 
 def _profile_of(rank: RankRun | None) -> str | None:
     if rank is None:
         return None
-    return rank.artefact("kernels") or rank.artefact("cpu launches")
+    return next((path for kind in _READERS if (path := rank.artefact(kind)) is not None), None)
 
 
 def _read(path: str) -> Profile:
     damage = Damage(path)
     try:
-        kind = artefact_kind(os.path.basename(path))
+        read = _READERS[artefact_kind(os.path.basename(path))]
     except LookupError:
-        kind = None
-    if kind not in ("kernels", "cpu launches"):
-        hint = "kernel_details.csv, or cpu_op_execute_timestamp_0.txt of a CPU"
-        raise Failure("is no profile that names operators", path, hint=hint, code=CODE)
+        raise Failure("is no profile that names operators", path, hint=_HINT, code=CODE) from None
     try:
-        read = kernel_profile if kind == "kernels" else cpu_profile
         found = read(path, damage)
     except ArtefactError as error:
         raise Failure(error.message, error.place, hint=error.hint, code=CODE) from None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from irtool.artefacts.joining import Joined, join_names
 from irtool.artefacts.profile import Profile
+from irtool.cluster.axes import Axis, axes
 from irtool.cluster.flops_seconds import operator_seconds
 from irtool.cluster.machine import Machine
 from irtool.cluster.memory_layers import layer_of_scope
-from irtool.ir.collectives import is_collective
+from irtool.ir.collectives import collective
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
 from irtool.ir.phases import Phase, phases
@@ -26,6 +27,8 @@ class MeasuredOperator:
         modelled: by the machine's roofline; None of communication, which it does not price.
         phase: of the step.
         layer: empty where its scope shows none.
+        cause: why a communication is there; ``compute`` and ``optimizer`` are the rest.
+        axis: of parallelism that a communication serves; None of what computes.
     """
 
     node: Node
@@ -33,6 +36,18 @@ class MeasuredOperator:
     modelled: float | None
     phase: Phase | None
     layer: str
+    cause: str = "compute"
+    axis: Axis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowOperator:
+    """An operator that took longer in one step than it usually does; seconds."""
+
+    name: str
+    node: Node | None
+    seconds: float
+    usual: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +62,25 @@ class MeasuredStep:
     joined: Joined
     operators: tuple[MeasuredOperator, ...]
     machine: Machine
+
+    @property
+    def slowest(self) -> int | None:
+        """The step that took longest of those that count; None where fewer than two do."""
+        steps = self.profile.steps
+        first = 1 if len(steps) > 2 else 0
+        if len(steps) - first < 2:
+            return None
+        return max(range(first, len(steps)), key=lambda place: steps[place].wall)
+
+    def slower_in(self, place: int) -> tuple[SlowOperator, ...]:
+        """What took longer in a step than it usually does, by seconds, the most first."""
+        count = len(self.profile.steps)
+        found = [
+            SlowOperator(name, self.joined.nodes.get(name), each[place] / 1e6, usual)
+            for name, each in self.profile.by_step.items()
+            if len(each) == count and each[place] / 1e6 > (usual := self.profile.seconds[name])
+        ]
+        return tuple(sorted(found, key=lambda one: (one.usual - one.seconds, one.name)))
 
     @property
     def total(self) -> float:
@@ -81,9 +115,15 @@ class MeasuredStep:
         return each.seconds / (each.modelled * scale) if scale and each.modelled else None
 
     def by(self, kind: str) -> dict[str, tuple[float, float]]:
-        """Measured and modelled seconds by operator, layer or phase, the dearest first."""
+        """Measured and modelled seconds, the dearest first.
+
+        Args:
+            kind: operator, layer, phase, cause, or axis, of which communications alone have one.
+        """
         found: dict[str, tuple[float, float]] = {}
         for each in self.operators:
+            if kind == "axis" and each.axis is None:
+                continue
             key = _key(each, kind)
             seconds, modelled = found.get(key, (0.0, 0.0))
             found[key] = (seconds + each.seconds, modelled + (each.modelled or 0.0))
@@ -93,6 +133,8 @@ class MeasuredStep:
 def _key(each: MeasuredOperator, kind: str) -> str:
     if kind == "operator":
         return each.node.op
+    if kind in ("cause", "axis"):
+        return each.cause if kind == "cause" else str(each.axis)
     return (each.layer or "-") if kind == "layer" else str(each.phase or "-")
 
 
@@ -116,8 +158,21 @@ def _operators(
     where: Mapping[Node, Phase],
     machine: Machine,
 ) -> Iterable[MeasuredOperator]:
+    communications = {
+        node: found for node in nodes.values() if (found := collective(node)) is not None
+    }
+    served = axes(list(communications.values()))
     found = sorted(nodes.items(), key=lambda item: (-seconds[item[0]], item[0]))
     for name, node in found:
-        modelled = None if is_collective(node) else operator_seconds(node, machine)
-        layer = layer_of_scope(node.scope or "")
-        yield MeasuredOperator(node, seconds[name], modelled, where.get(node), layer)
+        item = communications.get(node)
+        phase = where.get(node)
+        cause = "optimizer" if phase == "optimizer" else "compute"
+        yield MeasuredOperator(
+            node,
+            seconds[name],
+            None if item is not None else operator_seconds(node, machine),
+            phase,
+            layer_of_scope(node.scope or ""),
+            cause if item is None else item.origin,
+            None if item is None else served.get(node, "unknown"),
+        )

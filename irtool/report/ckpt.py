@@ -228,7 +228,7 @@ def _answer_text(found: Conversion) -> str:
         return f"{text}, and nothing comes from another rank's"
     if moved.elements is None:
         return f"{text}; how much moves is not known"
-    return f"{text}; {_amount_text(moved)} come from other ranks'"
+    return f"{text}; {_amount_text(moved)} come from other ranks"
 
 
 def _amount_text(moved: Moved) -> str:

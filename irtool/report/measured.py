@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.cluster.context.model import RunContext
-from irtool.cluster.measured import MeasuredOperator, MeasuredStep
+from irtool.cluster.measured import MeasuredOperator, MeasuredStep, SlowOperator
 from irtool.cluster.modelled import ModelledStep
 from irtool.ir.units import plural, ratio, seconds_text, share_text
 from irtool.report.answer import AnswerObject, RunAnswer, context_fields, doc
@@ -27,6 +27,7 @@ from irtool.report.model import (
 from irtool.report.places import place_text
 
 USUAL_ROWS = 10
+_SLOWER_ROWS = 5
 
 
 # -- for scripts ---------------------------------------------------------------------------------
@@ -43,6 +44,16 @@ class MeasuredNode(AnswerObject, frozen=True, kw_only=True):
         float | None, doc("by the machine; only ratios mean something. null: communication")
     ]
     source: Annotated[str, doc("the line of Python, or that of the dump")]
+
+
+class SlowerOperator(AnswerObject, frozen=True, kw_only=True):
+    """An operator that took longer in the slowest step than it usually does."""
+
+    name: str
+    node: Annotated[str | None, doc("null: it has none in the dump")]
+    seconds: Annotated[float, doc("in that step")]
+    usual: Annotated[float, doc("the median of the steps")]
+    source: str
 
 
 class StepMeasured(AnswerObject, frozen=True, kw_only=True):
@@ -69,6 +80,15 @@ class MeasuredCost(AnswerObject, frozen=True, kw_only=True):
         float | None, doc("measured seconds for one modelled second, over all operators")
     ]
     operators: Annotated[list[MeasuredNode], doc("the dearest first")]
+    by_cause: Annotated[
+        dict[str, float], doc("seconds: `compute`, `optimizer`, or why a communication is there")
+    ]
+    by_axis: Annotated[dict[str, float], doc("seconds of communication by axis of parallelism")]
+    slowest: Annotated[str | None, doc("the step that took longest; null: fewer than two count")]
+    slower: Annotated[
+        list[SlowerOperator],
+        doc("what took longer in that step than it usually does, first the most"),
+    ]
 
 
 class GraphCostAnswer(
@@ -87,6 +107,7 @@ class GraphCostAnswer(
 
 def measured_answer(step: MeasuredStep) -> MeasuredCost:
     """The answer for scripts."""
+    place = step.slowest
     return MeasuredCost(
         path=step.profile.path,
         dump=step.joined.path,
@@ -106,6 +127,20 @@ def measured_answer(step: MeasuredStep) -> MeasuredCost:
         total=step.total,
         scale=step.scale,
         operators=[_node(each) for each in step.operators],
+        by_cause={cause: seconds for cause, (seconds, _) in step.by("cause").items()},
+        by_axis={axis: seconds for axis, (seconds, _) in step.by("axis").items()},
+        slowest=None if place is None else step.profile.steps[place].name,
+        slower=[] if place is None else [_slower(each) for each in step.slower_in(place)],
+    )
+
+
+def _slower(each: SlowOperator) -> SlowerOperator:
+    return SlowerOperator(
+        name=each.name,
+        node=None if each.node is None else each.node.id,
+        seconds=each.seconds,
+        usual=each.usual,
+        source=place_text(each.node),
     )
 
 
@@ -191,10 +226,15 @@ def measured_blocks(step: MeasuredStep, limit: int | None) -> Iterator[Block]:
     profile = step.profile
     if len(profile.steps) > 1:
         yield _steps_table(step, limit)
+    if (place := step.slowest) is not None and step.slower_in(place):
+        yield _slower_table(step, place, limit)
     yield _shares_table(step, "operator", limit)
     if len(step.by("layer")) > 1:
         yield _shares_table(step, "layer", limit)
     yield _shares_table(step, "phase", limit)
+    if step.by("axis"):
+        yield _shares_table(step, "cause", limit)
+        yield _shares_table(step, "axis", limit)
     if step.furthest:
         yield _furthest_table(step, limit)
     for text in _notes(step):
@@ -236,6 +276,24 @@ def _steps_table(step: MeasuredStep, limit: int | None) -> Table:
         for each in step.profile.steps
     ]  # fmt: skip
     return Table("steps", columns, rows, noun="step", most=rows_shown(limit, USUAL_ROWS))
+
+
+def _slower_table(step: MeasuredStep, place: int, limit: int | None) -> Table:
+    columns = [
+        text_column("node"), text_column("operator"), number_column("took", "seconds"),
+        number_column("usually", "seconds"), number_column("longer", "seconds"),
+        text_column("source", 1),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            None if each.node is None else each.node.id,
+            each.name.rpartition("/")[2] if each.node is None else each.node.op,
+            each.seconds, each.usual, each.seconds - each.usual, place_text(each.node),
+        ]
+        for each in step.slower_in(place)
+    ]  # fmt: skip
+    title = f"what made step {step.profile.steps[place].name}, the slowest, longer than usual"
+    return Table(title, columns, rows, noun="operator", most=rows_shown(limit, _SLOWER_ROWS))
 
 
 def _shares_table(step: MeasuredStep, kind: str, limit: int | None) -> Table:

@@ -55,7 +55,7 @@ def test_a_profile_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (RUN / "profiler/trace_view.json", "is no profile that names operators"),
+        (RUN / "profiler/cpu_op_type_info_0.csv", "is no profile that names operators"),
         (RUN / "graphs", "holds no profile"),
         (RUN / "nothing.csv", "is no profile"),
     ],
@@ -63,6 +63,56 @@ def test_a_profile_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_what_is_no_profile(given: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", str(RUN), "--profile", str(given)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_trace_tells_what_the_table_beside_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its lanes of scopes tell the same again, and count nothing."""
+    table = asked(capsys, RUN)["measured"]
+    trace = asked(capsys, RUN, "--profile", RUN / "profiler/trace_view.json")["measured"]
+    assert trace["joined"] == 1
+    times = {each["node"]: each["seconds"] for each in table["operators"]}
+    for each in trace["operators"]:
+        assert each["seconds"] == pytest.approx(times[each["node"]], rel=1e-6)
+    for one, other in zip(trace["steps"], table["steps"], strict=True):
+        assert one["wall"] == pytest.approx(other["wall"], rel=1e-3)
+        assert one["computing"] == pytest.approx(other["computing"], rel=1e-3)
+        assert one["idle"] == pytest.approx(other["idle"], rel=0.02)
+
+
+def test_a_trace_that_was_interrupted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = (RUN / "profiler/trace_view.json").read_bytes()
+    cut = tmp_path / "trace_view.json"
+    cut.write_bytes(data[: len(data) // 4])
+    assert asked(capsys, RUN, "--profile", cut)["measured"]["operators"]
+    main(["cost", str(RUN), "--profile", str(cut)])
+    assert "ends within an event" in capsys.readouterr().err
+
+
+def test_what_made_a_step_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of three steps the first warms up; one operator of the last takes 40 ms longer."""
+    lines = PROFILE.read_text(encoding="utf-8").splitlines()
+    head, _, triples = lines[5].rpartition(";")
+    runs = triples.split()
+    start, duration, number = runs[2].split(",")
+    runs[2] = f"{start},{float(duration) + 40:.6f},{number}"
+    lines[5] = f"{head};{' '.join(runs)} "
+    slow = tmp_path / PROFILE.name
+    slow.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    measured = asked(capsys, RUN, "--profile", slow)["measured"]
+    assert measured["slowest"] == "2"
+    first = measured["slower"][0]
+    assert first["name"] == lines[5].partition(";")[0]
+    assert first["seconds"] - first["usual"] == pytest.approx(0.020, rel=0.1)
+    main(["cost", str(RUN), "--profile", str(slow)])
+    assert "what made step 2, the slowest, longer than usual" in capsys.readouterr().out
+
+
+def test_measured_time_by_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """One device communicates nothing, so that no axis is served."""
+    measured = asked(capsys, RUN)["measured"]
+    assert set(measured["by_cause"]) == {"compute", "optimizer"}
+    assert sum(measured["by_cause"].values()) == pytest.approx(measured["total"])
+    assert measured["by_axis"] == {}
 
 
 def test_a_profile_of_another_network_is_refused(

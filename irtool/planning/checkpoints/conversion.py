@@ -196,17 +196,23 @@ def _of_rank(
     """What one rank needs, and what MindSpore names for it: ``demand``."""
     needs: dict[str, list[Need]] = {}
     unknown = dict(uneven)
-    known: dict[tuple[HeldSlices | None, Region], list[Need]] = {}
+    regions: dict[tuple[int, int], Region | None] = {}
+    known: dict[tuple[int, int], list[Need]] = {}
     for pair in pairs:
-        region = target_of(pair.new, rank, pair.dimensions)
+        # Parameters that lie alike share their slices: what is found of one holds for all.
+        new = id(pair.new), pair.dimensions
+        if new not in regions:
+            regions[new] = target_of(pair.new, rank, pair.dimensions)
+        region = regions[new]
         if region is None:
             continue
+        both = id(pair.old), id(region)
         try:
-            if (pair.old, region) not in known:
-                known[pair.old, region] = (
+            if both not in known:
+                known[both] = (
                     [Need([0], region)] if pair.old is None else needs_of(pair.old, region)
                 )
-            needs[pair.name] = known[pair.old, region]
+            needs[pair.name] = known[both]
         except Refused as error:
             unknown[pair.name] = str(error)
     named = () if isinstance(demand, str) else demand

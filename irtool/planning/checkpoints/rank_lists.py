@@ -40,6 +40,48 @@ def mindspore_ranks(old: StrategyFile | None, new: StrategyFile | None, rank: in
     """
     if old is None:
         return [0]
+    return _asked(old, new, rank).ranks_of(rank)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What MindSpore's conversion asks of the ranks of one stage.
+
+    Attributes:
+        pairs: the layouts of parameters, old and new, those that lie alike once; with a name.
+        stages: of the source whose checkpoints are read.
+        size: devices of one of these.
+        devices: of a stage of the target.
+    """
+
+    pairs: tuple[tuple[SavedLayout, SavedLayout | None, str], ...]
+    stages: tuple[int, ...]
+    size: int
+    devices: int
+
+    def ranks_of(self, rank: int) -> list[int]:
+        """The source ranks of a rank of the target, ascending.
+
+        Raises:
+            Refused: MindSpore raises an error.
+        """
+        local = rank % self.devices if self.devices > 1 else rank
+        needed: set[int] = set()
+        for source, target, name in self.pairs:
+            try:
+                needed.update(_needed(source, target, local))
+            except Refused:
+                # The same with its name, for the message.
+                needed.update(_needed(replace(source, key=name), target, local))
+        return sorted(stage * self.size + each for stage in self.stages for each in needed)
+
+
+def _asked(old: StrategyFile, new: StrategyFile | None, rank: int) -> _Asked:
+    """What is asked of the stage of a rank.
+
+    Raises:
+        Refused: the source holds nothing of it.
+    """
     sources = _placed(old, None)
     targets = None if new is None else _placed(new, rank)
     devices = 1 if new is None else new.stage_devices
@@ -51,15 +93,19 @@ def mindspore_ranks(old: StrategyFile | None, new: StrategyFile | None, rank: in
     if not sources:
         raise Refused("the source holds none of the parameters of this stage")
     size = next(iter(sources.values())).layout.devices
-    local = rank % devices if devices > 1 else rank
-    needed: set[int] = set()
+    pairs: dict[tuple[SavedLayout, SavedLayout | None], str] = {}
     for name, each in sources.items():
         if targets is not None and name not in targets:
             continue
         target = None if targets is None else _plain(targets[name].layout)
-        needed.update(_needed(_plain(each.layout), target, local))
-    stages = {stage for each in sources.values() for stage in each.stages}
-    return sorted(stage * size + each for stage in stages for each in needed)
+        pairs.setdefault((_plain(each.layout), target), name)
+    stages = dict.fromkeys(stage for each in sources.values() for stage in each.stages)
+    return _Asked(
+        tuple((source, target, name) for (source, target), name in pairs.items()),
+        tuple(stages),
+        size,
+        devices,
+    )
 
 
 def _placed(file: StrategyFile, rank: int | None) -> dict[str, _Placed]:
@@ -85,7 +131,7 @@ def _placed(file: StrategyFile, rank: int | None) -> dict[str, _Placed]:
 
 def _plain(layout: SavedLayout) -> SavedLayout:
     """A layout without what tells parameters apart that lie alike."""
-    return replace(layout, key=layout.name, stage=None, shape=None, name="")
+    return replace(layout, key="", stage=None, shape=None, name="")
 
 
 @cache
@@ -143,9 +189,24 @@ def all_mindspore_ranks(
 ) -> Mapping[int, list[int] | str]:
     """The same for some ranks; where MindSpore raises an error its reason."""
     found: dict[int, list[int] | str] = {}
+    asked: dict[object, _Asked] = {}
     for rank in ranks:
         try:
-            found[rank] = mindspore_ranks(old, new, rank)
+            if old is None:
+                found[rank] = [0]
+                continue
+            # What is asked differs between stages alone.
+            key = _stage_key(new, rank)
+            if key not in asked:
+                asked[key] = _asked(old, new, rank)
+            found[rank] = asked[key].ranks_of(rank)
         except Refused as error:
             found[rank] = str(error)
     return found
+
+
+def _stage_key(new: StrategyFile | None, rank: int) -> tuple[int, ...]:
+    if new is None:
+        return ()
+    sizes = sorted({layout.devices for layout in new.layouts.values()})
+    return rank // new.stage_devices, *(int(rank // size == 0) for size in sizes)
