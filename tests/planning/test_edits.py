@@ -67,3 +67,22 @@ def test_edits_of_one_redistribution_say_whether_it_goes(begin: Dump) -> None:
         left = {(e.producer.id, e.consumer.id) for e in after.redistributions if e.operators}
         assert (edge.producer.id, edge.consumer.id) not in left
     assert told
+
+
+def test_where_nothing_saves_the_cheapest_that_takes_a_redistribution_away_is_told(
+    samples: Path,
+) -> None:
+    dump = irtool.load(next((samples / "gpt").glob("step_parallel_begin*")))
+    report = check(dump, EIGHT)
+    (edge,) = (
+        edge for edge in report.redistributions
+        if edge.operators and edge.consumer.op == "SoftmaxCrossEntropyWithLogits"
+    )  # fmt: skip
+    found = network_edits(dump, EIGHT, report, default_machine(), [edge])
+    assert found.edits == ()
+    costs = [-edit.seconds for edit in found.dearer]
+    assert costs
+    assert costs == sorted(costs)
+    assert costs[0] > 0
+    assert all(edit.removes for edit in found.dearer)
+    assert edits_of(dump).dearer == ()

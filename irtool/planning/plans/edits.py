@@ -65,6 +65,7 @@ class NetworkEdit:
         bytes: that a device receives less each step.
         edges: redistributions that go, less those that come.
         removes: of the redistributions that were asked for, one goes.
+        is_layer_move: all operators of a layer change that lie otherwise than their like.
     """
 
     nodes: tuple[Node, ...]
@@ -77,6 +78,7 @@ class NetworkEdit:
     bytes: int
     edges: int
     removes: bool
+    is_layer_move: bool = False
 
     @property
     def node(self) -> Node | None:
@@ -91,11 +93,16 @@ class NetworkEdit:
 
 @dataclass(frozen=True, eq=False)
 class NetworkEdits(Shown):
-    """What was found, the best first; ``before`` is the step as it is, ``tried`` counts trials."""
+    """What was found, the best first; ``before`` is the step as it is, ``tried`` counts trials.
+
+    ``dearer`` are edits that do away with a redistribution that was asked for, and make the step
+    longer (or save next to nothing), the cheapest first.
+    """
 
     before: StepCost
     edits: tuple[NetworkEdit, ...]
     tried: int
+    dearer: tuple[NetworkEdit, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -149,7 +156,16 @@ def network_edits(
         if made is not None:
             found.append(made)
     found.sort(key=lambda edit: (not edit.is_usual, -edit.seconds, -edit.bytes))
-    return NetworkEdits(before, tuple(found), min(most, len(trials)))
+    saving = [edit for edit in found if _is_worth(edit, before)]
+    dearer = [edit for edit in found if edit not in saving and edit.removes] if edges else []
+    dearer.sort(key=lambda edit: -edit.seconds)
+    return NetworkEdits(before, tuple(saving), min(most, len(trials)), tuple(dearer))
+
+
+def _is_worth(edit: NetworkEdit, before: StepCost) -> bool:
+    """Whether it saves something; a whole layer that lies as its like do may cost a little."""
+    is_even = edit.is_layer_move and edit.edges > 0 and edit.seconds > -_EVEN * before.seconds
+    return edit.seconds >= _LEAST * before.seconds or is_even
 
 
 # -- operators alike -----------------------------------------------------------------------------
@@ -328,7 +344,7 @@ def _tried(
     before: StepCost,
     asked: Sequence[RedistributionReport],
 ) -> NetworkEdit | None:
-    """What a trial brings; None where the network refuses it, or a step gets no shorter."""
+    """What a trial brings; None where the network refuses it."""
     dump = structure.dump
     if trial.setting:
         structure = structure.under(enable_alltoall=True)
@@ -344,9 +360,6 @@ def _tried(
         return None
     saved = before.seconds - cost.seconds
     fewer = _count(report) - _count(judged)
-    is_even = bool(trial.beside) and fewer > 0 and saved > -_EVEN * before.seconds
-    if saved < _LEAST * before.seconds and not is_even:
-        return None
     return NetworkEdit(
         (*trial.nodes, *trial.beside),
         trial.old,
@@ -358,6 +371,7 @@ def _tried(
         sum(before.received.values()) - sum(cost.received.values()),
         fewer,
         _is_removed(asked, judged.redistributions, otherwise=bool(trial.setting)),
+        bool(trial.beside),
     )
 
 
@@ -425,8 +439,8 @@ def edits_of_causes(
         if key not in known:
             if len(known) >= _MOST_ASKED:
                 continue
-            made = network_edits(dump, context, report, machine, [edge]).edits
-            known[key] = _told(made)
+            made = network_edits(dump, context, report, machine, [edge])
+            known[key] = _told(made.edits) or _told(made.dearer)[:1]
         found[cause.node] = known[key]
     return found
 

@@ -42,7 +42,7 @@ class Alternative(AnswerObject, frozen=True, kw_only=True):
     new: Json
     setting: Annotated[str | None, doc("key of the parallel context")]
     value: Annotated[bool | None, doc("what to set it to")]
-    seconds: Annotated[float, doc("that a step becomes shorter, nothing hidden")]
+    seconds: Annotated[float, doc("that a step becomes shorter, nothing hidden; below 0: longer")]
     bytes: Annotated[int, doc("that a device receives less each step")]
     removes: Annotated[bool, doc("the collective in question goes; false: another one does")]
 
@@ -186,6 +186,8 @@ def _source(node: Node | None) -> str | None:
 def edit_text(edit: NetworkEdit) -> str:
     """What to write, how often it stands, and what it saves."""
     saved = f"saves {seconds_text(edit.seconds)} a step"
+    if edit.seconds <= 0:
+        saved = f"takes it away, and makes a step {seconds_text(-edit.seconds)} longer"
     if edit.bytes > 0:
         saved += f" and {bytes_text(edit.bytes)} to receive"
     if edit.setting:
