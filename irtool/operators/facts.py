@@ -51,6 +51,7 @@ TRAITS: Mapping[str, str] = {
     "scatters": "the sum of its parts may be scattered over the first dimension of its result",
     "scatters_rows": "rows of its split table may be scattered over the result, or kept everywhere",
     "aligned": "refuses operands that differ in length, as they do where only its first is split",
+    "never_in_parts": "MindSpore refuses it under layouts that interleave parts",
     "no_gradient": "MindSpore has no gradient of it, or can't make it",
     "alike_gradient": "its gradient is made for operands of one shape only",
     "aligned_gradient": "batch parallel, its gradient refuses operands longer than a slice",

@@ -144,6 +144,7 @@ class Judgement:
     ``raw_inputs`` and ``raw_outputs``: what the operator itself takes in and puts out: after its
     own gathers and halos, before its own scatters.
     ``parts``: how many parts are computed in turn (interleaved layouts); slices are of all parts.
+    ``part_inputs`` and ``part_outputs``: the layouts with the axis of parts, where there is one.
     ``mirrors``: per input the ranks of the gradient's AllReduce if that input is a parameter (one
     rank: none is needed). ``loss_divisor``: by what the gradient is divided if this is the loss.
     """
@@ -159,6 +160,8 @@ class Judgement:
     raw_inputs: tuple[Shape, ...] = ()
     raw_outputs: tuple[Shape, ...] = ()
     parts: int = 1
+    part_inputs: tuple[TensorLayout, ...] = ()
+    part_outputs: tuple[TensorLayout, ...] = ()
     collectives: tuple[Collective, ...] = ()
     mirrors: tuple[tuple[int, ...], ...] = ()
     repeats: int = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from irtool.operators.call import Operand
 from irtool.operators.case import Case
@@ -26,6 +27,29 @@ def parts_of(layouts: Sequence[UserLayout | TensorLayout] | None) -> int:
     """How many parts interleaved layouts make of the calculation."""
     cut = [x for x in layouts or () if isinstance(x, UserLayout) and x.interleaved]
     return cut[0].device_matrix[-1] if cut else 1
+
+
+class PartLayouts(NamedTuple):
+    """Layouts of operands and results with the axis that interleaves parts."""
+
+    inputs: tuple[TensorLayout, ...] = ()
+    outputs: tuple[TensorLayout, ...] = ()
+
+
+def part_layouts(case: Case, sharding: Sharding) -> PartLayouts:
+    """The layouts of a call before the interleaving axis is taken away."""
+
+    def laid(
+        matrix: DeviceMatrix, maps: Sequence[TensorMap], operands: Sequence[Operand]
+    ) -> tuple[TensorLayout, ...]:
+        pairs = zip(maps, operands, strict=False)
+        return tuple(TensorLayout(matrix, entry, operand.shape or ()) for entry, operand in pairs)
+
+    matrix = sharding.output_matrix or sharding.device_matrix
+    return PartLayouts(
+        laid(sharding.device_matrix, sharding.input_maps, case.tensors),
+        laid(matrix, sharding.output_maps, case.call.results),
+    )
 
 
 def in_parts(case: Case, sharding: Sharding) -> tuple[Case, Sharding]:

@@ -43,7 +43,7 @@ from irtool.operators.layout import (
 from irtool.operators.notation import Rule
 from irtool.operators.pattern import evaluate
 from irtool.operators.table import rule_of
-from irtool.sharding.interleave import in_parts, parts_of
+from irtool.sharding.interleave import PartLayouts, in_parts, part_layouts, parts_of
 
 NO_LAYOUT = "operator_info.cc:CheckInputLayout"
 """Where MindSpore notices that an operator takes no layouts, unless its entry says where."""
@@ -87,10 +87,14 @@ def judge(
         used = case.strategy
         made = strategy is None and in_layout is None
         sharding = _sharding(case)
-        parts = parts_of(in_layout)
+        parts, apart = parts_of(in_layout), PartLayouts()
         if parts > 1:
+            apart = part_layouts(case, sharding)
             case, sharding = in_parts(case, sharding)
-        found = replace(_complete(case, sharding), generated=made, parts=parts)
+        found = replace(
+            _complete(case, sharding), generated=made, parts=parts,
+            part_inputs=apart.inputs, part_outputs=apart.outputs,
+        )  # fmt: skip
         return _as_written(found, in_layout, out_layout)
     except Refused as refused:
         return Judgement("illegal", used, (refused.reason,), devices=context.devices)

@@ -447,10 +447,25 @@ def _of_operators(counter: _Counter) -> Iterator[tuple[Node, StepCommunication]]
             yield from ((node, each) for each in pair if forward or each.phase == "backward")
 
 
-def _parts(counter: _Counter, edge: Edge) -> int:
-    """How often a chain stands there: once for each part that its producer computes in turn."""
-    producer = counter.analysis.judged.get(edge.producer)
-    return 1 if producer is None else producer.judgement.parts
+def _of_parts(counter: _Counter, item: Redistribution) -> Iterator[tuple[Use, StepCommunication]]:
+    """What stands on an edge of which one side computes in parts."""
+    edge = item.edge
+    dtype = edge_dtype(edge.consumer, edge.position, edge.item)
+    use = Use(edge.consumer, edge.position, edge.item)
+    for step, count in item.in_parts:
+        pair = counter.both(
+            step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
+            "redistribution", count=count, gradient=edge.producer in counter.gradients.nodes,
+            constant=Use(edge.consumer, edge.position) in counter.gradients.constant_uses,
+            again=use in counter.again.chains,
+        )  # fmt: skip
+        yield from ((use, each) for each in pair)
+
+
+def _is_in_parts(counter: _Counter, edge: Edge) -> bool:
+    """Whether the operator at an end of an edge computes in parts."""
+    ends = (counter.analysis.judged.get(node) for node in (edge.producer, edge.consumer))
+    return any(end is not None and end.judgement.parts > 1 for end in ends)
 
 
 def _of_redistributions(
@@ -470,6 +485,9 @@ def _of_redistributions(
     merged = _merged_before_gradients(own)
     for item in own:
         edge = item.edge
+        if not item.replaces and _is_in_parts(counter, edge):
+            yield from _of_parts(counter, item)
+            continue
         before, after = _compared(item), _left_of(counter, item)
         has_gradient = edge.producer in counter.gradients.nodes
         dtype = edge_dtype(edge.consumer, edge.position, edge.item)
@@ -496,10 +514,9 @@ def _of_redistributions(
                 merged_again.add(left)
             if not step.is_collective:
                 continue
-            parts, size = _parts(counter, edge), tensor_bytes(dtype, step.input_shape)
             pair = counter.both(
-                step.op, step.ranks, None if size is None else size // parts, edge.consumer,
-                "redistribution", count=parts, gradient=backward, constant=constant, again=again,
+                step.op, step.ranks, tensor_bytes(dtype, step.input_shape), edge.consumer,
+                "redistribution", gradient=backward, constant=constant, again=again,
             )  # fmt: skip
             yield from ((use, each) for each in pair if forward or each.phase == "backward")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from irtool.ir.graph import Graph, GraphParameter, Node
@@ -23,6 +23,7 @@ from irtool.sharding.network.received import (
     received_layout,
 )
 from irtool.sharding.network.unknown_sizes import reshape_chain
+from irtool.sharding.part_chains import exchanged, with_part_axis
 from irtool.sharding.redistribution import (
     RedistributionError,
     RedistributionStep,
@@ -67,6 +68,7 @@ class Edge:
 class Redistribution:
     """What is inserted on an edge. ``operators`` is None where it is not known (``why`` says it).
 
+    ``in_parts``: where a side computes in parts, the collectives and how often each of them runs.
     For a Reshape, which is replaced by such a chain, producer and consumer are the Reshape itself.
     """
 
@@ -76,6 +78,7 @@ class Redistribution:
     operators: tuple[RedistributionStep, ...] | None
     why: str = ""
     replaces: bool = False
+    in_parts: tuple[tuple[RedistributionStep, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -264,22 +267,42 @@ def _on_edge(analysis: Analysis, edge: Edge) -> Redistribution:
         return Redistribution(edge, source, source, ())  # the result is left as it comes
     if source is None or target is None:
         return Redistribution(edge, source, target, None, _why(analysis, edge))
-    if source.same_as(target) and _gathers_parts(analysis, edge):
+    apart = _exchanged(analysis, edge, source, target)
+    if apart is None:
         return Redistribution(edge, source, target, None, PARTS)
     found = _inferred(analysis, edge, source, target, edge.consumer, keep_reshape=False)
     _check_type(analysis, found)
-    return found
+    return replace(found, in_parts=apart)
 
 
-def _gathers_parts(analysis: Analysis, edge: Edge) -> bool:
-    """Whether one side computes parts in turn that don't lie beside each other, the other not."""
+def _exchanged(
+    analysis: Analysis, edge: Edge, source: TensorLayout, target: TensorLayout
+) -> tuple[tuple[RedistributionStep, int], ...] | None:
+    """What is exchanged where one side computes in parts; nothing elsewhere; None if unknown."""
     producer, consumer = analysis.judged[edge.producer], analysis.judged.get(edge.consumer)
-    if consumer is None:
-        return any(layout.scatters for layout in producer.outgoing)
-    if (producer.judgement.parts > 1) == (consumer.judgement.parts > 1):
-        return False
-    incoming = consumer.wanted.in_layout or ()
-    return any(layout.scatters for layout in (*producer.outgoing, *incoming))
+    parts = max(item.judgement.parts for item in (producer, consumer) if item is not None)
+    if parts == 1:
+        return ()
+    incoming = () if consumer is None else consumer.wanted.in_layout or ()
+    if any(layout.scatters for layout in (*producer.outgoing, *incoming)):
+        return None  # nobody measured parts that don't lie beside each other
+    outputs = producer.judgement.part_outputs
+    inputs = () if consumer is None else consumer.judgement.part_inputs
+    tensor = None if consumer is None else consumer.call.slots.tensor(edge.position, edge.item)
+    before = outputs[edge.output] if edge.output < len(outputs) else with_part_axis(source, parts)
+    behind = with_part_axis(target, parts)
+    if tensor is not None and tensor < len(inputs):
+        behind = inputs[tensor]
+    context = analysis.operators
+    try:
+        return tuple(
+            exchanged(
+                before, behind, context.devices, context.own_rank,
+                enable_alltoall=analysis.context.enable_alltoall,
+            )
+        )  # fmt: skip
+    except RedistributionError:
+        return None
 
 
 def _check_type(analysis: Analysis, found: Redistribution) -> None:

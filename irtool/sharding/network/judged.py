@@ -36,6 +36,7 @@ SLICES_BATCH = "strided_slice_flag"
 NO_COLLECTIVES = "step_parallel_utils.cc:ExceptionIfHasCommunicationOp"
 FORMAT = "step_parallel_utils.cc:ExtractStrategy"
 MASK = "dropout_do_mask_info.cc:GetDropoutGenMaskReplaceOp"
+NEVER_IN_PARTS = "interleaved_parallel.cc:EraseResVirtualConverterEnd"
 PARTS = "tensor_layout.cc:InitFromExtendVector"
 
 
@@ -62,12 +63,17 @@ def judge_operators(analysis: Analysis, instead: Mapping[Node, Wanted] | None = 
 
 
 def _check_parts(analysis: Analysis) -> None:
-    """Refuse a network whose interleaved layouts cut it into different numbers of parts.
+    """Refuse operators that can't compute in parts, and networks cut into different numbers.
 
     MindSpore 2.7 takes interleaved layouts beside others that are not.
     """
     first = 0
     for node, judged in analysis.judged.items():
+        cut = any(layout.interleaves for layout in judged.wanted.in_layout or ())
+        if cut and operator_of(primitive(node)).is_("never_in_parts"):
+            message = f"{primitive(node)} can't be computed in interleaved parts"
+            analysis.refuse("interleaved-parts", message, NEVER_IN_PARTS, node)
+            return
         for layout in judged.wanted.in_layout or ():
             if not layout.interleaved:
                 continue
