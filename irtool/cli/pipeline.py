@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from irtool.artefacts.damage import Damage
+from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.kernels import StepTime, step_times
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -22,13 +26,16 @@ from irtool.cli.memory_inputs import (
     with_sizes,
 )
 from irtool.cli.output import Output
-from irtool.cli.report import Failure, note
+from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.machine import default_machine
 from irtool.cluster.memory import memory
 from irtool.cluster.pipeline import Pipeline, StageInput, pipeline
+from irtool.cluster.pipeline_measured import MeasuredStage, measured_stage
 from irtool.ir.dump import Dump
 from irtool.report.pipeline import PipelineView, pipeline_answer, pipeline_report
+from irtool.syntax.run import load_run
 from irtool.syntax.run_expand import STDIN
+from irtool.syntax.source import DumpError
 
 
 def _pipeline(
@@ -106,7 +113,7 @@ def pipeline_answered(asked: PipelineQuestion) -> Answered[PipelineView]:
     name = ranks[0].path if isinstance(first, Dump) or first == STDIN else first
     more = len(asked.sources) - 1
     path = f"{name} and {more} more" if more else name
-    view = PipelineView(path, result, model, asked.rows)
+    view = PipelineView(path, result, model, asked.rows, _measured(first, layout))
     problems = [problem for one in ranks for problem in one.dump.problems]
     return Answered(
         view,
@@ -144,6 +151,31 @@ def _inputs(found: Sequence[RankDump], layout: Layout) -> list[StageInput]:
     return [
         StageInput(one.rank or 0, one.ranks or (one.rank or 0,), memory(one.dump)) for one in found
     ]
+
+
+def _measured(source: str | Dump, layout: Layout) -> tuple[MeasuredStage, ...]:
+    """What ranks of a run folder measured of their steps (``step_trace_time.csv``)."""
+    if not isinstance(source, str) or not os.path.isdir(source):
+        return ()
+    try:
+        run = load_run(source)
+    except DumpError:
+        return ()
+    found: list[MeasuredStage] = []
+    for rank, one in run.by_rank.items():
+        path = one.artefact("steps")
+        if path is None:
+            continue
+        damage = Damage(path)
+        steps: list[StepTime] = []
+        try:
+            steps += step_times(path, damage)
+        except ArtefactError as error:
+            damage.add(error.line or 1, error.message, hint=error.hint)
+        report_problems(damage.problems)
+        if steps:
+            found.append(measured_stage(rank, layout.stage_of(rank), path, steps))
+    return tuple(found)
 
 
 def _hangs(result: Pipeline) -> bool:

@@ -11,6 +11,7 @@ from irtool.cluster.machine import Machine
 from irtool.cluster.matching import shape_text
 from irtool.cluster.pipeline import Pipeline, Stage
 from irtool.cluster.pipeline_cut import Cut
+from irtool.cluster.pipeline_measured import MeasuredStage
 from irtool.cluster.pipeline_transfers import Direction, Unmatched
 from irtool.cluster.schedule import Schedule, ScheduleName, TimedTask
 from irtool.ir.units import operations_text, ranks_text, share_text
@@ -40,12 +41,13 @@ _TASKS_SHOWN = 18
 
 @dataclass(frozen=True, eq=False)
 class PipelineView:
-    """What to show of a pipeline; times are those of ``machine``."""
+    """What to show of a pipeline; times are those of ``machine``, but ``measured`` ones."""
 
     path: str
     pipeline: Pipeline
     machine: Machine | None = None
     rows: int | None = None
+    measured: tuple[MeasuredStage, ...] = ()
 
 
 # -- for scripts ---------------------------------------------------------------------------------
@@ -172,6 +174,23 @@ class PipelineAdvice(AnswerObject, frozen=True, kw_only=True):
     price: str
 
 
+class MeasuredStep(AnswerObject, frozen=True, kw_only=True):
+    """Where a step of a rank went as measured, in seconds: the median, without a first step."""
+
+    rank: int
+    stage: Annotated[int | None, doc("null: nobody says how many stages there are")]
+    path: str
+    steps: Annotated[int, doc("that count")]
+    total: float
+    computing: float
+    exposed: Annotated[float, doc("communication that nothing hides, waiting included")]
+    hidden: Annotated[float, doc("communication behind computing")]
+    free: float
+    bubble: Annotated[
+        float | None, doc("waiting for other stages, as the profiler counts it; null: untold")
+    ]
+
+
 class PipelineAnswer(
     RunAnswer, frozen=True, kw_only=True, tag_field="schema", tag="irtool.pipeline/1"
 ):
@@ -197,6 +216,7 @@ class PipelineAnswer(
     timeline: Annotated[list[list[TimelineTask]] | None, doc("tasks of each stage")]
     advice: list[PipelineAdvice]
     limits: Annotated[Sequence[str], doc("what could not be said, and why")]
+    measured: Annotated[list[MeasuredStep], doc("of ranks that left a `step_trace_time.csv`")]
 
 
 def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -> PipelineAnswer:
@@ -240,6 +260,21 @@ def pipeline_answer(view: PipelineView, machine: Machine, context: RunContext) -
             for one in pipeline.advice
         ],
         limits=pipeline.limits,
+        measured=[
+            MeasuredStep(
+                rank=each.rank,
+                stage=each.stage,
+                path=each.path,
+                steps=each.steps,
+                total=each.total,
+                computing=each.computing,
+                exposed=each.exposed,
+                hidden=each.hidden,
+                free=each.free,
+                bubble=each.bubble,
+            )
+            for each in view.measured
+        ],
         **context_fields(context),
     )
 
@@ -320,6 +355,8 @@ def pipeline_report(view: PipelineView, is_page: bool = False) -> Report:
         elements.append(_timeline_picture(pipeline))
     elements += [Note(f"note: {text}") for text in pipeline.limits]
     elements += [first_rows(table, view.rows, USUAL_ROWS) for table in _tables(pipeline)]
+    if view.measured:
+        elements.append(first_rows(_measured_table(view.measured), view.rows, USUAL_ROWS))
     lost = pipeline.transfers.lost
     tone: Tone = "bad" if lost else "unknown" if pipeline.missing else "plain"
     answer = Answer(_answer_text(pipeline), tone)
@@ -340,6 +377,27 @@ def _tables(pipeline: Pipeline) -> Iterator[Table]:
         yield _cut_table(pipeline, pipeline.cut)
     if pipeline.advice:
         yield _advice_table(pipeline)
+
+
+def _measured_table(found: Sequence[MeasuredStage]) -> Table:
+    columns = [
+        number_column("stage"), number_column("rank"), number_column("steps", rank=1),
+        *(
+            number_column(name, "seconds")
+            for name in ("a step", "computing", "exposed", "hidden", "free", "bubble")
+        ),
+        number_column("computes nothing", "share"),
+    ]  # fmt: skip
+    ranked = sorted(found, key=lambda each: (each.stage is None, each.stage or 0, each.rank))
+    rows: list[list[Cell]] = [
+        [
+            each.stage, each.rank, each.steps, each.total, each.computing, each.exposed,
+            each.hidden, each.free, each.bubble, each.idle,
+        ]
+        for each in ranked
+    ]  # fmt: skip
+    title = "Steps as measured (exposed: communication that nothing hides, waiting included)"
+    return Table(title, columns, rows, noun="rank")
 
 
 def _answer_text(pipeline: Pipeline) -> str:

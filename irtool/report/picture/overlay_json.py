@@ -52,10 +52,21 @@ def read_overlays(data: object, dumps: Sequence[Dump]) -> list[Overlay]:
         raise OverlayError(f"{name} version {version} is not known here, version 1 is")
     about = str(result.get("path") or "")
     about = about if _DUMP.search(about) else ""
-    nodes = _Nodes(dumps, {*_files(result), about} - {""}, about)
+    measured = _measured_dump(result)
+    files = {*_files(result), about, measured} - {""}
+    nodes = _Nodes(dumps, files, about)
+    if measured and not nodes.is_about(about):
+        about = measured
+        nodes = _Nodes(dumps, files, about)
     if about and not nodes.is_about(about):
         raise OverlayError(f"it is about {about}, which is not drawn", f"irtool viz {about}")
     return [overlay for overlay in reader(result, nodes) if overlay.marks or overlay.unplaced]
+
+
+def _measured_dump(result: Object) -> str:
+    """The dump whose nodes were measured, where that is another than the result is about."""
+    measured = result.get("measured")
+    return str(cast("Object", measured).get("dump") or "") if isinstance(measured, Mapping) else ""
 
 
 class _Nodes:
@@ -194,9 +205,19 @@ def _plan(result: Object, nodes: _Nodes) -> list[Overlay]:
 
 
 def _cost(result: Object, nodes: _Nodes) -> list[Overlay]:
+    """What was measured where that is of the dump that is drawn, else what is modelled."""
+    measured = _measured_dump(result)
+    if measured and nodes.is_about(measured):
+        found = _Collector(nodes)
+        for item in _objects(cast("Object", result["measured"]).get("operators")):
+            value = _seconds(item.get("seconds"))
+            if value is not None:
+                found.add(item, Mark(value), measured)
+        return [found.overlay("cost", "measured time of a step", "seconds")]
     found = _Collector(nodes)
     for item in _objects(result.get("operators")):
         value = _seconds(item.get("seconds"))
+        value = _seconds(item.get("modelled")) if value is None else value
         if value is not None:
             found.add(item, Mark(value))
     return [found.overlay("cost", "cost of a step", "seconds")]

@@ -161,3 +161,15 @@ def test_marks_of_several_nodes_become_one(dump: Dump) -> None:
     assert largest.value == 2.0
     assert Overlay("cost", "").of(both) is None
     assert worst([None, "info", "added"]) == "added"
+
+
+def test_what_was_measured_goes_before_what_is_modelled(dump: Dump) -> None:
+    """It may be of another dump than the rest of the answer: of the one that is drawn it counts."""
+    measured = {"dump": dump.path, "operators": [{**place(dump, "ReLU"), "seconds": 0.5}]}
+    modelled = [{**place(dump, "ReLU"), "seconds": None, "modelled": 0.25}]
+    answer = {"schema": "irtool.cost/1", "path": "elsewhere/begin.ir", "operators": modelled}
+    (found,) = read_overlays({**answer, "measured": measured}, [dump])
+    assert found.title == "measured time of a step"
+    assert [mark.value for mark in found.marks.values()] == [0.5]
+    (found,) = read_overlays({**answer, "path": dump.path, "measured": None}, [dump])
+    assert [mark.value for mark in found.marks.values()] == [0.25]
