@@ -103,6 +103,17 @@ def test_a_weight_that_is_transposed_in_every_step() -> None:
     assert not lint(rule("OPS003"), compilation({"validate": step(data, product)})).findings
 
 
+@pytest.mark.parametrize(("columns", "told"), [(64, True), (63, False)])
+def test_a_small_slice_of_a_weight_is_told_and_a_tiny_one_is_not(columns: int, told: bool) -> None:
+    text = step(
+        "%0(a) = PrimFunc_Transpose(%para2_w, (I64(1), I64(0)))\n"
+        f"      : ({TENSOR}) -> (<Tensor[Float32], ({columns}, 1)>)",
+        "%1(b) = PrimFunc_MatMul(%para1_x, %0, Bool(0), Bool(0))\n"
+        f"      : ({TENSOR}, {TENSOR}) -> ({TENSOR})",
+    )
+    assert bool(lint(rule("OPS003"), compilation({"validate": text})).findings) == told
+
+
 def test_what_reads_only_what_nothing_updates_is_always_the_same() -> None:
     cast = f"%0(a) = PrimFunc_Cast(%para3_t, I64(43))\n      : ({TENSOR}) -> ({TENSOR})"
     used = f"%1(b) = PrimFunc_Add(%para1_x, %0)\n      : ({TENSOR}, {TENSOR}) -> ({TENSOR})"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irtool.compare.edits import Pattern
 from irtool.ir.finding import Finding
+from irtool.ir.graph import Node
 from irtool.linting.gate import GateFacts, GateRule
 from irtool.linting.gate_layers import in_changed_layer, layer_change, shown, where
 from irtool.linting.rule import Threshold
@@ -26,6 +28,7 @@ class ChangedStrategy(GateRule):
     bad = "MatMul: in_strategy ((8, 1), (1, 1)) → ((2, 1), (1, 4))"
     good = "MatMul: in_strategy ((8, 1), (1, 1))"
     cases = (
+        "tests/linting/evidence/gate/strategy_gated.validate",
         "tests/linting/evidence/gate/strategy_dense.validate",
         "tests/linting/evidence/gate/strategy_mixer.validate",
     )
@@ -44,10 +47,25 @@ class ChangedStrategy(GateRule):
         found = [each for each in found if each.first.phase == "forward"] or found
         if sum(len(each.edits) for each in found) <= self.most_changed:
             return
+        # A layout that became a tuple is two changes of one operator.
+        of_node: dict[Node, list[Pattern]] = {}
         for pattern in found:
-            first = pattern.first
+            of_node.setdefault(pattern.first.node, []).append(pattern)
+        same: dict[str, list[Pattern]] = {}
+        for patterns in of_node.values():
+            first = patterns[0]
+            details = "; ".join(each.detail for each in patterns)
+            text = f"{first.first.node.op}: {details}{where(first)}"
+            same.setdefault(text, []).append(first)
+        for text, patterns in same.items():
+            first, *others = patterns
             yield self.finding(
-                f"{first.node.op}: {pattern.detail}{where(pattern)}",
-                shown(first.right or first.left),
-                key=f"{pattern.scope} {pattern.detail}",
+                text,
+                shown(first.first.right or first.first.left),
+                related=[
+                    ("the same here", node)
+                    for each in others[:10]
+                    if (node := shown(each.first.right or each.first.left)) is not None
+                ],
+                key=f"{first.scope} {first.detail}",
             )

@@ -29,6 +29,7 @@ class ChangedPrecision(GateRule):
     bad = "Softmax: result Float32 → Float16"
     good = "Softmax: result Float32"
     cases = (
+        "tests/linting/evidence/gate/half_gated.validate",
         "tests/linting/evidence/gate/half_dense.validate",
         "tests/linting/evidence/gate/half_mixer.validate",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 
 from irtool.compare.edits import Pattern
@@ -12,6 +14,12 @@ from irtool.operators.table import operator_of
 
 _KINDS = ("attribute changed", "constant changed")
 _ABSENT = "(none)"
+_TYPED = re.compile(r"(\w+) (\S+) → (\w+) (\S+)$")
+"""``Float32 0.125 → Float16 0.125``."""
+_HALF_ROUNDS = 2.0**-8
+"""Relative error of a number that bfloat16 rounds."""
+_HALF_STEP = 2.0**-25
+"""Error of a number that is subnormal in float16."""
 
 
 class ChangedAttribute(GateRule):
@@ -32,6 +40,8 @@ class ChangedAttribute(GateRule):
     bad = "Dropout: operand 2: 0.9 → 0.5 in layers.1"
     good = "Dropout: operand 2: 0.9"
     cases = (
+        "tests/linting/evidence/gate/later_rate_gated.validate",
+        "tests/linting/evidence/gate/epsilon_gated.validate",
         "tests/linting/evidence/gate/rate_dense.validate",
         "tests/linting/evidence/gate/rate_mixer.validate",
         "tests/linting/evidence/gate/epsilon_mixer.validate",
@@ -39,23 +49,33 @@ class ChangedAttribute(GateRule):
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
         change = layer_change(facts)
+        same: dict[str, list[Pattern]] = {}
         for pattern in facts.diff.patterns:
             first = pattern.first
             if first.kind not in _KINDS or first.phase not in ("forward", "optimizer", "other"):
                 continue
             if in_changed_layer(first, change) or not _means_something(pattern):
                 continue
+            text = f"{first.node.op}: {pattern.detail}{where(pattern)}"
+            same.setdefault(text, []).append(pattern)
+        for text, patterns in same.items():
+            first, *others = patterns
             yield self.finding(
-                f"{first.node.op}: {pattern.detail}{where(pattern)}",
-                shown(first.right or first.left),
-                key=f"{pattern.scope} {pattern.detail}",
+                text,
+                shown(first.first.right or first.first.left),
+                related=[
+                    ("the same here", node)
+                    for each in others[:10]
+                    if (node := shown(each.first.right or each.first.left)) is not None
+                ],
+                key=f"{first.scope} {first.detail}",
             )
 
 
 def _means_something(pattern: Pattern) -> bool:
     first = pattern.first
     entry = operator_of(first.node.op)
-    if _ABSENT in first.detail:
+    if _ABSENT in first.detail or _is_rounded(first.detail):
         return False
     if first.kind == "constant changed":
         if entry.is_("shape_taker") or entry.moves or entry.computes == "collective":
@@ -63,3 +83,15 @@ def _means_something(pattern: Pattern) -> bool:
         if entry.is_("random"):
             return "." in first.detail  # a seed is a whole number
     return entry.computes != "collective"
+
+
+def _is_rounded(detail: str) -> bool:
+    """Whether a constant only has another element type: GAT006 tells what changed that."""
+    found = _TYPED.search(detail)
+    if found is None or found[1] == found[3]:
+        return False
+    try:
+        before, after = float(found[2]), float(found[4])
+    except ValueError:
+        return False
+    return after != 0 and math.isclose(before, after, rel_tol=_HALF_ROUNDS, abs_tol=_HALF_STEP)

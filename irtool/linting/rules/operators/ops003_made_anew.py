@@ -9,7 +9,7 @@ from irtool.ir.graph import GraphParameter, Node, Source
 from irtool.ir.operators import COMMUNICATION, PLUMBING
 from irtool.ir.parameter_roles import ParameterRole, parameter_roles
 from irtool.linting.facts import DumpFacts
-from irtool.linting.rule import KIB, DumpRule, Threshold
+from irtool.linting.rule import DumpRule, Threshold
 from irtool.linting.rules.communication.chains import CARRIES
 from irtool.operators.table import operator_of
 
@@ -57,7 +57,7 @@ class MadeAnew(DumpRule):
     )
     dumps = ("validate",)
     least_share = Threshold(0.1, "percent", "told from this share of the bytes of all weights on")
-    least_bytes = Threshold(KIB, "bytes", "smaller tensors are not told")
+    least_bytes = Threshold(256, "bytes", "smaller tensors (slices, on one device) are not told")
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:
         dump = facts.dump
