@@ -74,16 +74,19 @@ def check_handed(analysis: Analysis, weights: Iterable[Weight]) -> None:
 
 
 def _check_sends(analysis: Analysis, weights: Iterable[Weight]) -> None:
-    """Refuse a weight that goes to several stages, and that optimizer parallel leaves copies of."""
+    """Refuse a weight that goes to several stages, where optimizer parallel leaves its mirror.
+
+    The mirror of one rank, too, which is kept where micro-batches meet optimizer parallel.
+    """
     if not analysis.context.parallel_optimizer:
         return
     for weight in weights:
         users = (use.node for use in analysis.network.users_of(weight.parameter))
         sends = [one for one in users if primitive(one) == SEND and one not in analysis.foreign]
-        if len(sends) > 1 and not analysis.foreign and len(weight.mirror_ranks or ()) > 1:
+        if len(sends) > 1 and not analysis.foreign and weight.mirror_ranks:
             message = (
-                f"the weight {weight.name} is handed to {len(sends)} stages, and the gradients of "
-                "its copies are summed up beside optimizer parallel: MindSpore makes a cycle of it"
+                f"the weight {weight.name} is handed to {len(sends)} stages, and its gradient is "
+                "summed up beside optimizer parallel: MindSpore makes a cycle of it"
             )
             analysis.refuse("handed-weight", message, CYCLE, sends[0])
 
