@@ -179,8 +179,9 @@ def _redistribution(around: Surroundings, node: Node, item: WholeNode | None) ->
     if item is None:
         return Cause(node, "unknown", "a redistribution", missing=("where it stands",))
     source = producer(item)
-    users = consumers(item, around.phases)
-    consumer = operator_at(around, users[0]).node if users else None
+    users = [operator_at(around, user).node for user in consumers(item, around.phases)]
+    # what only looks at a tensor takes it as it is laid out for others
+    consumer = min(users, key=lambda user: operator_of(user.op).is_("debug"), default=None)
     producing = operator_at(around, source).node if isinstance(source, WholeNode) else None
     more = f" and {len(users) - 1} more" if len(users) > 1 else ""
     to = "the result" if consumer is None or consumer.is_return else _named(consumer)

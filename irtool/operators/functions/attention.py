@@ -16,6 +16,7 @@ from irtool.operators.functions.common import given_inputs, layout_maps
 from irtool.operators.judgement import Collective, Sharding, Unsure
 from irtool.operators.layout import (
     WHOLE,
+    DeviceMatrix,
     MapEntry,
     Shape,
     TensorLayout,
@@ -23,6 +24,7 @@ from irtool.operators.layout import (
     axes_of,
     ranks_along,
     repeated_calculation,
+    split_of,
 )
 
 Base = Callable[[], Sharding]
@@ -60,6 +62,7 @@ KEY = {"BSH": "btm", "SBH": "tbm", "BNSD": "bmt.", "BSND": "btm.", "TND": "bm."}
 MATRIX = {"BSH": "bsn", "SBH": "sbn", "BNSD": "bns", "BSND": "bsn", "TND": "bsn"}
 """Of TND, sequences of several lengths in line, the line is cut as a batch is."""
 JOINED = "TND"
+BY_LAYOUT = "flash_attention_score_info.cc:InferSplitNumAndDevMatrixShapeByLayout"
 
 
 def input_layout(case: Case) -> str:
@@ -120,7 +123,7 @@ def flash_attention(case: Case, base: Base) -> Sharding:
     case = _without_numbers(case)
     if ring:
         _check_ring(case, layout)
-    if layout not in QUERY or (layout == JOINED and (ring or case.layouts is not None)):
+    if layout not in QUERY or (layout == JOINED and ring):
         raise Unsure(f"attention with input layout {layout}")
     names = ("query", "key", "value", *given_inputs(case, OPTIONAL, 3))
     if len(names) != len(case.tensors):
@@ -136,9 +139,11 @@ def flash_attention(case: Case, base: Base) -> Sharding:
         if ring:
             _check_ring_layouts(case, layout)
         sharding = _by_layout(case, layout, names, axes)
-        split = case.strategy[0][QUERY[layout].index("s")]
+        if not ring:
+            return sharding
         axis = QUERY[layout].index("s")
-        return _passed_round(case, sharding, axis) if ring and split != 1 else sharding
+        split = case.strategy[0][axis]
+        return sharding if split == 1 else _passed_round(case, sharding, axis)
     splits = _splits(case, layout, ring)
     expected = tuple(splits.of(pattern) for pattern in axes)
     if expected != case.strategy:
@@ -315,13 +320,15 @@ def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str,
     An output layout may say anything: the result lies as the query does, and is taken to lie so.
     """
     matrix, maps = layout_maps(case)
-    if any(isinstance(entry, tuple) for entry in maps[0]):
+    if layout == JOINED:
+        _check_joined(case, matrix, maps)
+    elif any(isinstance(entry, tuple) for entry in maps[0]):
         message = f"a dimension of the query lies along several device axes: {maps[0]}"
-        check = "flash_attention_score_info.cc:InferSplitNumAndDevMatrixShapeByLayout"
-        case.refuse("layout", message, check)
+        case.refuse("layout", message, BY_LAYOUT)
     if maps[1] != maps[2]:
         raise Unsure(f"key and value with different layouts, {maps[1]} and {maps[2]}")
-    _check_local(case, layout, names, axes)
+    if layout != JOINED:
+        _check_local(case, layout, names, axes)
     place: dict[str, MapEntry] = {".": WHOLE}
     for axis, entry in zip(axes[0], maps[0], strict=True):
         place.setdefault(axis, entry)
@@ -345,6 +352,26 @@ def _by_layout(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str,
         loss_output=3,
         output_slices=tuple(enumerate(slices)),
     )
+
+
+def _check_joined(case: Case, matrix: DeviceMatrix, maps: tuple[TensorMap, ...]) -> None:
+    """Sequences in line may lie along two axes: the inner one cuts the query's, not the keys'."""
+    if any(isinstance(entry, tuple) for entry in maps[0][1:]):
+        raise Unsure(f"heads that lie along several device axes, in the layout {JOINED}")
+    along = maps[0][0]
+    if not isinstance(along, tuple):
+        return
+    if len(along) > 2:
+        message = f"the sequences of the query lie along more than two device axes: {along}"
+        case.refuse("layout", message, BY_LAYOUT)
+    inner = split_of(matrix, along[-1])
+    query, key = case.strategy[0][0], case.strategy[1][0]
+    if query != key * inner:
+        message = (
+            f"the sequences of the query are split by {query}, of that {inner} along the inner "
+            f"axis, so those of the key must be by {query // inner}, not {key}"
+        )
+        case.refuse("attention", message, "")
 
 
 def _check_local(case: Case, layout: str, names: tuple[str, ...], axes: tuple[str, ...]) -> None:

@@ -156,12 +156,13 @@ def _with_batched_output(case: Case, sharding: Sharding) -> Sharding:
     if len(case.shape(0)) < len(given):
         message = "an output strategy needs a first input with all dimensions of the result"
         case.refuse("out-strategy", message, "matmul_info.cc:InferOutputTensorInfo")
-    first, second = case.strategy[0][:-2], case.strategy[1][:-2]
-    if second and first != second:
-        raise Unsure("an output strategy where the batch is split in one input only")
+    first = case.strategy[0][:-2]
     if given[:-2] != first:
         message = f"the output strategy splits the batch by {given[:-2]}, the input by {first}"
         case.refuse("out-strategy", message, OUT)
+    if case.shape(0)[:-2] != case.result(0)[:-2]:
+        message = "an output strategy needs a first input with the batch of the result"
+        case.refuse("out-strategy", message, "matmul_info.cc:InferOutputTensorInfo")
     *_, m, k, n = sharding.device_matrix
     if given[-2:] not in ((m, n), (m * k, n)):
         wanted = f"{(*first, m, n)} or {(*first, m * k, n)}"

@@ -22,6 +22,8 @@ def virtual_dataset(case: Case, base: Base) -> Sharding:
         maps = tuple(layout.tensor_map for layout in case.layouts)
         return Sharding(case.layouts[0].device_matrix, maps, maps, complete=True, loss_divisor=1)
     strategy = case.strategy or dataset_strategy(case)
+    if case.context.dataset_strategy is not None and not case.strategy:
+        _check_rows_of_lists(case, strategy)
     check_strategy(strategy, tuple(t.divisible_shape for t in case.tensors), case.context)
     seen = 1
     for row in strategy:
@@ -35,6 +37,17 @@ def virtual_dataset(case: Case, base: Base) -> Sharding:
         seen = split[0] if split else seen
     longest = max(range(len(strategy)), key=lambda index: len(strategy[index]), default=0)
     return _dataset(case, strategy, longest, seen)
+
+
+def _check_rows_of_lists(case: Case, strategy: Strategy) -> None:
+    """The context's strategy has a row an input: one for a whole list of tensors, it holds none."""
+    operands = [operand for operand in case.call.inputs if any(True for _ in operand.tensors)]
+    if not any(operand.items for operand in operands):
+        return
+    if len(strategy) > len(operands):
+        message = f"{len(strategy)} rows for {len(operands)} inputs, of which one is a list"
+        case.refuse("strategy-size", message, "")
+    raise Unsure("a dataset strategy of rows for a list of tensors")
 
 
 def _dataset(case: Case, strategy: Strategy, longest: int, seen: int) -> Sharding:

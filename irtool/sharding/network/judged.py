@@ -205,6 +205,10 @@ def _dataset(analysis: Analysis, node: Node, call: NodeCall, asked: Wanted) -> J
     layouts = tuple(row for row in rows or () if not isinstance(row, tuple))
     if layouts:
         given = Wanted(in_layout=layouts)
+        if primitive(node) == "_VirtualDataset":
+            problem = layout_problem(call.call, given, context, nested=False)
+            if problem is not None:
+                return Judged(node, call, given, Judgement("illegal", (), (problem,)))
         return Judged(node, call, given, judgement_of(analysis, call, given))
     return Judged(node, call, Wanted(), judge(call.call, None, analysis.operators))
 
