@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irtool.cli.plan_asked import json_file, twins
-from irtool.cli.plan_options import PlanOptions
 from irtool.cli.plan_request import Made, Request, again_of
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
@@ -34,6 +33,8 @@ def plan_itself(made: Made, request: Request, format: str, read: Dump) -> list[s
     Raises:
         Failure: the form can't say what the plan says.
     """
+    if format == "msjob":
+        return [_job(made, request)]
     for text in unsaid(made.plan, format, made.staged):
         note(text)
     if format == "ir":
@@ -42,9 +43,6 @@ def plan_itself(made: Made, request: Request, format: str, read: Dump) -> list[s
         made = _sayable(made, request)
         region = twins(request.dump, made.plan.dump, request.region)
         return [f"{line}\n" for line in _lines(made, region)]
-    if format == "msjob":
-        devices = made.staged.devices if made.staged is not None else made.plan.context.devices
-        return [_job(made.plan, request.options, devices)]
     return [_strategy_file(made, request)]
 
 
@@ -93,13 +91,22 @@ def _strategy_file(made: Made, request: Request) -> str:
     return found.text
 
 
-def unsaid(found: Plan, format: str, staged: StagedPlan | None) -> list[str]:
-    """What a form says nothing of; ``--format shard`` says all of it."""
+def unsaid(
+    found: Plan, format: str, staged: StagedPlan | None, *, strategies: bool = True
+) -> list[str]:
+    """What a form says nothing of; ``--format shard`` says all of it.
+
+    Args:
+        found: the plan.
+        format: of the text.
+        staged: the cut into stages, where there is one.
+        strategies: whether the form holds the strategies.
+    """
     if format == "shard":
         return []
     decided = found.decisions
     parts = {
-        "strategies": format == "msjob",
+        "strategies": not strategies,
         "which weights optimizer parallel cuts": decided is not None and bool(decided.sharded),
         "what runs again": decided is not None and bool(decided.recomputed),
         "where the network is cut into stages": staged is not None,
@@ -158,10 +165,13 @@ def _lines(made: Made, region: frozenset[Node] | None) -> list[str]:
     return lines
 
 
-def _job(found: Plan, options: PlanOptions, devices: int) -> str:
+def _job(made: Made, request: Request) -> str:
+    """The job, with the plan as the strategy file that its pods mount."""
     from irtool.planning.recovery.servers import serves_parameters
-    from irtool.report.msjob import Job, job_text
+    from irtool.report.msjob import LARGEST_MAP, Job, job_text
 
+    options, found = request.options, made.plan
+    devices = made.staged.devices if made.staged is not None else found.context.devices
     name = options.name or "mindspore-training"
     if not _NAME.fullmatch(name):
         hint = "lower-case letters, digits and hyphens, 63 at most"
@@ -171,4 +181,14 @@ def _job(found: Plan, options: PlanOptions, devices: int) -> str:
         servers = int(serves_parameters(found.dump))
     image = options.image or "mindspore-image-name:tag"
     command = options.command or "python train.py"
-    return job_text(Job(name, image, command, devices, servers, found.context.target))
+    strategy: str | None = None
+    try:
+        strategy = _strategy_file(made, request)
+        if len(strategy.encode()) > LARGEST_MAP:
+            note("the strategy file is larger than a ConfigMap may be: --format strategy writes it")
+            strategy = None
+    except Failure as error:
+        note(f"the job carries no strategy file: {error.message}")
+    for text in unsaid(found, "msjob", made.staged, strategies=strategy is not None):
+        note(text)
+    return job_text(Job(name, image, command, devices, servers, found.context.target, strategy))

@@ -5,6 +5,9 @@ workers (here one process with one device each), and parameter servers.  Each ro
 container called ``mindspore``, whose port, if it is named, is called ``msjob-port``; the operator
 itself sets ``MS_ROLE``, ``MS_WORKER_NUM``, ``MS_SERVER_NUM`` and the scheduler's address.  After
 the operator's type definitions and its page on the configuration.
+
+A strategy file goes with it as a ``ConfigMap``, which every role mounts: the environment names the
+file, and the network must load it (``strategy_ckpt_config={"load_file": …}``).
 """
 
 from __future__ import annotations
@@ -19,6 +22,12 @@ Tree: TypeAlias = "str | int | Mapping[str, Tree] | Sequence[Tree]"
 RESOURCES = {"Ascend": "huawei.com/Ascend910", "GPU": "nvidia.com/gpu"}
 """What a pod asks for to get one device; others are compiled for a CPU."""
 PORT = 2222
+STRATEGY_FILE = "STRATEGY_FILE"
+"""The variable that names the strategy file in a pod."""
+LARGEST_MAP = 1 << 20
+"""Bytes that a ``ConfigMap`` holds, at most."""
+_STRATEGY_FOLDER = "/strategy"
+_STRATEGY_NAME = "strategy.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class Job:
         workers: processes with a device each.
         servers: parameter servers; 0: parameter server mode is off.
         target: ``Ascend``, ``GPU`` or ``CPU``.
+        strategy: text of a strategy file; None: the network says its strategies itself.
     """
 
     name: str
@@ -40,6 +50,24 @@ class Job:
     workers: int
     servers: int = 0
     target: str = "Ascend"
+    strategy: str | None = None
+
+    @property
+    def map_name(self) -> str:
+        """Of the map that holds the strategy file."""
+        return f"{self.name}-strategy"
+
+
+def strategy_object(job: Job) -> dict[str, Tree] | None:
+    """The map with the strategy file; None where the job has none."""
+    if job.strategy is None:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": job.map_name},
+        "data": {_STRATEGY_NAME: job.strategy},
+    }
 
 
 def job_object(job: Job) -> dict[str, Tree]:
@@ -71,16 +99,25 @@ def _role(job: Job, replicas: int, *, device: bool) -> Tree:
     resource = RESOURCES.get(job.target)
     if device and resource is not None:
         container["resources"] = {"limits": {resource: 1}}
-    return {
-        "replicas": replicas,
-        "restartPolicy": "Never",
-        "template": {"spec": {"containers": [container]}},
-    }
+    pod: dict[str, Tree] = {"containers": [container]}
+    if job.strategy is not None:
+        path = f"{_STRATEGY_FOLDER}/{_STRATEGY_NAME}"
+        container["env"] = [{"name": STRATEGY_FILE, "value": path}]
+        container["volumeMounts"] = [{"name": "strategy", "mountPath": _STRATEGY_FOLDER}]
+        pod["volumes"] = [{"name": "strategy", "configMap": {"name": job.map_name}}]
+    return {"replicas": replicas, "restartPolicy": "Never", "template": {"spec": pod}}
 
 
 def job_text(job: Job) -> str:
-    """The resource as YAML."""
-    return "\n".join(_yaml(job_object(job), "")) + "\n"
+    """The resource as YAML, behind the map with its strategy file."""
+    strategy = strategy_object(job)
+    parts = [] if strategy is None else [_note(), *_yaml(strategy, ""), "---"]
+    return "\n".join([*parts, *_yaml(job_object(job), "")]) + "\n"
+
+
+def _note() -> str:
+    load = f'strategy_ckpt_config={{"load_file": os.environ["{STRATEGY_FILE}"]}}'
+    return f"# the network loads the strategies: set_auto_parallel_context({load})"
 
 
 def _yaml(tree: Tree, indent: str) -> Iterator[str]:

@@ -329,7 +329,7 @@ def test_a_job_must_have_a_name_that_kubernetes_takes(
     [
         ("ir", ("which weights optimizer parallel cuts",)),
         ("strategy", ("which weights optimizer parallel cuts",)),
-        ("msjob", ("strategies", "which weights optimizer parallel cuts")),
+        ("msjob", ("which weights optimizer parallel cuts",)),
         ("shard", ()),
     ],
 )

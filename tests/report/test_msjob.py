@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from irtool.report.msjob import Job, job_object, job_text
+from irtool.report.msjob import (
+    STRATEGY_FILE,
+    Job,
+    job_object,
+    job_text,
+    strategy_object,
+)
 
 JOB = Job("train", "lab/train:1", 'python train.py --name "a: b"', 16)
 
@@ -47,3 +53,31 @@ def test_every_role_has_the_container_that_the_operator_looks_for() -> None:
 def test_the_text_reads_back() -> None:
     yaml = pytest.importorskip("yaml")
     assert yaml.safe_load(job_text(JOB)) == job_object(JOB)
+
+
+def test_a_strategy_file_is_mounted_by_every_role() -> None:
+    """What the map holds is the file as it was, and the environment names where it lies."""
+    job = Job("train", "lab/train:1", "python train.py", 8, 1, strategy='{"a": "b: c"}\n')
+    held: Any = strategy_object(job)
+    assert held["data"] == {"strategy.json": job.strategy}
+    for role in roles(job).values():
+        template: Any = role["template"]
+        pod = template["spec"]
+        (container,) = pod["containers"]
+        (volume,), (mount,), (variable,) = (
+            pod["volumes"], container["volumeMounts"], container["env"],
+        )  # fmt: skip
+        assert volume["configMap"]["name"] == held["metadata"]["name"]
+        assert mount["name"] == volume["name"]
+        assert variable == {"name": STRATEGY_FILE, "value": f"{mount['mountPath']}/strategy.json"}
+
+
+def test_both_resources_read_back() -> None:
+    yaml = pytest.importorskip("yaml")
+    job = Job("train", "lab/train:1", "python train.py", 8, strategy='{"a": [1]}\n')
+    assert list(yaml.safe_load_all(job_text(job))) == [strategy_object(job), job_object(job)]
+
+
+def test_without_a_strategy_file_there_is_no_map() -> None:
+    assert strategy_object(JOB) is None
+    assert "volumes" not in job_text(JOB)
