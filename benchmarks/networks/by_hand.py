@@ -16,6 +16,7 @@ import numpy as np
 from drawing import Drawn, tensor, weight
 from mindspore import Parameter, Symbol, Tensor, lazy_inline, mint, nn, ops
 from mindspore.nn.wrap.cell_wrapper import GradAccumulationCell, _TrainGradAccuStepCell
+from mindspore.ops.auto_generate import RmsNorm, SiLU
 from mindspore.parallel import Layout
 
 Built = tuple[nn.Cell, tuple[Any, ...]]
@@ -510,12 +511,14 @@ class Towers(nn.Cell):
         self.norm, self.turn = ops.L2Normalize(1), ops.Transpose()
         self.product = c.shard(ops.MatMul(transpose_b=True), "d.", "t.")
         self.temperature = Parameter(Tensor(0.07, ms.float32), name="temperature")
+        self.labels = Tensor(np.eye(c.whole), ms.float32)
+        self.loss = ops.SoftmaxCrossEntropyWithLogits()
 
     def construct(self, a: Any, b: Any) -> Any:
         left, right = self.norm(self.left(a)), self.norm(self.right(b))
         logits = self.product(left, right) * ops.exp(self.temperature)
-        labels = ops.arange(0, logits.shape[0])
-        return (ops.cross_entropy(logits, labels) + ops.cross_entropy(logits.T, labels)) / 2
+        rows, columns = self.loss(logits, self.labels)[0], self.loss(logits.T, self.labels)[0]
+        return (ops.reduce_mean(rows) + ops.reduce_mean(columns)) / 2
 
 
 @written()
@@ -570,9 +573,9 @@ class Sequence(nn.Cell):
         rows, cut, whole = lay(("dp", "tp"), "None"), lay("dp", "tp"), lay("dp", "None")
         self.gamma = weight("gamma", 48, init="ones")
         self.up, self.down = weight("up", 96, 48), weight("down", 48, 96)
-        self.norm = ops.RmsNorm().shard((rows, lay("None")))
+        self.norm = RmsNorm(1e-6).shard((rows, lay("None")))
         self.first = ops.MatMul(transpose_b=True).shard((whole, lay("tp", "None")))
-        self.act = ops.SiLU().shard((cut,))
+        self.act = SiLU().shard((cut,))
         self.second = ops.MatMul(transpose_b=True).shard(
             (cut, lay("None", "tp")), out_strategy=(rows,)
         )
@@ -622,7 +625,7 @@ class Function(nn.Cell):
         super().__init__()
         self.w = weight("w", 48, 48)
         self.inner = nn.SequentialCell(nn.Dense(48, 96), nn.GELU(), nn.Dense(96, 48))
-        self.cut = self.inner.shard(in_strategy=((c.dp, 1),), out_strategy=None)
+        self.cut = ms.shard(self.inner, in_strategy=((c.dp, 1),))
         self.part = ms.shard(self.middle, in_strategy=((c.dp, c.tp),))
 
     def middle(self, x: Any) -> Any:
@@ -650,6 +653,7 @@ class Machine(nn.Cell):
         self.gather2 = c.shard(ops.Gather(), "..", "d.")
         self.deep = nn.SequentialCell(nn.Dense(6 * 16, 32, activation="relu"), nn.Dense(32, 1))
         self.mul = c.shard(ops.Mul(), "d..", "d..")
+        self.total = ops.ReduceSum(keep_dims=True)
 
     def construct(self, ids: Any, values: Any) -> Any:
         values = ops.expand_dims(values, 2)
@@ -657,7 +661,7 @@ class Machine(nn.Cell):
         v = self.gather(self.v, ids, 0) * values
         pairs = ops.square(ops.reduce_sum(v, 1)) - ops.reduce_sum(ops.square(v), 1)
         deep = self.deep(ops.reshape(v, (v.shape[0], -1)))
-        return linear + 0.5 * ops.reduce_sum(pairs, 1, True) + deep
+        return linear + 0.5 * self.total(pairs, 1) + deep
 
 
 @written()
