@@ -30,7 +30,7 @@ from irtool.sharding.network.gradients import Differentiated
 from irtool.sharding.network.graphs import Network, Use, is_operator
 from irtool.sharding.network.handed import is_reached
 from irtool.sharding.network.needed import Needed, launched, needed
-from irtool.sharding.network.received import HANDED_OVER, SLICE
+from irtool.sharding.network.received import HANDED_OVER, SEND, SLICE
 from irtool.sharding.network.recomputation import Recomputed, in_recomputed_cell
 from irtool.sharding.network.stages import serves_stage
 from irtool.sharding.network.states import Weight
@@ -614,13 +614,17 @@ def _of_weights(
 def _scatters_of(counter: _Counter, weight: Weight) -> int:
     """How often a step reduces and scatters a gradient that an optimizer's shards share.
 
-    Once, of the sum over all micro-batches; before each sum, where that is shared, too.
+    Once, of the sum over all micro-batches; before each sum, where that is shared, too: there what
+    comes back from each stage that the weight is sent to counts like a micro-batch.
     """
     analysis = counter.analysis
     if not (analysis.accumulates and analysis.context.accumulation_shard):
         return 1
     users = operators_behind(analysis, weight.parameter) & counter.gradients.nodes
-    return sum(map(counter.runs, users)) or 1
+    network = analysis.network
+    sends = [use for use in network.users_of(weight.parameter) if primitive(use.node) == SEND]
+    back = 0 if analysis.foreign else len(sends)
+    return sum(map(counter.runs, users)) + back or 1
 
 
 def _mirrors_of(counter: _Counter, weight: Weight) -> tuple[bool, int]:
