@@ -216,6 +216,9 @@ def triangle(case: Case, base: Base) -> Sharding:
     rank = len(case.shape(0))
     if not 2 <= rank <= 6:
         case.refuse("shape", f"the rank must be 2 to 6, not {rank}")
+    axes = len(case.layouts[0].device_matrix) if case.layouts else 2
+    if axes < 2:
+        case.refuse("layout", f"a layout needs a device matrix of two axes or more, not {axes}")
     sharding = base()
     split = [axis for axis in case.strategy[0][-2:] if axis > 1]
     return replace(sharding, replaced="a mask made for the rank's own piece") if split else sharding
