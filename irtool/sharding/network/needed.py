@@ -45,10 +45,12 @@ class Needed:
 def launched(analysis: Analysis, judged: Judged) -> tuple[Collective, ...]:
     """The collectives of an operator without those behind results that nobody reads.
 
-    The parallel pass puts one behind each result; the compiler then drops what is not read.
+    Where each result has its own, the parallel pass puts one behind each, and the compiler then
+    drops what is not read.  Where there is one alone, the pass puts it behind the result that is
+    read, whichever that is (the index or the value of ArgMinWithValue).
     """
     found = judged.judgement.collectives
-    if not found or len(judged.call.call.results) < 2:
+    if len({item.output for item in found}) < 2:
         return found
     users = [use.node for use in analysis.network.users_of(judged.node)]
     if not users or any(primitive(user) != "TupleGetItem" for user in users):
