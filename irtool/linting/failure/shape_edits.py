@@ -203,7 +203,9 @@ def _key(failure: _Failure, found: re.Match[str]) -> Edit | None:
 
 
 def _type(failure: _Failure, found: re.Match[str]) -> Edit | None:
-    return _text(failure, found[1], get_close_matches(found[1], [k.lower() for k in BITS], 1))
+    """The type itself: no text is one."""
+    near = get_close_matches(found[1], [name.lower() for name in BITS], 1)
+    return _text(failure, found[1], [f"mindspore.{near[0]}"] if near else (), as_text=False)
 
 
 def _attribute(failure: _Failure, found: re.Match[str]) -> Edit | None:
@@ -223,14 +225,16 @@ def _attribute(failure: _Failure, found: re.Match[str]) -> Edit | None:
     return None if before == "self" else failure.replaced(places[0], f"{before}.{near[0]}")
 
 
-def _text(failure: _Failure, old: str, near: Sequence[str]) -> Edit | None:
+def _text(failure: _Failure, old: str, near: Sequence[str], *, as_text: bool = True) -> Edit | None:
     """A text of the line written as what is near it."""
     places = [
         node
         for node in failure.parts(ast.Constant)
         if node.value == old  # type: ignore[attr-defined]  # a constant
     ]
-    return failure.replaced(places[0], repr(near[0])) if near and len(places) == 1 else None
+    if not near or len(places) != 1:
+        return None
+    return failure.replaced(places[0], repr(near[0]) if as_text else near[0])
 
 
 _MAKERS: tuple[

@@ -43,7 +43,7 @@ def edit_of(message: str, line: str, *operands: str, op: str = "") -> Edit | Non
         ),
         (_ADD, "y = y + s", ("Float32[8,16]", "Float32[8]"), "y = y + ops.expand_dims(s, -1)"),
         (_KEY, 'y = y * self.t["b"]', ("Func", "String"), "y = y * self.t['a']"),
-        (_DTYPE, "y = self.cast(y, 'float33')", (), "y = self.cast(y, 'float32')"),
+        (_DTYPE, "y = self.cast(y, 'float33')", (), "y = self.cast(y, mindspore.float32)"),
         ("there is no attribute rellu", "y = ops.rellu(y)", (), "y = ops.relu(y)"),
     ],
 )
