@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from irtool.ir.dump import Dump
 from irtool.ir.finding import SourceLine
-from irtool.ir.graph import Graph, Node
+from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.items import Marker
 from irtool.ir.statement import ClosureTarget
 from irtool.ir.values import NodeReference, String, Word
@@ -82,6 +82,7 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
         frames=stack,
         call=_line(lines, number).strip() if last is not None else "",
         operands=_operands(last),
+        inputs=_inputs(dump),
         command=_command(entry, last),
         hint=filled(entry.meaning, values) if entry else "",
         reference=entry.reference if entry else "",
@@ -171,6 +172,17 @@ def _operands(last: Call | None) -> tuple[str, ...]:
     if last is None:
         return ()
     return tuple("?" if kind is None else kind.short() for kind in last.node.input_types)
+
+
+def _inputs(dump: Dump) -> tuple[str, ...]:
+    """Types of the network's inputs, where the entry uses them: declarations have none yet."""
+    found: dict[str, str] = {}
+    for node in dump.graphs[0].nodes if dump.graphs else ():
+        for item, kind in zip(node.inputs, node.input_types, strict=False):
+            declared = item.declaration if isinstance(item, GraphParameter) else None
+            if declared is not None and not declared.has_default and kind is not None:
+                found.setdefault(declared.name, kind.short())
+    return tuple(found.values())
 
 
 def _parsed_function(last: Call | None) -> str:

@@ -26,6 +26,7 @@ class LoggedFinding(Finding):
         values: what the line holds, by name.
         call: the failing statement of ``analyze_fail.ir``.
         operands: types of its operands.
+        inputs: types of the network's inputs, as the failing compilation has them.
         times: how often it was told.
         echoes: lines that only repeat it.
         time: when it was told first, as the log prints it.
@@ -35,6 +36,7 @@ class LoggedFinding(Finding):
     values: tuple[tuple[str, str], ...] = ()
     call: str = ""
     operands: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     times: int = 1
     echoes: int = 0
     time: str = ""

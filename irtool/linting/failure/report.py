@@ -11,6 +11,7 @@ from irtool.linting.failure.casts import cast_of
 from irtool.linting.failure.finding import ROLES, Explained, LoggedFinding
 from irtool.linting.failure.folding import finding_key, folded
 from irtool.linting.failure.shape_edits import shape_edit
+from irtool.linting.failure.sliced_inputs import sliced_input
 from irtool.linting.failure.template import filled
 from irtool.linting.failure.wording import worded
 
@@ -67,6 +68,8 @@ def _with_edit(finding: LoggedFinding) -> LoggedFinding:
     """A finding about types or shapes with what mends it, where the line tells it."""
     said, types, source = finding.message, finding.operands, finding.source
     edit = finding.edit or cast_of(said, types, source)
+    if edit is None and (doubt := sliced_input(said, types, finding.inputs)):
+        return replace(finding, message=f"{said.rstrip('.')}; {doubt}")
     edit = edit or shape_edit(said, finding.op or "", types, source)
     return finding if edit is None else replace(finding, edit=edit)
 
@@ -123,6 +126,7 @@ def _joined(log: LoggedFinding, dump: LoggedFinding) -> LoggedFinding:
         op=log.op or dump.op,
         call=dump.call,
         operands=dump.operands,
+        inputs=dump.inputs,
         source=told or dump.source,
         frames=dump.frames or log.frames,
         command=dump.command,
