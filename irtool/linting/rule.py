@@ -35,7 +35,8 @@ class Rule:
         good: the same, mended.
         references: addresses of documents, names of papers.
         cases: dumps that MindSpore printed, on which the rule speaks, by their path in the
-            repository; each is a false case of the rules that don't name it.
+            repository; each is a false case of the rules that don't name it.  ``, damaged``: once
+            it is damaged as ``tests/linting/test_fingerprints.py`` does.
         needs: what it has to know; without it, it stays silent.
         dumps: it looks at the first of these that a compilation has; ``EVERY_DUMP``: at each.
         is_default: whether it is on without being asked for.

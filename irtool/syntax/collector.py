@@ -20,6 +20,10 @@ class CollectorPause:
     """Characters at least."""
     _SHARE = 10
     """Times as long as the last collection took, in time of the processor."""
+    _LITTLE = 16 << 20
+    """Characters that may wait for longer: models of so many take some hundred megabytes."""
+    _SHARE_OF_LITTLE = 50
+    """As :attr:`_SHARE`, up to :attr:`_LITTLE`."""
     read = 0
     last = 0.0
     ended = 0.0
@@ -54,4 +58,5 @@ class CollectorPause:
     @classmethod
     def _is_due(cls) -> bool:
         """Whether the process worked long enough since the last collection."""
-        return time.process_time() - cls.ended >= cls._SHARE * cls.last
+        share = cls._SHARE if cls.read >= cls._LITTLE else cls._SHARE_OF_LITTLE
+        return time.process_time() - cls.ended >= share * cls.last

@@ -7,6 +7,7 @@ one whose lines moved.
 
 from __future__ import annotations
 
+import base64
 import json
 import lzma
 import re
@@ -15,11 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from irtool.cli.inputs import read_input
 from irtool.cli.main import main
+from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding
+from irtool.ir.run import InputFile
 from irtool.linting.folding import folded
+from irtool.linting.registry import own_rules
 from irtool.syntax.load import load
 from irtool.syntax.printer import dumps
+from irtool.syntax.source import DumpError
 from tests.linting.cases import compilation, lint_ranks, rule
 from tests.linting.test_evidence import FOLDER, RANKS, TOLD, linted, prints
 
@@ -74,6 +80,7 @@ DAMAGE: dict[str, Callable[[str], str]] = {
     "SYN003": lambda text: text[: text.rindex("RmsNormGrad(")],
     "SYN004": lambda text: re.sub(r"(Total number of cnodes|Total subgraphs)[^\d]*\d+",
                                   r"\g<1>: 9999", _without(text, "RmsNormGrad")),
+    "SYN005": lambda text: base64.encodebytes(text.encode("utf-8", "replace")).decode(),
     "SYN006": lambda text: "",
     "SYN007": lambda text: text + "\n" + text,
     "SYN008": lambda text: _spoiled(text, "RmsNormGrad", "\n", "\x00\n"),
@@ -150,3 +157,47 @@ def test_fingerprints_of_damage_outlive_a_layer_that_is_added(
     capsys.readouterr()
     assert found[0]
     assert found[0] == found[1]
+
+
+def test_rules_of_damage_name_the_dump_that_is_damaged() -> None:
+    damaged = "tests/linting/evidence/gate/golden_mixer.validate, damaged"
+    named = {entry.code for entry in own_rules().values() if damaged in entry.load().cases}
+    assert named == set(DAMAGE)
+
+
+@pytest.mark.parametrize("code", ["SYN000", "ENG001"])
+def test_fingerprints_of_what_cannot_be_judged_outlive_a_layer_that_is_added(
+    code: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(*_: object) -> None:
+        raise KeyError("group")
+
+    found: list[set[str]] = []
+    folder, answer = tmp_path / "dumps", tmp_path / "answer.json"
+    folder.mkdir()
+    for name in ("golden_mixer", "layer_more_mixer"):
+        packed = FOLDER / "gate" / f"{name}.validate.ir.xz"
+        for file in ("19_step_parallel_end_0060.ir", "20_validate_0080.ir"):
+            (folder / file).write_bytes(lzma.decompress(packed.read_bytes()))
+        words = ["--no-cache", "-f", "json", "-o", str(answer)]
+        with monkeypatch.context() as patch:
+            if code == "ENG001":
+                patch.setattr(type(rule("COM005")), "check", failing)
+            else:
+                # An administrator may read whatever is there.
+                patch.setattr("irtool.cli.lint_work.read_input", _unreadable)
+            main(["lint", str(folder), *words])
+        findings = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+        found.append({each["fingerprint"] for each in findings if each["code"] == code})
+    capsys.readouterr()
+    assert found[0]
+    assert found[0] == found[1]
+
+
+def _unreadable(file: InputFile) -> Dump:
+    if "validate" in file.path:
+        raise DumpError(file.path, "permission denied")
+    return read_input(file)

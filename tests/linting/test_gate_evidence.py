@@ -39,6 +39,38 @@ CAUSES = {
 }
 """By what the golden network was changed to: the first finding's rule, and what it says."""
 
+CONSEQUENCES: list[tuple[str, str, str, list[str]]] = [
+    ("GAT001", "golden_dense", "strategy_dense", ["--select", "GAT001"]),
+    ("GAT001", "golden_gated", "strategy_gated", ["--select", "GAT001"]),
+    ("GAT001", "golden_mixer", "strategy_mixer", ["--select", "GAT001"]),
+    ("GAT002", "half_gated", "golden_gated", ["--select", "GAT002"]),
+    ("GAT007", "golden_dense", "layer_more_dense", ["--select", "GAT007"]),
+    ("GAT007", "golden_mixer", "layer_more_mixer", ["--select", "GAT007"]),
+    ("GAT011", "golden_dense", "layer_more_dense", ["--budget", "statements=+5%"]),
+]
+"""Rules that tell what follows from a cause, or what is above a budget: old, new, options."""
+
+
+@pytest.mark.parametrize(("code", "old", "new", "options"), CONSEQUENCES)
+def test_consequences_are_told_where_they_are_asked_for(
+    code: str,
+    old: str,
+    new: str,
+    options: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = tmp_path / "answer.json"
+    paths = [str(FOLDER / f"{name}.validate.ir.xz") for name in (old, new)]
+    assert (
+        main(["gate", *paths, *options, "--fail-on", "info", "-f", "json", "-o", str(answer)]) == 1
+    )
+    found = json.loads(answer.read_text(encoding="utf-8"))["findings"]
+    assert code in {each["code"] for each in found}
+    # Of the golden dump against itself, none of it is true.
+    assert main(["gate", paths[0], paths[0], *options, "--fail-on", "info"]) == 0
+    capsys.readouterr()
+
 
 @pytest.mark.parametrize("name", CAUSES)
 def test_what_was_changed_is_told_first(
@@ -86,9 +118,11 @@ def test_rules_of_the_gate_name_the_dumps_on_which_they_speak() -> None:
         (entry.code, Path(case).name)
         for entry in own_rules().values()
         for case in entry.load().cases
-        if case.startswith("tests/linting/evidence/gate/")
+        if case.startswith("tests/linting/evidence/gate/") and not case.endswith(", damaged")
     }
-    assert named == {(code, f"{name}.validate") for name, (code, _) in CAUSES.items()}
+    told = {(code, f"{name}.validate") for name, (code, _) in CAUSES.items()}
+    told |= {(code, f"{new}.validate") for code, _, new, _ in CONSEQUENCES}
+    assert named == told
 
 
 def test_another_version_of_mindspore_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import gc
 import random
 import re
 import string
+import time
 import tracemalloc
 import weakref
 from pathlib import Path
@@ -103,3 +104,15 @@ def test_what_is_read_and_dropped_is_collected_before_long(
         monkeypatch.setattr(CollectorPause, "last", 0.0)
         seen.append(sum(each() is not None for each in dropped))
     assert max(seen) <= 12
+
+
+@pytest.mark.parametrize(("read", "is_due"), [((16 << 20) - 1, False), (16 << 20, True)])
+def test_little_garbage_waits_longer_for_its_collection(
+    read: int, is_due: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CollectorPause, "read", read)
+    monkeypatch.setattr(CollectorPause, "last", 1.0)
+    monkeypatch.setattr(CollectorPause, "ended", 0.0)
+    for seconds, is_due_then in [(9, False), (10, is_due), (49, is_due), (50, True)]:
+        monkeypatch.setattr(time, "process_time", lambda now=seconds: float(now))
+        assert CollectorPause._is_due() == is_due_then  # pyright: ignore[reportPrivateUsage]

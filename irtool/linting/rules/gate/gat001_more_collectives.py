@@ -25,6 +25,11 @@ class MoreCollectives(GateRule):
     bad = "12 AllGather (redistribution, forward) became 15"
     follows_from = ("GAT008", "GAT003", "GAT010", "GAT004", "GAT009", "GAT006")
     good = "12 AllGather (redistribution, forward) stayed 12"
+    cases = (
+        "tests/linting/evidence/gate/strategy_dense.validate",
+        "tests/linting/evidence/gate/strategy_gated.validate",
+        "tests/linting/evidence/gate/strategy_mixer.validate",
+    )
     most_more = Threshold(0, "collectives", "so many more of a kind are let through")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:

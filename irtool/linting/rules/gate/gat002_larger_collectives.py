@@ -25,6 +25,7 @@ class LargerCollectives(GateRule):
     bad = "AllReduce (mirror, backward): 810 MiB became 1,620 MiB"
     follows_from = ("GAT006", "GAT003", "GAT008", "GAT010", "GAT009", "GAT004")
     good = "AllReduce (mirror, backward): 810 MiB stayed 810 MiB"
+    cases = ("tests/linting/evidence/gate/golden_gated.validate",)
     most_percent = Threshold(5, "percent", "growth up to this is let through")
     least_bytes = Threshold(64 * 1024, "bytes", "growth below this is let through")
 

@@ -30,6 +30,10 @@ class LargerGraph(GateRule):
     bad = "4,200 statements became 8,400, of which layers.4 has 1,050 more"
     follows_from = ("GAT008", "GAT010", "GAT004", "GAT003", "GAT006")
     good = "4,200 statements became 4,260"
+    cases = (
+        "tests/linting/evidence/gate/layer_more_dense.validate",
+        "tests/linting/evidence/gate/layer_more_mixer.validate",
+    )
     most_percent = Threshold(20, "percent", "growth up to this is let through")
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:

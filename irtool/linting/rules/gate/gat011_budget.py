@@ -40,3 +40,5 @@ class OverBudget(GateRule):
             rank=rank,
             ranks=() if rank is None else (rank,),
         )
+
+    cases = ("tests/linting/evidence/gate/layer_more_dense.validate",)

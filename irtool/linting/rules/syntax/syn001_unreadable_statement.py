@@ -24,3 +24,4 @@ class UnreadableStatement(DoubtfulReading):
     hint = "dump again; if MindSpore printed it like this, please report the line"
     bad = "  %4(CNode_9) = PrimFunc_MatMul(%2, %3"
     good = "  %4(CNode_9) = PrimFunc_MatMul(%2, %3, Bool(0), Bool(1)) cnode_attrs: {}"
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

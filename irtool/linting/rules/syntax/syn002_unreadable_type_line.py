@@ -26,3 +26,4 @@ class UnreadableTypeLine(DoubtfulReading):
         %4(CNode_9) = PrimFunc_ReLU(%3)
             : (<Tensor[Float32], (8, 16)>) -> (<Tensor[Float32], (8, 16)>)
         """
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

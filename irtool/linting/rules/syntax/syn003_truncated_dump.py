@@ -28,3 +28,4 @@ class TruncatedDump(ReadingRule):
           Return(%0)
         }
         """
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

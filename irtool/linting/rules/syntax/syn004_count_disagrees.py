@@ -22,3 +22,4 @@ class CountDisagrees(DoubtfulReading):
     hint = "dump again, and do not edit dumps by hand"
     bad = "# Total number of cnodes: 12   (of which 11 are there)"
     good = "# Total number of cnodes: 12   (all of which are there)"
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

@@ -19,4 +19,4 @@ class NotADump(ReadingRule):
     hint = "give the dumps beside it: step_parallel_begin_*.ir, *_validate_*.ir"
     bad = "<!DOCTYPE html>"
     good = "# IR entry: @19_1___main___Net_construct.11"
-    cases = ("samples/artefacts",)
+    cases = ("samples/artefacts", "tests/linting/evidence/gate/golden_mixer.validate, damaged")

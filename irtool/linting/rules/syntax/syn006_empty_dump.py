@@ -19,3 +19,4 @@ class EmptyDump(ReadingRule):
     hint = "see the log of the process that should have written it"
     bad = "(an empty file)"
     good = "# IR entry: @19_1___main___Net_construct.11"
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

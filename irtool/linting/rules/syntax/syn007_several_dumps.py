@@ -23,3 +23,4 @@ class SeveralDumps(ReadingRule):
         # IR entry: @net_b
         """
     good = "# IR entry: @net_a"
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

@@ -19,3 +19,4 @@ class DamagedBytes(ReadingRule):
     hint = "copy the file again; names in another encoding do no harm"
     bad = "# Scope: (Default/r\\xe9seau)"
     good = "# Scope: (Default/réseau)"
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)

@@ -34,6 +34,7 @@ class DuplicateName(DumpRule):
         %4(CNode_9) = PrimFunc_ReLU(%3)
         %5(CNode_10) = PrimFunc_GeLU(%3)
         """
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
     dumps = EVERY_DUMP
 
     def check(self, facts: DumpFacts) -> Iterator[Finding]:

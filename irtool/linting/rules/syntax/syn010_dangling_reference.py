@@ -34,6 +34,7 @@ class DanglingReference(NodeRule):
         %4(CNode_9) = PrimFunc_ReLU(%3)
         %5(CNode_11) = PrimFunc_GeLU(%4)
         """
+    cases = ("tests/linting/evidence/gate/golden_mixer.validate, damaged",)
     dumps: ClassVar[tuple[DumpKind, ...]] = EVERY_DUMP
 
     def check(self, node: Node, facts: DumpFacts) -> Iterator[Finding]:
