@@ -134,10 +134,8 @@ def setting_difference(
     for rank in (departure.ranks[0], departure.common[0]):
         if rank not in compilations:
             return None
-        evidence = evidence_of(run, compilations[rank], graph=graph)
-        alone = replace(evidence, others={}, ranks=(), logs=())
         try:
-            contexts.append(find_context(Given(), alone, as_run=True))
+            contexts.append(context_alone(run, compilations[rank], graph))
         except ContextError:
             return None
     left, right = contexts
@@ -145,6 +143,17 @@ def setting_difference(
         if left.is_known(key) and right.is_known(key) and left.value(key) != right.value(key):
             return SettingDifference(key, left.value(key), right.value(key))
     return None
+
+
+def context_alone(run: Run, compilation: Compilation, graph: int | None = None) -> RunContext:
+    """What the dumps of one rank show of the context, whatever others and logs say.
+
+    Raises:
+        ContextError: they contradict one another.
+    """
+    evidence = evidence_of(run, compilation, graph=graph)
+    alone = replace(evidence, others={}, ranks=(), logs=())
+    return find_context(Given(), alone, as_run=True)
 
 
 def _read(compilation: Compilation, name: str) -> Dump | None:

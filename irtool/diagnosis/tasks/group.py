@@ -1,4 +1,4 @@
-"""Do groups make sense: their members, their names, the links that they use?"""
+"""Do ranks agree, and do groups make sense: their members, their names, the links that they use?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irtool.cluster.matching import disagreements
 from irtool.cluster.spread_groups import SpreadGroup, spread_groups
+from irtool.diagnosis.agreement import unlike_fusion, unlike_gradients, wrong_numbers
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import Reads, Subject, source_of
 from irtool.ir.finding import Edit, Gain
@@ -21,7 +22,13 @@ _MUCH = 0.2
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:
-    """Groups that contradict themselves or one another, or lie across nodes without need."""
+    """Ranks that are not alike; groups that contradict themselves or lie across nodes."""
+    numbered = list(wrong_numbers(subject))
+    if numbered:
+        yield from numbered  # all else follows from it
+        return
+    yield from unlike_gradients(subject)
+    yield from unlike_fusion(subject)
     for item in disagreements(subject.cluster):
         severity = _KINDS.get(item.kind)
         if severity is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from irtool.cluster.hang import HangReport, play
 from irtool.cluster.hang_script import Departure
+from irtool.cluster.identity import compiled_as_another
 from irtool.cluster.memory_layers import layer_of_scope
 from irtool.compare.edits import Pattern
 from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
@@ -32,6 +33,8 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
     Raises:
         CannotJudge: nothing hangs in these dumps, and dumps of ranks are missing.
     """
+    if next(compiled_as_another(subject.cluster), None) is not None:
+        raise CannotJudge("ranks were compiled under other ranks' numbers")
     report = play(subject.cluster)
     if report.hangs:
         yield _hang(subject, report)

@@ -1,0 +1,147 @@
+"""Do ranks that have to be alike agree: numbers, settings of gradients, ids of fusion?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from irtool.cluster.context.given import ContextError
+from irtool.cluster.fuse import FUSIBLE
+from irtool.cluster.hang_script import script, stages_of
+from irtool.cluster.identity import CompiledAs, compiled_as_another
+from irtool.cluster.matching import place
+from irtool.cluster.ranks import RankProgram
+from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
+from irtool.diagnosis.script_difference import context_alone
+from irtool.diagnosis.subject import Subject, source_of
+from irtool.ir.finding import Edit
+from irtool.ir.units import ranks_text
+
+_TASK: Task = "group"
+_UNLIKE = "gradients_mean"
+"""What no collective shows, and makes replicas of a weight part from one another."""
+
+
+def wrong_numbers(subject: Subject) -> Iterator[Diagnosis]:
+    """Ranks whose dumps were compiled under another rank's number."""
+    for item in compiled_as_another(subject.cluster):
+        one = subject.cluster.ranks[item.rank]
+        first = place(one, item.step)
+        yield diagnosis(
+            _TASK,
+            "error",
+            _number_text(item),
+            subject.command("comm", "groups", "RUN"),
+            rank=item.rank,
+            ranks=(item.rank,),
+            node=first.collective.node.id,
+            file=item.path,
+            line=first.line,
+            source=source_of(first.collective.node),
+            edit=Edit(setting="RANK_ID", value=item.rank),
+        )
+
+
+def _number_text(item: CompiledAs) -> str:
+    twice = (
+        f"number {item.number} was compiled twice ({item.other} and {item.path}), and number "
+        f"{item.rank} not at all"
+        if item.other
+        else f"number {item.rank} was not compiled at all"
+    )
+    return (
+        f"the dumps of rank {item.rank} were compiled as rank {item.number}: all their groups have "
+        f"rank {item.number}, not all have rank {item.rank}; {twice}. "
+        f"RANK_ID (or global_rank) of this process is wrong"
+    )
+
+
+def unlike_gradients(subject: Subject) -> Iterator[Diagnosis]:
+    """Ranks that take the mean of gradients where others take the sum."""
+    values: dict[Hashable, list[int]] = {}
+    for ranks, _ in subject.classes:
+        compilation = subject.compilations.get(ranks[0])
+        if compilation is None:
+            continue
+        try:
+            context = context_alone(subject.run, compilation, subject.graph)
+        except ContextError:
+            continue
+        if context.is_known(_UNLIKE):
+            values.setdefault(bool(context.value(_UNLIKE)), []).extend(ranks)
+    if len(values) < 2:
+        return
+    common, odd, certain = _sides(values)
+    value = next(key for key, ranks in values.items() if ranks == common)
+    yield diagnosis(
+        _TASK,
+        "error",
+        f"{_UNLIKE} is {not value} on {_ranks(odd)} and {value} on {_ranks(common)}: gradients are "
+        "divided by the number of replicas on one side only, so that ranks update weights "
+        "differently, without any message",
+        ("irtool", "diff", *(subject.validated[ranks[0]].path for ranks in (common, odd))),
+        rank=odd[0],
+        ranks=tuple(odd) if certain else tuple(sorted((*odd, *common))),
+        file=subject.validated[odd[0]].path,
+        edit=Edit(setting=_UNLIKE, value=bool(value)) if certain else None,
+    )
+
+
+def unlike_fusion(subject: Subject) -> Iterator[Diagnosis]:
+    """Ranks whose fusion ids join other collectives than those of the rest of their stage."""
+    stages: dict[object, dict[Hashable, list[int]]] = {}
+    for rank, stage in stages_of(subject.cluster).items():
+        one = subject.cluster.ranks[rank]
+        key = (stage, script(one))  # those with another script are the task of hangs
+        stages.setdefault(key, {}).setdefault(joined(one), []).append(rank)
+    for values in stages.values():
+        if len(values) > 1:
+            yield from _unlike_fusion(subject, values)
+
+
+def _unlike_fusion(subject: Subject, values: Mapping[Hashable, list[int]]) -> Iterator[Diagnosis]:
+    common, odd, certain = _sides(values)
+    own, other = subject.cluster.ranks[odd[0]], subject.cluster.ranks[common[0]]
+    pairs = enumerate(zip(joined(own), joined(other), strict=True))
+    number = next(n for n, (left, right) in pairs if left != right)
+    first, second = place(own, number), place(other, number)
+    members = set(first.party.ranks or ()) & subject.cluster.ranks.keys()
+    if members <= set(odd):
+        return  # whole groups do it alike
+    yield diagnosis(
+        _TASK,
+        "error",
+        f"fusion ids join other collectives on {_ranks(odd)} than on {_ranks(common)}: {first.op} "
+        f"{number + 1} of a rank has id {first.collective.fusion} there and "
+        f"{second.collective.fusion} here, so that members of a group launch other sizes; "
+        "comm_fusion has to be the same on all ranks",
+        subject.command("comm", "fuse", "RUN"),
+        rank=odd[0],
+        ranks=tuple(odd) if certain else tuple(sorted((*odd, *common))),
+        node=first.collective.node.id,
+        file=own.path,
+        line=first.line,
+        source=source_of(first.collective.node),
+        edit=Edit(setting="comm_fusion", value=f"that of {_ranks(common)}") if certain else None,
+    )
+
+
+def joined(one: RankProgram) -> tuple[int, ...]:
+    """For each communication the first one that it is joined with; itself where with none."""
+    firsts: dict[Hashable, int] = {}
+    found: list[int] = []
+    for number, (step, party) in enumerate(zip(one.program.steps, one.parties, strict=True)):
+        item = step.collective
+        key = (item.op, party.group, item.reduction, item.dtype, item.fusion)
+        is_fused = item.op in FUSIBLE and bool(item.fusion)
+        found.append(firsts.setdefault(key, number) if is_fused else number)
+    return tuple(found)
+
+
+def _sides(values: Mapping[Hashable, list[int]]) -> tuple[list[int], list[int], bool]:
+    """Most ranks, the fewest, and whether these are fewer."""
+    sides = sorted(values.values(), key=lambda ranks: (-len(ranks), ranks))
+    return sides[0], sides[-1], len(sides[0]) > len(sides[-1])
+
+
+def _ranks(ranks: list[int]) -> str:
+    return f"rank{'' if len(ranks) == 1 else 's'} {ranks_text(tuple(sorted(ranks)))}"
