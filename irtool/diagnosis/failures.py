@@ -10,6 +10,7 @@ from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.subject import BEGIN, Subject, source_of
 from irtool.ir.graph import Node
 from irtool.ir.limits import max_dump
+from irtool.ir.values import String
 from irtool.linting.failure.fail_dump import explain_dump, with_rank
 from irtool.linting.failure.finding import Explained, LoggedFinding
 from irtool.linting.failure.log import LogReader
@@ -23,6 +24,13 @@ from irtool.syntax.source import DumpError
 
 _NAMED = re.compile(r"(\w*CNode_\d+)\b.{0,80}?full name is (\S+?)[.,]?(?:\s|$)")
 """How messages of later passes name a statement: by its name and its operator's."""
+
+_PYTHON = re.compile(r"__(?:py_exec_|call_func_str|input_key_)\w*")
+"""Keys of statements that MindSpore leaves to Python's interpreter: JIT fallback."""
+_INTERPRETED = (
+    "; this line is left to Python's interpreter (a NumPy array or another object that is no Tensor"
+    " in construct), and parallel passes know no shape of what it gives: make it a Tensor"
+)
 
 TASK_OF: dict[str, Task] = {
     "hccl-timeout": "failed-node",
@@ -96,12 +104,13 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
     users = () if node is None else node.users
     lines = (source_of(each) for each in (node, *users))
     source = next((each for each in lines if each is not None), item.source)
+    interpreted = _INTERPRETED if node is not None and _is_interpreted(node) else ""
     types = f" (operands {', '.join(item.operands)})" if item.operands else ""
     of = f"{item.op}: " if item.op and item.op not in item.message else ""
     return diagnosis(
         task,
         "error",
-        f"{of}{item.message}{types}",
+        f"{of}{item.message}{types}{interpreted}",
         command,
         rank=item.ranks[0] if item.ranks else None,
         ranks=tuple(item.ranks),
@@ -111,6 +120,13 @@ def diagnosed(subject: Subject, item: LoggedFinding, task: Task) -> Diagnosis:
         source=source,
         edit=item.edit,
         since=_last_pass(subject, item),
+    )
+
+
+def _is_interpreted(node: Node) -> bool:
+    """Whether a statement, or what names its operands, is run by Python's interpreter."""
+    return node.op.startswith("PyExecute") or any(
+        isinstance(item, String) and _PYTHON.fullmatch(item.text) for item in node.operands
     )
 
 
