@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -25,6 +25,7 @@ from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.tables import rows, text_lines
 from irtool.artefacts.tracker import MemoryBlock, memory_blocks
+from irtool.ir.run import ArtefactKind
 from irtool.syntax.run import RankRun
 
 MemoryRecord: TypeAlias = Literal["blocks", "pool", "cpu pool", "log"]
@@ -84,11 +85,7 @@ def recorded_memory(rank: RankRun, damages: list[Damage]) -> RecordedMemory | No
         rank: whose artefacts and logs.
         damages: takes one for each record that was read.
     """
-    for kind, read in (
-        ("memory blocks", peak_of_blocks),
-        ("pool memory", peak_of_pool),
-        ("cpu memory", peak_of_cpu_pool),
-    ):
+    for kind, read in _READERS:
         path = rank.artefact(kind)
         if path is None:
             continue
@@ -207,6 +204,14 @@ def peak_of_pool(path: str, damage: Damage) -> RecordedMemory | None:
             allocated, reserved = (int(size * _POOL_MB) for size in peaks[name])
             return RecordedMemory("pool", path, allocated, reserved)
     return None
+
+
+_READERS: tuple[tuple[ArtefactKind, Callable[[str, Damage], RecordedMemory | None]], ...] = (
+    ("memory blocks", peak_of_blocks),
+    ("pool memory", peak_of_pool),
+    ("cpu memory", peak_of_cpu_pool),
+)
+"""Who reads which record, the most telling first."""
 
 
 def peak_of_log(path: str) -> RecordedMemory | None:

@@ -9,13 +9,15 @@ predict each other.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
+from typing import TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from irtool.cluster.flops_seconds import work_of
 from irtool.cluster.liveness import renames
@@ -28,6 +30,8 @@ from irtool.ir.tie import forward_place
 _GRADIENTS = "Gradients/"
 _LEAST_KINDS = 2
 """Sizes of all operators together, below which no roofline is fitted."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +181,23 @@ def _fitted(rows: Sequence[TimedOperator]) -> Roofline | None:
     for count in range(1, len(usable) + 1):
         for columns in map(list, combinations(usable, count)):
             part = table[:, columns] / scale[columns]
-            values, *_ = np.linalg.lstsq(part, np.ones(len(rows)), rcond=None)
+            values = _least_squares(part)
             if (values <= 0).any():
                 continue
             error = float(((part @ values - 1) ** 2).sum())
             if best is None or error < best[0] * (1 - 1e-9):
-                figures = dict(zip(columns, values / scale[columns], strict=True))
+                figures = {
+                    column: float(value / scale[column])
+                    for column, value in zip(columns, values, strict=True)
+                }
                 best = error, _roofline(figures)
     return None if best is None else best[1]
+
+
+def _least_squares(table: Floats) -> Floats:
+    """What each column is multiplied by so that the rows add up to one, as nearly as can be."""
+    found = cast("tuple[Floats, ...]", np.linalg.lstsq(table, np.ones(len(table)), rcond=None))
+    return found[0]
 
 
 def _roofline(figures: Mapping[int, float]) -> Roofline:
@@ -219,8 +232,8 @@ def measured_times(steps: Iterable[MeasuredStep]) -> dict[str, MeasuredTime]:
     """
     forward: dict[str, list[float]] = {}
     kinds: dict[str, str] = {}
-    seconds: Counter[str] = Counter()
-    gradients: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
+    gradients: defaultdict[str, float] = defaultdict(float)
     for each in (one for step in steps for one in step.operators):
         if is_collective(each.node):
             continue

@@ -437,7 +437,8 @@ def _recorded(one: RankMemory, record: RecordedMemory) -> RecordedBytes:
 def _nodes_of(one: RankMemory) -> Mapping[str, Sequence[Node]]:
     """Nodes by full name, of the dump whose memory was counted."""
     launched = one.memory.launched
-    return nodes_by_name(dump_of(launched[0].node)) if launched else {}
+    dump = dump_of(launched[0].node) if launched else None
+    return {} if dump is None else nodes_by_name(dump)
 
 
 def _node_of(block: MemoryBlock, nodes: Mapping[str, Sequence[Node]]) -> Node | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
 from irtool.cluster.context.evidence import Evidence
@@ -44,7 +44,7 @@ def _ratios(shown: Shown, begin: Shown | None) -> Strategy | None:
     A dump writes the whole ones behind the type of an input; where it does not, the inputs of the
     begin dump have them.
     """
-    before = {} if begin is None else begin.inputs
+    before: Mapping[str, Sequence[int]] = {} if begin is None else begin.inputs
     rows: list[tuple[int, ...]] = []
     for one in shown.dump.parameters:
         if one.is_weight:

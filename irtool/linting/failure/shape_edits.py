@@ -61,7 +61,7 @@ class _Failure:
     def replaced(self, node: ast.expr, new: str) -> Edit | None:
         """The line with a part of it written otherwise."""
         source = self.source
-        place = None if source is None or source.text is None else span(node, source.text)
+        place = None if source is None else span(node, source.text)
         if source is None or place is None:
             return None
         text = source.text
@@ -169,7 +169,7 @@ def _broadcast(failure: _Failure, _: re.Match[str]) -> Edit | None:
     if len(tensors) < 2:
         return None
     place, small = min(tensors, key=lambda item: (len(item[1]), item[0]))
-    _, large = max(tensors, key=lambda item: (len(item[1]), -item[0]))
+    large = max(tensors, key=lambda item: (len(item[1]), -item[0]))[1]
     node = failure.argument(place)
     if len(small) + 1 == len(large) and small == large[:-1] and node is not None:
         return failure.replaced(node, f"ops.expand_dims({ast.unparse(node)}, -1)")

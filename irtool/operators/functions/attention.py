@@ -364,7 +364,7 @@ def _check_joined(case: Case, matrix: DeviceMatrix, maps: tuple[TensorMap, ...])
     if len(along) > 2:
         message = f"the sequences of the query lie along more than two device axes: {along}"
         case.refuse("layout", message, BY_LAYOUT)
-    inner = split_of(matrix, along[-1])
+    inner = split_of(matrix, along[len(along) - 1])
     query, key = case.strategy[0][0], case.strategy[1][0]
     if query != key * inner:
         message = (
