@@ -124,3 +124,22 @@ def test_a_baseline_of_other_fingerprints_is_to_be_written_anew(
 def test_what_is_no_baseline_is_refused(text: str) -> None:
     with pytest.raises(BaselineError):
         read_baseline(text)
+
+
+def test_a_baseline_of_a_compiled_network_tells_what_a_later_commit_took_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MindSpore compiled all three: with a Print, without, and with a layer more and without."""
+    evidence = Path(__file__).parent / "evidence" / "gate"
+    dump, baseline = tmp_path / "20_validate_0080.ir.xz", str(tmp_path / "known.json")
+    told: dict[str, str] = {}
+    for name in ("print_dense", "golden_dense", "layer_more_dense"):
+        dump.write_bytes((evidence / f"{name}.validate.ir.xz").read_bytes())
+        if not told:
+            main(["lint", str(dump), "--baseline", baseline, "--update-baseline"])
+        assert main(["lint", str(dump), "--baseline", baseline, "--fail-on", "info"]) == 0
+        told[name] = capsys.readouterr().out
+    assert "1 known in the baseline" in told["print_dense"]
+    assert "gone:" not in told["print_dense"]
+    for name in ("golden_dense", "layer_more_dense"):
+        assert "gone: OPS001 Default/network-Network: Print is left in the graph" in told[name]
