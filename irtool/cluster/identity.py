@@ -30,6 +30,20 @@ class CompiledAs:
     step: int
     other: str
 
+    @property
+    def text(self) -> str:
+        """What happened, and what tells."""
+        twice = (
+            f"number {self.number} was compiled twice ({self.other} and {self.path}), and number "
+            f"{self.rank} not at all"
+            if self.other
+            else f"number {self.rank} was not compiled at all"
+        )
+        return (
+            f"the dumps of rank {self.rank} were compiled as rank {self.number}: all their groups "
+            f"have rank {self.number}, not all have rank {self.rank}; {twice}"
+        )
+
 
 def compiled_as_another(cluster: Cluster) -> Iterator[CompiledAs]:
     """Ranks with dumps of another rank's number, in the order of ranks."""

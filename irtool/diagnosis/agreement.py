@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from irtool.cluster.context.given import ContextError
 from irtool.cluster.fuse import FUSIBLE
 from irtool.cluster.hang_script import script, stages_of
-from irtool.cluster.identity import CompiledAs, compiled_as_another
+from irtool.cluster.identity import compiled_as_another
 from irtool.cluster.matching import place
 from irtool.cluster.ranks import RankProgram
 from irtool.diagnosis.diagnosis import Diagnosis, Task, diagnosis
@@ -29,7 +29,7 @@ def wrong_numbers(subject: Subject) -> Iterator[Diagnosis]:
         yield diagnosis(
             _TASK,
             "error",
-            _number_text(item),
+            f"{item.text}. RANK_ID (or global_rank) of its process is wrong",
             subject.command("comm", "groups", "RUN"),
             rank=item.rank,
             ranks=(item.rank,),
@@ -39,20 +39,6 @@ def wrong_numbers(subject: Subject) -> Iterator[Diagnosis]:
             source=source_of(first.collective.node),
             edit=Edit(setting="RANK_ID", value=item.rank),
         )
-
-
-def _number_text(item: CompiledAs) -> str:
-    twice = (
-        f"number {item.number} was compiled twice ({item.other} and {item.path}), and number "
-        f"{item.rank} not at all"
-        if item.other
-        else f"number {item.rank} was not compiled at all"
-    )
-    return (
-        f"the dumps of rank {item.rank} were compiled as rank {item.number}: all their groups have "
-        f"rank {item.number}, not all have rank {item.rank}; {twice}. "
-        f"RANK_ID (or global_rank) of this process is wrong"
-    )
 
 
 def unlike_gradients(subject: Subject) -> Iterator[Diagnosis]:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from irtool.cli.main import app
 from tests.cluster.rank_dumps import Do, all_reduce, rank_text
 from tests.diagnosis.test_examine import made, run_of
 
@@ -31,6 +33,13 @@ def test_a_number_that_was_compiled_twice_is_no_hang(tmp_path: Path) -> None:
     assert "compiled as rank 2" in first["cause"]
     assert "number 2 was compiled twice" in first["cause"]
     assert first["edit"] == {"setting": "RANK_ID", "value": 3}
+
+
+def test_the_command_for_hangs_says_so_too(tmp_path: Path) -> None:
+    for name, last in (("healthy", 3), ("run", 2)):
+        run = run_of(tmp_path / name, *map(square, (0, 1, 2, last)))
+        result = CliRunner().invoke(app, ["comm", "hang", str(run)])
+        assert ("compiled as rank 2" in result.output) == (last == 2)
 
 
 def test_a_number_that_nobody_else_has_was_not_compiled_twice(tmp_path: Path) -> None:

@@ -64,10 +64,13 @@ def hang_answered(
     Raises:
         Failure: nothing can be read, or the dumps don't hold all communications.
     """
+    from irtool.cluster.identity import compiled_as_another
     from irtool.report.comm.hang import HangView, hang_answer, hang_report
 
     read, report, order = _as_recorded(asked)
     report_problems(read.problems)
+    for item in compiled_as_another(read.cluster):
+        note(f"{item.text}; a hang that is told may be nothing but that")
     # Where records were played, graphs may be equal, or not be there at all.
     difference = _difference(read, report, asked.graph) if order is None else None
     view = HangView(read.path, report, limit, difference, order)
