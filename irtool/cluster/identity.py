@@ -62,10 +62,12 @@ def compiled_as_another(cluster: Cluster) -> Iterator[CompiledAs]:
 
 def _number(cluster: Cluster, one: RankProgram) -> int | None:
     """The only rank that all groups have; of several, the only one that communicates alike."""
-    groups = {party.ranks for party in one.parties if party.ranks is not None}
-    common = set.intersection(*map(set, groups)) if groups else set[int]()
+    groups = [frozenset(ranks) for ranks in {p.ranks for p in one.parties} if ranks is not None]
+    if not groups:
+        return None
+    common = groups[0].intersection(*groups[1:])
     if len(common) == 1 and len(groups) > 1:
-        return common.pop()
+        return next(iter(common))
     alike = [n for n in common if n in cluster.ranks and _is_alike(cluster.ranks[n], one)]
     return alike[0] if len(alike) == 1 else None
 
