@@ -122,16 +122,26 @@ def test_unreadable_case_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFi
 # -- files ---------------------------------------------------------------------------------------
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main(["check", str(BEGIN), *arguments])
+@pytest.fixture
+def alone(tmp_path: Path) -> str:
+    """The dump without those of later passes, which would tell the context."""
+    return str(shutil.copy(BEGIN, tmp_path / BEGIN.name))
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], *arguments: str, path: str = str(BEGIN)
+) -> tuple[int, str, str]:
+    status = main(["check", path, *arguments])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
 
-def test_toml_and_case_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_toml_and_case_files(
+    alone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     toml = tmp_path / "context.toml"
     toml.write_text("device_num = 16\nenable_alltoall = true\n")
-    status, out, _ = run(capsys, "--context", str(toml))
+    status, out, _ = run(capsys, "--context", str(toml), path=alone)
     assert status == 0
     assert "16 devices" in out
     assert "all-to-all" in out
@@ -139,16 +149,27 @@ def test_toml_and_case_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(capsys, "--context", str(case))[0] == 0
 
 
+def test_a_file_that_a_later_dump_contradicts_counts_and_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = tmp_path / "context.toml"
+    toml.write_text("device_num = 16\n")
+    status, out, _ = run(capsys, "--context", str(toml))
+    assert status == 1
+    assert "16 devices" in out
+    assert "its group of all devices" in out
+
+
 def test_irtool_toml_of_this_folder_or_one_above(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    alone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "irtool.toml").write_text("[context]\ndevice_num = 32\n[lint]\nselect = []\n")
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    assert "32 devices" in run(capsys)[1]
+    assert "32 devices" in run(capsys, path=alone)[1]
     (tmp_path / "a" / ".git").mkdir()
-    assert "8 devices" in run(capsys)[1]
+    assert "32 devices" not in run(capsys, path=alone)[1]
 
 
 # -- what is wrong -------------------------------------------------------------------------------

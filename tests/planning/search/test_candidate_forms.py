@@ -100,7 +100,8 @@ CALLS = {
     "expert": OperatorCall(
         "GroupedMatmul",
         (Operand(items=(tensor(16, 8),)), Operand(items=(tensor(4, 8, 32),)), constant(None),
-         constant(None), constant(None), constant(None), constant(None), tensor(4)),
+         constant(None), constant(None), constant(None), constant(None), tensor(4),
+         constant(3), constant(0)),
         (Operand(items=(tensor(16, 32),)),),
     ),
     "all or nothing": call("SparseSoftmaxCrossEntropyWithLogits", (tensor(32, 10), tensor(32)),
