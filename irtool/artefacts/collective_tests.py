@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.json_files import json_object, number_of, table_of
 from irtool.artefacts.tables import text_lines
 
 Tool = Literal["hccl_test", "nccl-tests"]
@@ -31,6 +32,9 @@ OPERATORS = {
 _MOST_HEADER = 2000
 _HCCL = re.compile(r"\s*data_size\(Bytes\):\s*\|")
 _NCCL = re.compile(r"#\s+size\s+count\b")
+_COUNT = re.compile(
+    r"(\d{1,6})[-_ ]?(?:ranks?|cards?|npus?|gpus?|devices?)(?![a-z])", re.IGNORECASE
+)
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,6})\b")
 
 
@@ -71,6 +75,8 @@ def collective_test(path: str, damage: Damage) -> CollectiveTest:
     Raises:
         ArtefactError: it is of neither tool.
     """
+    if path.lower().endswith(".json"):
+        return _nccl_document(path, damage)
     rows: list[TimedCollective] = []
     op, ranks, tool, columns = operator_in(os.path.basename(path)), 0, None, None
     with text_lines(path) as stream:
@@ -92,12 +98,35 @@ def collective_test(path: str, damage: Damage) -> CollectiveTest:
     if tool is None:
         hint = "hccl_test prints a line 'data_size(Bytes): | …', nccl-tests '#  size  count  …'"
         raise ArtefactError(path, "is no output of hccl_test or nccl-tests", hint=hint)
-    name = re.search(
-        r"(\d{1,6})[-_ ]?(?:ranks?|cards?|npus?|gpus?|devices?)\b", os.path.basename(path)
-    )
-    if not ranks and name is not None:
-        ranks = int(name[1])
-    return CollectiveTest(path, tool, op, ranks or None, tuple(rows))
+    return CollectiveTest(path, tool, op, ranks or _ranks_in(path), tuple(rows))
+
+
+def _ranks_in(path: str) -> int | None:
+    """How many ranks a file's name tells: ``all_reduce_8ranks.txt``."""
+    match = _COUNT.search(os.path.basename(path))
+    return int(match[1]) if match is not None and int(match[1]) else None
+
+
+def _nccl_document(path: str, damage: Damage) -> CollectiveTest:
+    """The JSON output of nccl-tests: ``results``, each with ``size`` and ``out_of_place.time``.
+
+    Raises:
+        ArtefactError: it is no such document.
+    """
+    results: object = json_object(path, "output of nccl-tests").get("results")
+    if not isinstance(results, list):
+        raise ArtefactError(path, "is no output of nccl-tests: it has no results", 1)
+    rows: list[TimedCollective] = []
+    for place, each in enumerate(cast("list[object]", results)):
+        timed = table_of(table_of(each).get("out_of_place"))
+        size, time = number_of(table_of(each), "size"), number_of(timed, "time")
+        if size is None or time is None or size < 0 or time < 0:
+            damage.add(1, f"results[{place}] has no size and time")
+            continue
+        wrong = number_of(timed, "nwrong")
+        rows.append(TimedCollective(1, size, time / 1e6, None if wrong is None else wrong == 0))
+    op = operator_in(os.path.basename(path))
+    return CollectiveTest(path, "nccl-tests", op, _ranks_in(path), tuple(rows))
 
 
 def operator_in(text: str) -> str | None:

@@ -3,6 +3,7 @@
 Records, the one that says most first:
 
 - ``memory_block.csv`` of the memory tracker: every block with its life and what it was for;
+- ``operator_memory.csv`` of the profiler: tensors of operators, with the pool at each allocation;
 - ``memory_record.csv`` (Ascend) and ``cpu_ms_memory_record_<n>.txt`` of the profiler: the pool
   each time it changes;
 - lines of the log at the end of the process: ``Used peak memory usage (without fragments): 48874M``
@@ -23,17 +24,21 @@ from typing import Literal, TypeAlias
 from irtool.artefacts.cpu_profile import memory_samples
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
-from irtool.artefacts.tables import rows, text_lines
+from irtool.artefacts.kernels import nanoseconds
+from irtool.artefacts.tables import Row, rows, text_lines
 from irtool.artefacts.tracker import MemoryBlock, memory_blocks
 from irtool.ir.run import ArtefactKind
 from irtool.syntax.run import RankRun
 
-MemoryRecord: TypeAlias = Literal["blocks", "pool", "cpu pool", "log"]
+MemoryRecord: TypeAlias = Literal["blocks", "operators", "pool", "cpu pool", "log"]
 WORKSPACE = "WorkSpace"
 """Kind of a block in which a kernel works, and which nothing else reads."""
 
 _POOL_MB = 1024 * 1000
 """Bytes of an "MB" in ``memory_record.csv``: its viewer divides KiB by 1000."""
+_MIB = 1 << 20
+_MOST_MB = 1e12
+"""Above this a number is no size."""
 _LONGEST_LINE = 1 << 16
 _LOGGED = re.compile(r"(Used|Actual) peak memory usage \((?:without|with) fragments\): ?(\d{1,9})M")
 
@@ -169,6 +174,48 @@ def _by_kind(blocks: Iterable[MemoryBlock]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
+def peak_of_operators(path: str, damage: Damage) -> RecordedMemory | None:
+    """The peak of ``operator_memory.csv``: the allocation after which the pool held most.
+
+    Columns and units (KiB, MiB): ``ascend_memory_viewer.py`` of MindSpore 2.7.0; no file was seen.
+
+    Raises:
+        ArtefactError: it is no such table.
+    """
+    needed = ("Name", "Size(KB)", "Allocation Time(us)", "Allocation Total Allocated(MB)")
+    most, reserved, moment = 0.0, 0.0, 0
+    for row in rows(path, needed, damage):
+        held, time = row.number("Allocation Total Allocated(MB)"), _moment(row, "Allocation")
+        if held is None or not 0 <= held < _MOST_MB or time is None or _size(row) is None:
+            damage.add(row.line, "no size, no time or no total", text=row.text("Name"))
+            continue
+        taken = row.number("Allocation Total Reserved(MB)")
+        reserved = max(reserved, taken if taken is not None and taken < _MOST_MB else 0.0)
+        if held > most:
+            most, moment = held, time
+    if most <= 0:
+        return None
+    alive: list[MemoryBlock] = []
+    for row in rows(path, needed, Damage(path)):
+        begin, end, size = _moment(row, "Allocation"), _moment(row, "Release"), _size(row)
+        if begin is not None and size and begin <= moment and (end is None or end > moment):
+            name = row.text("Name")
+            alive.append(MemoryBlock(row.line, begin, end, size, None, "", name, name, "", False))
+    alive.sort(key=lambda block: (-block.size, block.line))
+    pool = int(reserved * _MIB) or None
+    return RecordedMemory("operators", path, int(most * _MIB), pool, tuple(alive))
+
+
+def _moment(row: Row, event: str) -> int | None:
+    """Nanoseconds of an event; None where it lies outside of what was profiled."""
+    return nanoseconds(row.text(f"{event} Time(us)"))
+
+
+def _size(row: Row) -> int | None:
+    size = row.number("Size(KB)")
+    return int(size * 1024) if size is not None and 0 <= size < _MOST_MB * 1024 else None
+
+
 # -- pools and logs --------------------------------------------------------------------------------
 
 
@@ -208,6 +255,7 @@ def peak_of_pool(path: str, damage: Damage) -> RecordedMemory | None:
 
 _READERS: tuple[tuple[ArtefactKind, Callable[[str, Damage], RecordedMemory | None]], ...] = (
     ("memory blocks", peak_of_blocks),
+    ("operator memory", peak_of_operators),
     ("pool memory", peak_of_pool),
     ("cpu memory", peak_of_cpu_pool),
 )

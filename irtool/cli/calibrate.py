@@ -10,13 +10,17 @@ from typing import Annotated
 
 import typer
 
-from irtool.artefacts.collective_tests import CollectiveTest, collective_test
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import step_times
 from irtool.cli import options
 from irtool.cli.answering import AnswerForm, write_answer
 from irtool.cli.machines import named_machine
+from irtool.cli.measured_communication import (
+    MeasuredCommunication,
+    read_communication,
+    read_communication_in,
+)
 from irtool.cli.output import Output
 from irtool.cli.profile_inputs import graph_that_ran, profile_at
 from irtool.cli.report import Failure, report_problems
@@ -26,11 +30,10 @@ from irtool.cluster.calibrated_operators import (
     measured_overlap,
     with_operators,
 )
-from irtool.cluster.calibration import Sample, calibrate
+from irtool.cluster.calibration import calibrate
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine, default_machine
 from irtool.cluster.measured import MeasuredStep, measured_step
-from irtool.ir.operators import COMMUNICATION
 
 CODE = "ART001"
 """Of an artefact that can't be used."""
@@ -50,7 +53,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Outputs of hccl_test or nccl-tests, run folders with a profile, "
+            help="Outputs of hccl_test or nccl-tests, communication.json, "
+            "communication_matrix.json, tables of Galvatron's, run folders with a profile, "
             "step_trace_time.csv.",
             show_default=False,
         ),
@@ -75,8 +79,9 @@ def command(
 ) -> int:  # fmt: skip
     """What do links and operators of this machine really take?
 
-    Fits start-up times and bandwidth of each kind of links to collectives that were measured, and a
-    roofline to each kind of operators in a profile; says the error on what was held back.
+    Fits start-up time and bandwidth of each collective and shape of group that was measured, and of
+    each kind of links for all others, and a roofline to each kind of operators in a profile; says
+    the error on what was held back.
     Everything else stays as --machine has it.
 
     Exit status: 0; 1 rows could not be read or used; 2 nothing could be fitted.
@@ -90,11 +95,13 @@ def command(
 
     base = named_machine(machine) or default_machine()
     given = _given(files, op, ranks, base)
-    found = calibrate(given.samples, base)
+    measured = given.measured
+    found = calibrate(measured.samples, base, measured.paces, measured.links)
     operators = calibrated_operators(given.steps) if given.steps else None
     overlap = measured_overlap(given.overlaps)
-    left = (*found.left, *_left(given.steps, operators, overlap, given.overlaps))
-    if not found.fits and operators is None and overlap is None:
+    overlap = measured.overlap if overlap is None else overlap
+    left = (*found.left, *measured.left, *_left(given.steps, operators, overlap, given.overlaps))
+    if not found.fits and not found.groups and operators is None and overlap is None:
         raise Failure(
             f"nothing can be fitted: {left[0] if left else 'no row could be used'}",
             files[0],
@@ -102,7 +109,7 @@ def command(
         )
     made = found.machine if operators is None else with_operators(found.machine, operators)
     made = made if overlap is None else replace(made, overlap=overlap)
-    if not found.fits:
+    if found.machine is base:
         made = replace(made, name=f"{base.name}, as measured")
     view = CalibrationView(found, tuple(files), made, operators, overlap, left)
     is_toml = output_file is not None and output_file.endswith(".toml")
@@ -128,45 +135,55 @@ class Given:
     """What the files measured.
 
     Attributes:
-        samples: collectives.
+        measured: collectives and links.
         steps: profiles, joined with what ran.
         overlaps: exposed and hidden communication of each step.
         is_damaged: whether a row could not be read.
     """
 
-    samples: Sequence[Sample]
+    measured: MeasuredCommunication
     steps: Sequence[MeasuredStep]
     overlaps: Sequence[tuple[float, float]]
     is_damaged: bool
 
 
 def _given(files: Sequence[str], op: str | None, ranks: int | None, base: Machine) -> Given:
-    samples: list[Sample] = []
+    measured = MeasuredCommunication()
     steps: list[MeasuredStep] = []
     overlaps: list[tuple[float, float]] = []
     count = 0
     for path in files:
         damage = Damage(path)
         if os.path.isdir(path):
-            step = _step(path, base)
-            steps.append(step)
-            overlaps += [(each.exposed, each.hidden) for each in step.profile.steps]
+            known = measured.count
+            read_communication_in(path, measured, ranks)
+            step = _step(path, base, is_needed=measured.count == known)
+            if step is not None:
+                steps.append(step)
+                overlaps += [(each.exposed, each.hidden) for each in step.profile.steps]
         elif os.path.basename(path) == "step_trace_time.csv":
             overlaps += _overlaps(path, damage)
         else:
-            samples += _samples(_read(path, damage), op, ranks)
+            read_communication(path, measured, damage, op, ranks)
         report_problems(damage.problems)
         count += damage.count
-    return Given(samples, steps, overlaps, count > 0)
+    return Given(measured, steps, overlaps, count + measured.damages > 0)
 
 
-def _step(path: str, base: Machine) -> MeasuredStep:
+def _step(path: str, base: Machine, *, is_needed: bool) -> MeasuredStep | None:
     """The profile of a run folder, joined with the dump of what ran.
+
+    Args:
+        path: the folder.
+        base: what operators are held against.
+        is_needed: whether there must be one; None is answered where it need not and is not there.
 
     Raises:
         Failure: there is no profile that names operators, or no dump of the same network.
     """
-    profile = profile_at(path, path, None)
+    profile = profile_at(path, path if is_needed else None, None)
+    if profile is None and not is_needed:
+        return None
     dump = graph_that_ran(path, None, None)
     if profile is None or dump is None:
         hint = "MS_DEV_SAVE_GRAPHS=2 writes graph_build_*.ir and validate"
@@ -196,25 +213,3 @@ def _left(
         yield "operators of one size tell no roofline"
     if overlaps and overlap is None and not steps:
         yield "steps without communication tell no overlap"
-
-
-def _read(path: str, damage: Damage) -> CollectiveTest:
-    try:
-        return collective_test(path, damage)
-    except ArtefactError as error:
-        raise Failure(error.message, error.place, hint=error.hint, code=CODE) from None
-
-
-def _samples(test: CollectiveTest, op: str | None, ranks: int | None) -> list[Sample]:
-    name, count = test.op or op, test.ranks or ranks
-    if name is None or name not in COMMUNICATION:
-        hint = "--op AllReduce, or name the file after the test: all_reduce_8ranks.txt"
-        raise Failure("does not say which collective it measured", test.path, hint=hint, code=CODE)
-    if count is None:
-        hint = "--ranks 8, or name the file after them: all_reduce_8ranks.txt"
-        raise Failure("does not say how many ranks took part", test.path, hint=hint, code=CODE)
-    return [
-        Sample(name, count, row.bytes, row.seconds, f"{test.path}:{row.line}")
-        for row in test.rows
-        if row.passed is not False
-    ]

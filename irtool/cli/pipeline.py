@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.kernels import StepTime, step_times
+from irtool.artefacts.legacy import legacy_stages
 from irtool.cli import options
 from irtool.cli.answering import Answered, DrawnForm, tell
 from irtool.cli.configuration import Configuration, load_custom_rules, read_configuration
@@ -163,13 +164,15 @@ def _measured(source: str | Dump, layout: Layout) -> tuple[MeasuredStage, ...]:
         return ()
     found: list[MeasuredStage] = []
     for rank, one in run.by_rank.items():
-        path = one.artefact("steps")
+        path, read = one.artefact("steps"), step_times
+        if path is None:
+            path, read = one.artefact("legacy stages"), legacy_stages
         if path is None:
             continue
         damage = Damage(path)
         steps: list[StepTime] = []
         try:
-            steps += step_times(path, damage)
+            steps += read(path, damage)
         except ArtefactError as error:
             damage.add(error.line or 1, error.message, hint=error.hint)
         report_problems(damage.problems)

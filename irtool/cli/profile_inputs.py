@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
+from irtool.artefacts.legacy import legacy_profile
 from irtool.artefacts.profile import Profile, cpu_profile, kernel_profile
 from irtool.artefacts.trace_profile import trace_profile
 from irtool.cli.report import Failure, note, report_problems
@@ -23,6 +24,7 @@ _READERS: Mapping[ArtefactKind, Callable[[str, Damage], Profile]] = {
     "kernels": kernel_profile,
     "cpu launches": cpu_profile,
     "trace": trace_profile,
+    "legacy kernels": legacy_profile,
 }
 """Files that name operators, the one that says most first."""
 _HINT = "kernel_details.csv, cpu_op_execute_timestamp_0.txt of a CPU, or trace_view.json"

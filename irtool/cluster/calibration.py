@@ -1,14 +1,21 @@
 """Links of a machine as collectives were measured there: start-up, bandwidth, and the error.
 
-Each kind of links (a level) has three figures in the model: seconds before a collective's first
-step, seconds a step, bytes a second.  Times are linear in the first two and in the inverse of the
-third, so they are fitted by least squares of relative errors, none below zero.  The error is told
-on what was held back: each row is predicted by a fit of all others.
+Two fits of the same rows, by least squares of relative errors, no figure below zero:
+
+- of each **collective on groups of one shape** (how many ranks, how many of them in one unit),
+  ``start + bytes / bandwidth``: what such groups take from then on;
+- of each **kind of links** (a level) the three figures of the model, seconds before a collective's
+  first step, seconds a step, bytes a second, for all other groups there.
+
+The error is told on what was held back: each row is predicted by a fit of all others.  What names
+links and no collective (``communication_matrix.json``) gives the bandwidth of a level; a table of
+bandwidths without sizes (Galvatron) the pace of a group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
@@ -16,7 +23,7 @@ from statistics import median
 
 import numpy as np
 
-from irtool.cluster.machine import Level, Machine
+from irtool.cluster.machine import Level, Machine, MeasuredGroup
 
 LEAST_SIZES = 2
 """Sizes of one collective on one number of ranks, below which nothing tells start from pace."""
@@ -26,9 +33,15 @@ _LEAST_ROWS = 4
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measured collective among the first ranks of a machine.
+    """One measured collective.
 
-    ``bytes``: of the whole array, the larger of input and output; ``place``: ``FILE:LINE``.
+    Attributes:
+        op: the primitive.
+        ranks: how many took part.
+        bytes: of the whole array, the larger of input and output.
+        seconds: that it took.
+        place: ``FILE:LINE``.
+        members: who took part; empty: the first ranks of a machine.
     """
 
     op: str
@@ -36,6 +49,31 @@ class Sample:
     bytes: float
     seconds: float
     place: str = ""
+    members: tuple[int, ...] = ()
+
+    @property
+    def group(self) -> Sequence[int]:
+        """Who took part."""
+        return self.members or range(self.ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPace:
+    """The bandwidth of a collective whose size nobody says: bytes of the whole array a second."""
+
+    op: str
+    members: tuple[int, ...]
+    bandwidth: float
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPace:
+    """What went over one link: whether it joins ranks of one innermost unit, bytes, seconds."""
+
+    is_inside: bool
+    bytes: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,60 +98,193 @@ class LevelFit:
     separates: bool
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFit:
+    """One collective on groups of one shape as measured.
+
+    Attributes:
+        group: what was fitted.
+        rows: measured bytes and seconds, by size.
+        error: the median of relative errors of rows that were held back; None: too few rows.
+        worst: the largest of them.
+        modelled: seconds of the largest row by the machine as it was.
+    """
+
+    group: MeasuredGroup
+    rows: tuple[tuple[float, float], ...]
+    error: float | None
+    worst: float | None
+    modelled: float
+
+    @property
+    def sizes(self) -> tuple[tuple[float, float], ...]:
+        """Bytes, and the median of the seconds that were measured of them."""
+        found: dict[float, list[float]] = {}
+        for size, seconds in self.rows:
+            found.setdefault(size, []).append(seconds)
+        return tuple((size, median(each)) for size, each in sorted(found.items()))
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A machine with links as measured; ``left``: rows that were not used, with the reason."""
+    """A machine with links as measured.
+
+    Attributes:
+        machine: with all that was fitted.
+        fits: by kind of links.
+        left: rows that were not used, with the reason.
+        groups: by collective and shape of group.
+    """
 
     machine: Machine
     fits: tuple[LevelFit, ...]
     left: tuple[str, ...]
+    groups: tuple[GroupFit, ...] = ()
 
 
-def calibrate(samples: Sequence[Sample], base: Machine) -> Calibration:
+def calibrate(
+    samples: Sequence[Sample],
+    base: Machine,
+    paces: Sequence[GroupPace] = (),
+    links: Sequence[LinkPace] = (),
+) -> Calibration:
     """Fit the links of a machine.
 
     Args:
-        samples: what was measured, by ranks 0 to n - 1.
+        samples: collectives that were measured.
         base: all that is not measured stays as it is there.
+        paces: of collectives of no known size.
+        links: traffic of single links; used for kinds of links of which there are no samples.
     """
     left: list[str] = []
     by_level: dict[int, list[Sample]] = {}
-    for (op, ranks), rows in _groups(samples).items():
+    groups: list[GroupFit] = []
+    for (op, ranks, together), rows in _groups(samples, base).items():
         if ranks < 2:
             left.append(f"{op} of {ranks} rank: nothing is communicated")
-        elif len({row.bytes for row in rows}) < LEAST_SIZES:
+            continue
+        if len({row.bytes for row in rows}) < LEAST_SIZES:
             left.append(f"{op} of {ranks} ranks: one size tells no start from pace")
-        else:
-            level = base.level_of(range(ranks))
-            by_level.setdefault(base.levels.index(level), []).extend(rows)
+            continue
+        by_level.setdefault(base.levels.index(base.level_of(rows[0].group)), []).extend(rows)
+        groups += _group_fit(op, ranks, together, rows, base)
     fits: dict[int, LevelFit] = {}
     for index, rows in sorted(by_level.items()):
         found = _fitted(base.levels[index], rows)
-        if found is None:
-            left.append(f"{base.levels[index].name}: times that no bandwidth explains")
-        else:
+        if found is not None:
             fits[index] = found
+        elif not any(base.level_of(range(fit.group.ranks)) == base.levels[index] for fit in groups):
+            left.append(f"{base.levels[index].name}: times that no bandwidth explains")
+    for index, traffic in _by_links(links, base).items():
+        if index not in fits:
+            fits[index] = _link_fit(base.levels[index], traffic)
+    groups += _paced(paces, base, {fit.group for fit in groups})
+    fits = dict(sorted(fits.items()))
+    machine = _machine(base, fits, tuple(fit.group for fit in groups))
+    return Calibration(machine, tuple(fits.values()), tuple(left), tuple(groups))
+
+
+def _machine(
+    base: Machine, fits: Mapping[int, LevelFit], groups: tuple[MeasuredGroup, ...]
+) -> Machine:
+    if not fits and not groups:
+        return base
     levels = tuple(
         fits[index].level if index in fits else level for index, level in enumerate(base.levels)
     )
-    told = tuple(
-        f"{fit.level.name}: fitted to {fit.samples} measured collectives" for fit in fits.values()
-    )
-    name = base.name if not fits else f"{base.name}, as measured"
+    told = [f"{fit.level.name}: fitted to {fit.samples} measured rows" for fit in fits.values()]
+    told += [f"{one.op} of {one.ranks} ranks: as measured" for one in groups]
     # What was fitted is the pace of the whole, whatever a library does inside the units first.
-    hierarchical = base.hierarchical and not fits
-    machine = replace(
-        base, name=name, levels=levels, sources=(*told, *base.sources), hierarchical=hierarchical
+    return replace(
+        base,
+        name=f"{base.name}, as measured",
+        levels=levels,
+        sources=(*told, *base.sources),
+        hierarchical=base.hierarchical and not fits,
+        groups=(*groups, *(one for one in base.groups if _shape(one) not in map(_shape, groups))),
     )
-    return Calibration(machine, tuple(fits.values()), tuple(left))
 
 
-def _groups(samples: Sequence[Sample]) -> dict[tuple[str, int], list[Sample]]:
-    found: dict[tuple[str, int], list[Sample]] = {}
+def _shape(group: MeasuredGroup) -> tuple[str, int, tuple[int, ...]]:
+    return group.op, group.ranks, group.together
+
+
+def _groups(
+    samples: Sequence[Sample], base: Machine
+) -> dict[tuple[str, int, tuple[int, ...]], list[Sample]]:
+    """Samples by collective and shape of group."""
+    found: dict[tuple[str, int, tuple[int, ...]], list[Sample]] = {}
     for each in samples:
         if each.seconds > 0 and each.bytes >= 0:
-            found.setdefault((each.op, each.ranks), []).append(each)
+            key = each.op, len(each.group), base.together(each.group)
+            found.setdefault(key, []).append(each)
     return found
+
+
+def _group_fit(
+    op: str, ranks: int, together: tuple[int, ...], rows: Sequence[Sample], base: Machine
+) -> list[GroupFit]:
+    """The line of one collective on groups of one shape; empty where times fall with sizes."""
+    table = np.array([(1.0, 0.0, row.bytes) for row in rows])
+    seconds = np.array([row.seconds for row in rows])
+    figures = _least(table, seconds, (0, 2))
+    if figures is None:
+        return []
+    errors = list(_held_back(table, seconds, (0, 2)))
+    sizes = tuple(sorted((row.bytes, row.seconds) for row in rows))
+    return [
+        GroupFit(
+            MeasuredGroup(op, ranks, together, figures[0], 1 / figures[2]),
+            sizes,
+            median(errors) if errors else None,
+            max(errors, default=None),
+            base.seconds(op, int(sizes[-1][0]), rows[0].group),
+        )
+    ]
+
+
+def _paced(
+    paces: Sequence[GroupPace], base: Machine, known: Collection[MeasuredGroup]
+) -> list[GroupFit]:
+    """Groups of which only a bandwidth is known, where no sizes were measured."""
+    shapes = {_shape(one) for one in known}
+    found: dict[MeasuredGroup, list[float]] = {}
+    for each in paces:
+        group = MeasuredGroup(
+            each.op, len(each.members), base.together(each.members), 0.0, math.inf
+        )
+        if len(each.members) > 1 and _shape(group) not in shapes:
+            found.setdefault(group, []).append(each.bandwidth)
+    return [
+        GroupFit(replace(group, bandwidth=median(those)), (), None, None, 0.0)
+        for group, those in found.items()
+    ]
+
+
+def _by_links(links: Sequence[LinkPace], base: Machine) -> dict[int, list[LinkPace]]:
+    found: dict[int, list[LinkPace]] = {}
+    for each in links:
+        if each.bytes > 0 and each.seconds > 0:
+            found.setdefault(0 if each.is_inside else len(base.levels) - 1, []).append(each)
+    return found
+
+
+def _link_fit(level: Level, links: Sequence[LinkPace]) -> LevelFit:
+    """A level's bandwidth as all its links had it together; its start and steps stay."""
+    size, seconds = sum(one.bytes for one in links), sum(one.seconds for one in links)
+    errors = [
+        abs((seconds - one.seconds) / (size - one.bytes) * one.bytes / one.seconds - 1)
+        for one in links
+        if size > one.bytes and len(links) >= _LEAST_ROWS
+    ]
+    return LevelFit(
+        replace(level, bandwidth=size / seconds),
+        level,
+        len(links),
+        median(errors) if errors else None,
+        max(errors, default=None),
+        True,
+    )
 
 
 def _fitted(level: Level, rows: Sequence[Sample]) -> LevelFit | None:
@@ -143,7 +314,7 @@ def _coefficients(level: Level, row: Sample) -> tuple[float, float, float]:
 
     def seconds(start: float, latency: float, bandwidth: float) -> float:
         one = Level(level.name, None, bandwidth, latency, start, level.topology)
-        return Machine("", "", (one,), 0).seconds(row.op, int(row.bytes), range(row.ranks))
+        return Machine("", "", (one,), 0).seconds(row.op, int(row.bytes), row.group)
 
     return seconds(1, 0, inf), seconds(0, 1, inf), seconds(0, 0, 1)
 

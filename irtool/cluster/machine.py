@@ -9,6 +9,7 @@ device.  Times follow the usual alpha-beta model: ``n`` ranks, ``S`` bytes of th
   ``k a + (n - 1) / n S / b``, Send and Receive: ``a + S / b``;
 * in a ring ``k = n - 1``; in a full mesh of links of ``l`` bytes a second every rank sends to all
   others at once: ``k = 1`` and ``b = (n - 1) l``;
+* of a group that was measured itself, the line that was fitted to it (:class:`MeasuredGroup`);
 * across units all of it goes at the pace of the links outside; with ``hierarchical = true``, where
   units hold several ranks each, ReduceScatter inside, the collective outside on what is left, and
   AllGather inside.  Whether a library works so depends on its version and settings, and what is
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -105,6 +107,26 @@ class MeasuredTime:
     backward: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredGroup:
+    """One collective of groups of one shape as it was measured: ``start + bytes / bandwidth``.
+
+    Attributes:
+        op: the collective; a Receive takes what was measured of a Send.
+        ranks: how many take part.
+        together: how many of them stand in one unit of each level but the outermost, innermost
+            first: which links they share.
+        start: seconds of one that moves nothing.
+        bandwidth: bytes of the whole array a second.
+    """
+
+    op: str
+    ranks: int
+    together: tuple[int, ...]
+    start: float
+    bandwidth: float
+
+
 ANY_KIND = "*"
 """Key of the roofline of operators whose kind was not measured."""
 
@@ -132,6 +154,7 @@ class Machine:
         overlap: what part of the communication that computing can hide it does hide, from 0 to 1.
         rooflines: of operators as measured, by kind; ``ANY_KIND`` is that of all others.
         measured: what operators took, by :func:`slices_key`.
+        groups: collectives of groups that were measured; all others go by their links.
     """
 
     name: str
@@ -146,6 +169,7 @@ class Machine:
     overlap: float = 0.0
     rooflines: Mapping[str, Roofline] = field(default_factory=dict[str, Roofline])
     measured: Mapping[str, MeasuredTime] = field(default_factory=dict[str, MeasuredTime])
+    groups: tuple[MeasuredGroup, ...] = ()
 
     def roofline(self, op: str) -> Roofline | None:
         """The roofline that was measured of an operator's kind; None where none was."""
@@ -164,6 +188,23 @@ class Machine:
                 return level
         return self.levels[-1]
 
+    def together(self, ranks: Sequence[int]) -> tuple[int, ...]:
+        """The most of some ranks that stand in one unit, of each level that has units."""
+        return tuple(
+            max(Counter(rank // level.devices for rank in ranks).values())
+            for level in self.levels
+            if level.devices is not None
+        )
+
+    def measured_group(self, op: str, ranks: Sequence[int]) -> MeasuredGroup | None:
+        """What was measured of a collective on groups of this shape; None where nothing was."""
+        if not self.groups:
+            return None
+        known = "Send" if op == "Receive" else op
+        alike = [one for one in self.groups if one.op == known and one.ranks == len(ranks)]
+        together = self.together(ranks) if alike else ()
+        return next((one for one in alike if one.together == together), None)
+
     def seconds(self, op: str, size: int, ranks: Sequence[int]) -> float:
         """How long one collective takes.
 
@@ -174,6 +215,9 @@ class Machine:
         """
         if len(ranks) < 2:
             return 0.0
+        known = self.measured_group(op, ranks)
+        if known is not None:
+            return known.start + size / known.bandwidth
         return self._seconds(op, float(size), tuple(ranks))
 
     def line(self, op: str, ranks: Sequence[int]) -> tuple[float, float]:
@@ -253,7 +297,7 @@ def default_machine(target: str = "Ascend") -> Machine:
 
 _KEYS = {
     "name", "target", "memory_bytes", "memory_bandwidth", "sources", "flops", "levels",
-    "hierarchical", "soc", "overlap", "operators", "measured",
+    "hierarchical", "soc", "overlap", "operators", "measured", "groups",
 }  # fmt: skip
 _LEVEL_KEYS = {"name", "devices", "bandwidth", "latency", "start", "topology"}
 
@@ -290,6 +334,35 @@ def machine_from(table: Mapping[str, Any]) -> Machine:
         _part(table, "overlap"),
         {op: _roofline(entry, f"operators.{op}.") for op, entry in _entries(table, "operators")},
         {key: _measured(entry, f"measured.{key}.") for key, entry in _entries(table, "measured")},
+        _groups(table.get("groups", [])),
+    )
+
+
+def _groups(entries: object) -> tuple[MeasuredGroup, ...]:
+    if not isinstance(entries, list):
+        raise MachineError("groups: must be a list of tables, [[groups]]")
+    return tuple(
+        _group(entry, f"groups[{place}].") for place, entry in enumerate(cast("list[Any]", entries))
+    )
+
+
+def _group(entry: object, where: str) -> MeasuredGroup:
+    if not isinstance(entry, Mapping):
+        raise MachineError(f"{where[:-1]}: must be a table")
+    table = cast("Mapping[str, Any]", entry)
+    _known(table, {"op", "ranks", "together", "start", "bandwidth"}, where)
+    together = table.get("together", [])
+    numbers: list[Any] = cast("list[Any]", together) if isinstance(together, list) else [None]
+    ranks = table.get("ranks")
+    for key, value in (("ranks", ranks), *(("together", each) for each in numbers)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise MachineError(f"{where}{key}: must be whole numbers from 1, but is {value!r}")
+    return MeasuredGroup(
+        str(table.get("op", "")),
+        cast("int", ranks),
+        tuple(cast("list[int]", numbers)),
+        _number(table, "start", where, 0.0),
+        _number(table, "bandwidth", where),
     )
 
 

@@ -50,6 +50,8 @@ ArtefactKind = Literal[
     "kernels", "kinds", "steps", "communication", "trace", "cpu launches", "cpu totals",
     "cpu kinds", "cpu shapes", "cpu memory", "pool memory", "memory blocks", "tasks",
     "tracker graph", "launch order", "collective order", "dump order",
+    "links", "communicators", "operator memory", "legacy kernels", "legacy kinds", "legacy tasks",
+    "legacy steps", "legacy communication", "legacy stages",
 ]  # fmt: skip
 """What a file beside the dumps tells; ``dump order``: of the tensor dump, one for each graph."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from irtool.cluster.calibrated_operators import KindFit, OperatorCalibration
-from irtool.cluster.calibration import Calibration, LevelFit
+from irtool.cluster.calibration import Calibration, GroupFit, LevelFit
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.ir.units import plural, share_text
@@ -64,6 +64,33 @@ class CalibratedLinks(AnswerObject, frozen=True, kw_only=True):
     separates: Annotated[bool, doc("false: rows do not tell a step from the start; `latency` is 0")]
 
 
+class CalibratedSize(AnswerObject, frozen=True, kw_only=True):
+    """One measured size."""
+
+    bytes: Annotated[float, doc("of the whole array")]
+    seconds: Annotated[float, doc("measured; of several rows of a size the median")]
+    bandwidth: Annotated[float, doc("bytes of the whole array a second")]
+    fitted: Annotated[float, doc("seconds by the line that was fitted")]
+
+
+class CalibratedGroup(AnswerObject, frozen=True, kw_only=True):
+    """A collective on groups of one shape: `start + bytes / bandwidth` seconds."""
+
+    op: str
+    ranks: Annotated[int, doc("that take part")]
+    together: Annotated[
+        list[int], doc("how many of them stand in one unit of each level, the innermost first")
+    ]
+    start: Annotated[float, doc("seconds of one that moves nothing")]
+    bandwidth: Annotated[float, doc("bytes of the whole array a second")]
+    sizes: Annotated[list[CalibratedSize], doc("empty: only a bandwidth was given")]
+    error: Annotated[
+        float | None, doc("median relative error of rows that were held back; null: too few rows")
+    ]
+    worst: Annotated[float | None, doc("the largest of them")]
+    modelled: Annotated[float | None, doc("seconds of the largest size by the machine as it was")]
+
+
 class CalibratedKind(AnswerObject, frozen=True, kw_only=True):
     """Operators of one kind: `launch + operations / flops + bytes / bandwidth` seconds."""
 
@@ -88,6 +115,9 @@ class CalibrateAnswer(
     files: list[str]
     machine: Annotated[str, doc("its name")]
     levels: Annotated[list[CalibratedLinks], doc("those that were measured")]
+    groups: Annotated[
+        list[CalibratedGroup], doc("collectives that were measured; these figures go before links'")
+    ]
     operators: Annotated[list[CalibratedKind], doc("kinds that were measured, the dearest first")]
     operator_error: Annotated[
         float | None, doc("of the kinds' errors the median, each by its part of a step")
@@ -103,6 +133,7 @@ def calibrate_answer(view: CalibrationView) -> CalibrateAnswer:
         files=list(view.files),
         machine=view.machine.name,
         levels=[_links(fit) for fit in found.fits],
+        groups=[_group(fit) for fit in found.groups],
         operators=[_kind(fit) for fit in view.operators.kinds] if view.operators else [],
         operator_error=None if view.operators is None else view.operators.error,
         overlap=view.overlap,
@@ -124,6 +155,27 @@ def _kind(fit: KindFit) -> CalibratedKind:
         error=fit.error,
         worst=fit.worst,
     )
+
+
+def _group(fit: GroupFit) -> CalibratedGroup:
+    group = fit.group
+    return CalibratedGroup(
+        op=group.op,
+        ranks=group.ranks,
+        together=list(group.together),
+        start=group.start,
+        bandwidth=group.bandwidth,
+        sizes=[
+            CalibratedSize(
+                bytes=size, seconds=seconds, bandwidth=size / seconds,
+                fitted=group.start + size / group.bandwidth,
+            )
+            for size, seconds in fit.sizes
+        ],
+        error=fit.error,
+        worst=fit.worst,
+        modelled=fit.modelled if fit.rows else None,
+    )  # fmt: skip
 
 
 def _links(fit: LevelFit) -> CalibratedLinks:
@@ -151,6 +203,10 @@ def calibrate_report(view: CalibrationView) -> Report:
     elements: list[Element] = [Facts(facts)]
     if found.fits:
         elements.append(_links_table(found))
+    if found.groups:
+        elements.append(_groups_table(found))
+    if any(fit.rows for fit in found.groups):
+        elements.append(_sizes_table(found))
     if view.operators is not None:
         elements.append(_kinds_table(view.operators))
     elements += [Note(f"note: not used: {text}") for text in view.left]
@@ -179,6 +235,42 @@ def _links_table(found: Calibration) -> Table:
         for fit in found.fits
     ]  # fmt: skip
     return Table("links as measured", columns, rows, note="errors are of rows that were held back")
+
+
+def _groups_table(found: Calibration) -> Table:
+    columns = [
+        text_column("collective"), number_column("ranks"), text_column("in one unit"),
+        number_column("start", "seconds"), text_column("bandwidth"), number_column("rows"),
+        number_column("error", "share"), number_column("worst", "share"),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            fit.group.op, fit.group.ranks, ", ".join(map(str, fit.group.together)),
+            fit.group.start, _pace(fit.group.bandwidth), len(fit.rows), fit.error, fit.worst,
+        ]
+        for fit in found.groups
+    ]  # fmt: skip
+    return Table(
+        "collectives as measured", columns, rows,
+        note="bandwidth: bytes of the whole array a second; other groups go by their links",
+    )  # fmt: skip
+
+
+def _sizes_table(found: Calibration) -> Table:
+    columns = [
+        text_column("collective"), number_column("ranks"), number_column("array", "bytes"),
+        number_column("measured", "seconds"), text_column("bandwidth"),
+        number_column("fitted", "seconds"),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            fit.group.op, fit.group.ranks, size, seconds, _pace(size / seconds),
+            fit.group.start + size / fit.group.bandwidth,
+        ]
+        for fit in found.groups
+        for size, seconds in fit.sizes
+    ]  # fmt: skip
+    return Table("collectives by size", columns, rows)
 
 
 def _kinds_table(found: OperatorCalibration) -> Table:
@@ -210,6 +302,10 @@ def _text(view: CalibrationView) -> str:
     if view.found.fits:
         parts.append(f"{plural(len(view.found.fits), 'kind')} of links")
         told = [fit.error for fit in view.found.fits if fit.error is not None]
+        errors += [share_text(max(told))] if told else []
+    if view.found.groups:
+        parts.append(plural(len(view.found.groups), "collective"))
+        told = [fit.error for fit in view.found.groups if fit.error is not None]
         errors += [share_text(max(told))] if told else []
     if view.operators is not None:
         parts.append(f"{plural(len(view.operators.kinds), 'kind')} of operators")
@@ -254,6 +350,14 @@ def machine_lines(machine: Machine) -> Iterator[str]:
         yield f"bandwidth = {level.bandwidth!r}"
         yield f"latency = {level.latency!r}"
         yield f"start = {level.start!r}"
+    for group in machine.groups:
+        yield ""
+        yield "[[groups]]"
+        yield f"op = {json.dumps(group.op)}"
+        yield f"ranks = {group.ranks}"
+        yield f"together = {list(group.together)}"
+        yield f"start = {group.start!r}"
+        yield f"bandwidth = {group.bandwidth!r}"
     for op, line in machine.rooflines.items():
         yield ""
         yield f"[operators.{json.dumps(op)}]"

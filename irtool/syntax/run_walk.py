@@ -32,6 +32,8 @@ _ARTEFACTS: tuple[tuple[str, ArtefactKind], ...] = (
     (r"op_statistic(?:_\d+)?\.csv", "kinds"),
     (r"step_trace_time\.csv", "steps"),
     (r"communication\.json", "communication"),
+    (r"communication_matrix\.json", "links"),
+    (r"profiler_metadata\.json", "communicators"),
     (r"trace_view\.json", "trace"),
     (r"cpu_op_execute_timestamp_\d+\.txt", "cpu launches"),
     (r"cpu_op_detail_info_\d+\.csv", "cpu totals"),
@@ -39,11 +41,18 @@ _ARTEFACTS: tuple[tuple[str, ArtefactKind], ...] = (
     (r"cpu_framework_\d+\.txt", "cpu shapes"),
     (r"cpu_ms_memory_record_\d+\.txt", "cpu memory"),
     (r"memory_record\.csv", "pool memory"),
+    (r"operator_memory\.csv", "operator memory"),
     (r"memory_block\.csv", "memory blocks"),
     (r"task\.csv", "tasks"),
     (r"tracker_graph\.ir", "tracker graph"),
     (r"execute_order\.csv", "launch order"),
     (r"comm_execute_order\.csv", "collective order"),
+    (r"aicore_intermediate_\d+_detail\.csv", "legacy kernels"),
+    (r"aicore_intermediate_\d+_type\.csv", "legacy kinds"),
+    (r"framework_raw_\d+\.csv", "legacy tasks"),
+    (r"step_trace_raw_\d+_detail_time\.csv", "legacy steps"),
+    (r"hccl_raw_\d+\.csv", "legacy communication"),
+    (r"ascend_cluster_analyse_\w+-parallel_\d+_\d+_\d+\.csv", "legacy stages"),
 )
 """What the profiler, the memory tracker and a dry run write, by the files' names."""
 _ARTEFACT_NAMES = re.compile("|".join(pattern for pattern, _ in _ARTEFACTS))

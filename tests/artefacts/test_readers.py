@@ -28,6 +28,15 @@ from irtool.artefacts.damage import Damage
 from irtool.artefacts.errors import ArtefactError
 from irtool.artefacts.joining import EXPANDED, NO_NODE, join_names, replayed
 from irtool.artefacts.kernels import kernel_rows, kind_statistics, nanoseconds, shapes, step_times
+from irtool.artefacts.legacy import (
+    legacy_collectives,
+    legacy_kernels,
+    legacy_kinds,
+    legacy_profile,
+    legacy_stages,
+    legacy_steps,
+    legacy_tasks,
+)
 from irtool.artefacts.names import full_name_of_kernel, full_name_of_task
 from irtool.artefacts.orders import collective_rows, graph_order, launch_rows
 from irtool.artefacts.tables import rows
@@ -36,6 +45,7 @@ from irtool.artefacts.tracker import memory_blocks, tasks, tracked_statements
 
 RUN = Path(__file__).parents[2] / "samples/artefacts/run"
 ASCEND = RUN.parent / "ascend"
+LEGACY = ASCEND / "mindinsight_legacy"
 
 Reader = Callable[[str, Damage], Iterator[Any]]
 
@@ -53,6 +63,10 @@ REAL: list[tuple[Reader, Path, int]] = [
     (tracked_statements, ASCEND / "tracker_graph_gelu.ir", 35),
     (kernel_rows, ASCEND / "kernel_details_torch_step.csv", 29),
     (step_times, ASCEND / "cluster_step_trace_time.csv", 9),
+    (legacy_kernels, LEGACY / "aicore_intermediate_1_detail.csv", 10),
+    (legacy_kinds, LEGACY / "aicore_intermediate_1_type.csv", 5),
+    (legacy_steps, LEGACY / "step_trace_raw_0_detail_time.csv", 2),
+    (legacy_stages, LEGACY / "ascend_cluster_analyse_pipeline-parallel_2_4_0.csv", 2),
 ]
 IDS = [path.name for _, path, _ in REAL]
 
@@ -373,3 +387,43 @@ def test_a_profile_is_of_the_rank_that_stands_beside_it(tmp_path: Path) -> None:
     (folder / "ASCEND_PROFILER_OUTPUT/kernel_details.csv").write_text("Name\n", encoding="utf-8")
     run = irtool.load_run(tmp_path)
     assert [each.kind for each in run.rank(3).artefacts] == ["kernels"]
+
+
+# -- profiles of MindSpore up to 2.2 ---------------------------------------------------------------
+
+
+def test_times_of_an_older_profile_are_of_one_step() -> None:
+    path = LEGACY / "aicore_intermediate_1_detail.csv"
+    found = legacy_profile(str(path), Damage(str(path)))
+    assert found.seconds["Default/network-WithLossCell/_backbone-LeNet5/fc3-Dense/MatMul-op9"] == (
+        pytest.approx(0.370864e-3)
+    )
+    steps = list(legacy_steps(str(path.with_name("step_trace_raw_0_detail_time.csv")), Damage("")))
+    assert [(each.step, each.total) for each in steps] == [
+        ("1", pytest.approx(205261.44)), ("2", pytest.approx(205248.04)),
+    ]  # fmt: skip
+    assert steps[0].collectives[0] == ("stream_10_parallel_0", pytest.approx(259.99))
+
+
+def test_tasks_and_collectives_of_an_older_profile(tmp_path: Path) -> None:
+    """Made in the structure that MindInsight reads: only excerpts of other tables were there."""
+    tasks_of = tmp_path / "framework_raw_0.csv"
+    tasks_of.write_text(
+        "task_id,stream_id,block_dim,full_kernel_name,op_name,kernel_name,kernel_type,subgraph,"
+        "op_info\n3,1,8,Default/MatMul-op9,MatMul-op9,k,MatMul,Default,\n,x,,,,,,,\n",
+        encoding="utf-8",
+    )
+    damage = Damage(str(tasks_of))
+    (task,) = legacy_tasks(str(tasks_of), damage)
+    assert (task.task, task.stream, task.name, damage.count) == (3, 1, "Default/MatMul-op9", 1)
+    collectives = tmp_path / "hccl_raw_0.csv"
+    cell = '{""stream_41_0_AllReduce-op4582"": [1, 2.5, 0.5, {}], ""b"": []}'
+    collectives.write_text(
+        "step_num,communication_cost,wait_cost,link_info,communication_operator_cost\n"
+        f'1,2.5,0.5,{{}},"{cell}"\n-,2.5,0.5,{{}},"{cell}"\n2,0,0,{{}},"{{"\n',
+        encoding="utf-8",
+    )
+    damage = Damage(str(collectives))
+    (found,) = legacy_collectives(str(collectives), damage)
+    assert (found.name, found.cost, found.wait) == ("stream_41_0_AllReduce-op4582", 2500.0, 500.0)
+    assert damage.count == 2

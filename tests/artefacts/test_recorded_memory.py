@@ -16,6 +16,7 @@ from irtool.artefacts.recorded_memory import (
     peak_of_blocks,
     peak_of_cpu_pool,
     peak_of_log,
+    peak_of_operators,
     peak_of_pool,
 )
 
@@ -128,3 +129,29 @@ def test_a_log_without_them_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("peak memory usage\n" * 3, encoding="utf-8")
     assert peak_of_log(str(path)) is None
+
+
+def test_the_profilers_tensors_tell_who_held_the_peak(tmp_path: Path) -> None:
+    """KB are KiB, MB MiB; what was freed outside of the profile has no time."""
+    path = tmp_path / "operator_memory.csv"
+    columns = (
+        "Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration(us),"
+        "Active Duration(us),Allocation Total Allocated(MB),Allocation Total Reserved(MB),"
+        "Allocation Total Active(MB),Release Total Allocated(MB),Release Total Reserved(MB),"
+        "Release Total Active(MB),Stream Ptr,Device Type"
+    )
+    lines = [
+        "first,1024,10.5,20.0,20,1,1,1,4,1,0,4,0,0,NPU:0",
+        "second,2048,12.25,N/A,N/A,N/A,N/A,3,6,3,N/A,N/A,N/A,0,NPU:0",
+        "third,512,21.0,22.0,22,1,1,2.5,6,2.5,2,6,2,0,NPU:0",
+        "torn,soon,21.0,22.0,22,1,1,9,6,2.5,2,6,2,0,NPU:0",
+    ]
+    path.write_text("\n".join([columns, *lines]) + "\n", encoding="utf-8")
+    damage = Damage(str(path))
+    found = peak_of_operators(str(path), damage)
+    assert found is not None
+    assert (found.allocated, found.pool, found.workspace) == (3 << 20, 6 << 20, None)
+    assert [(block.task, block.size) for block in found.alive] == [
+        ("second", 2 << 20), ("first", 1 << 20),
+    ]  # fmt: skip
+    assert damage.count == 1

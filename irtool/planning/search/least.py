@@ -78,6 +78,9 @@ def _boxes(layouts: Sequence[TensorLayout], rank: int) -> Ints:
     return found
 
 
+_MOVED = ("AllGather", "ReduceScatter", "AlltoAll")
+
+
 class _Same:
     """A machine as a key: by identity, since machines hold mappings."""
 
@@ -103,10 +106,17 @@ def _rates(same: _Same, devices: int) -> tuple[float, float, float, int]:
         for stride in strides:
             ranks = range(0, count * stride, stride)
             across = len({rank // unit for rank in ranks}) > 1
-            for op in ("AllGather", "ReduceScatter", "AlltoAll"):
+            for op in _MOVED:
                 once, per_byte = machine.line(op, ranks)
                 starts.append(once)
                 rates[across].append(per_byte * MUCH / received_bytes(op, MUCH, count))
+    for one in machine.groups:  # measured ones may be faster, and of a shape that no stride has
+        if one.op in _MOVED and 1 < one.ranks <= devices:
+            starts.append(one.start)
+            received = received_bytes(one.op, MUCH, one.ranks)
+            rates[one.ranks > max(one.together, default=one.ranks)].append(
+                MUCH / one.bandwidth / received
+            )
     everywhere = [*rates[False], *rates[True]]
     if not everywhere:
         return 0.0, 0.0, 0.0, unit
