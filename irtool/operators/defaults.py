@@ -107,8 +107,8 @@ def _labelled(case: Case) -> Strategy:
 
 
 def _attended(case: Case) -> Strategy:
-    """All inputs but a mask for every query (sparse modes 2 to 4), or one without a batch."""
-    shared = case.number("sparse_mode") > 1
+    """All inputs but a mask that is one for all (sparse modes 1 to 4), or one without a batch."""
+    shared = case.number("sparse_mode") > 0
     given = [one.shape for one in case.call.inputs[3:4] if one.shape is not None]
     masks = sum(1 for shape in given if shared or len(shape) == 2)
     return _split(case, tuple(not 3 <= index < 3 + masks for index in range(len(case.tensors))))

@@ -82,6 +82,7 @@ TRAITS: Mapping[str, str] = {
     "renames": "its result is its first input, with another shape at most",
     "strided": "gives a view where kernels run one by one and take strides; else it copies",
     "in_place": "writes its result into its first input",
+    "any_gradient": "compares its gradient's shape with nothing",
     "no_results": "nobody reads its declared results, and not every kernel writes them",
     "picks": "reads of its first tensor only what it puts out",
     "masks": "where the rows of its table are split, what a rank lacks is masked, and summed up",

@@ -12,6 +12,10 @@ from irtool.operators.layout import WHOLE, Shape, TensorMap
 
 Base = Callable[[], Sharding]
 ON_INDEX = "prompt_flash_attention_info.cc:CheckStrategyOnIndex"
+LATER = "evaluator.cc:Run"
+"""Where the shapes of the operator on each device are looked at."""
+FOR_EACH_ROW = (0, 1)
+"""Sparse modes whose mask has a row for each one of the query; others compress it."""
 MASK, LENGTHS, SHIFT = 3, (4, 5), 6
 """Positions of the optional inputs that may be there."""
 
@@ -30,7 +34,9 @@ def prompt_attention_axes(case: Case) -> str:
         if operand.shape is not None:
             rank = len(operand.shape)
             before = {2: "", 3: "b ", 4: "b . "}.get(rank)
-            own = position == MASK and before is not None and case.number("sparse_mode") == 0
+            mode = case.number("sparse_mode")
+            own = position == MASK and before is not None and mode in FOR_EACH_ROW
+            before = "" if before is None else before if mode == 0 else before.replace("b", ".")
             others.append(f"[{before}s .]" if own else "[*.]")
     return f"[{query}] [{key}] [{key}] {' '.join(others)} -> [{query}] judged (b s n)"
 
@@ -81,15 +87,25 @@ def _optional(case: Case, position: int, index: int, sequence: tuple[int, int]) 
         split, entry = sequence
         given = case.strategy[index][rank - 2]
         mode = case.number("sparse_mode")
-        if mode not in (0, *COMPRESSED):
+        if mode not in (*FOR_EACH_ROW, *COMPRESSED):
             raise Unsure(f"a mask with sparse_mode {mode}")
-        if mode == 0 and given != split:
+        if mode in FOR_EACH_ROW and given != split:
             message = f"the rows of the mask are split by {given}, those of the query by {split}"
             case.refuse("axis-mismatch", message, ON_INDEX)
-        if mode != 0 and given != 1:
+        if mode in COMPRESSED and given != 1:
             message = f"the rows of a mask for all can not be split, strategy {given}"
             case.refuse("axis-split", message, ON_INDEX)
+        if mode != 0 and rank > 2:
+            _check_batch(case, index)
         batch = 2 if mode == 0 else WHOLE
         before: TensorMap = ((), (batch,), (batch, WHOLE))[rank - 2]
         return (*before, entry, WHOLE)
     raise Unsure(f"input {position} of the attention was not seen in a dump")
+
+
+def _check_batch(case: Case, index: int) -> None:
+    """A mask that stays whole is for all of the batch, or for what each device has of it."""
+    masks, local = case.shape(index)[0], case.shape(0)[0] // case.strategy[0][0]
+    if masks not in (1, local):
+        message = f"the mask of {masks} stays whole, but each device has a batch of {local}"
+        case.refuse("attention", message, LATER)

@@ -185,7 +185,8 @@ def accumulation_step(network: Network, context: ParallelContext) -> int:
         return context.accumulation_step
     if any(is_accumulated(item.name) for item in network.dump.parameters):
         return 2
-    return 1
+    said = (node.attribute(MICRO_BATCHES) for node in network.inputs)
+    return max((number for number in said if isinstance(number, int)), default=1)
 
 
 def _is_dynamic(graph: Graph) -> bool:
@@ -195,6 +196,9 @@ def _is_dynamic(graph: Graph) -> bool:
             return True
     return False
 
+
+MICRO_BATCHES = "grad_accu_num"
+"""Attribute of what cuts a batch up for gradient accumulation in one stage."""
 
 INSERTED = ("forward_op_", "redistribution_op", "_Mirror", "grad_mirror", "parallel_optimizer_")
 """What instance names begin with that the parallel pass gives to what it inserts."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from irtool.ir.graph import Graph, GraphParameter, Node
+from irtool.ir.types import SequenceType, Type
 from irtool.operators import checks
 from irtool.operators.judgement import Context, Refused
 from irtool.operators.layout import DYNAMIC, TensorLayout, ranks_along
@@ -131,7 +132,8 @@ class EdgeFinder:
                 index = item_of(node)
                 if tuple_index != -1 and index != tuple_index:
                     continue
-                self._follow(walk, producer, node, -1 if tuple_index != -1 else index, -1)
+                result = -1 if tuple_index != -1 else self._result(node, max(output, 0), index)
+                self._follow(walk, producer, node, result, -1)
                 continue
             if node.is_return:
                 self._leave(walk, producer, node, output, tuple_index)
@@ -144,6 +146,21 @@ class EdgeFinder:
                 self._add(walk, producer, use, output, tuple_index)
                 continue
             self._follow(walk, producer, node, output, tuple_index)
+
+    def _result(self, item: Node, first: int, index: int) -> int:
+        """Which result of a producer an item is: of a list among the results each tensor counts.
+
+        Args:
+            item: takes the item out of a tuple or list.
+            first: the result with which that begins.
+            index: the item's; -1 if it is no constant.
+        """
+        source = self.analysis.network.first(item)
+        found = source.output_type if isinstance(source, Node) else None
+        kind = found.type if found is not None else None
+        if index < 0 or not isinstance(kind, SequenceType):
+            return index
+        return first + sum(_width(one) for one in kind.elements[:index])
 
     def _enter(
         self,
@@ -223,6 +240,11 @@ def _leads_back(network: Network, caller: Graph, graph: Graph) -> bool:
                 seen.add(name)
                 todo.append(inner)
     return False
+
+
+def _width(kind: Type) -> int:
+    """How many results something of this type is."""
+    return sum(map(_width, kind.elements)) if isinstance(kind, SequenceType) else 1
 
 
 def _named(network: Network, graph: Graph) -> Iterator[str]:

@@ -1,0 +1,82 @@
+"""Gradients summed up over micro-batches, as MindSpore compiled the steps that sum them up.
+
+``accumulated.json.xz``: networks of the kind ``tied`` of ``benchmarks/networks`` in one stage and
+in two, with steps that keep no sums, keep them, or hand them to the optimizer as they are; compiled
+with MindSpore 2.7.0: the dump before the parallel pass without source lines, the verdict, and of
+accepted ones the communication operators of the validate dump and every parameter's slice.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irtool
+from irtool.sharding.check import check
+from irtool.sharding.network.context import ParallelContext
+from irtool.sharding.network.report import CheckResult
+
+RECORDS = lzma.decompress((Path(__file__).parent / "accumulated.json.xz").read_bytes())
+NETWORKS: dict[str, dict[str, Any]] = {record["name"]: record for record in json.loads(RECORDS)}
+ACCEPTED = [name for name, record in NETWORKS.items() if record["accepted"]]
+CHECKS = {
+    "grad_accu": "step_parallel_utils.cc:CreateMirrorInput",
+    "accu_grads": "step_parallel_utils.cc:CreateMirrorInput",
+    "lazy_inline": "parallel_preprocessor.cc:MicroBatchPreProcess",
+}
+"""By a word of MindSpore's error; every other one says that two shapes don't fit."""
+
+
+def report_of(name: str, **changed: object) -> CheckResult:
+    record = NETWORKS[name]
+    context = ParallelContext.from_mapping({**record["context"], **changed})
+    return check(irtool.loads(record["begin"]), context)
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_was_compiled_is_what_is_predicted(name: str) -> None:
+    """All communication operators of the stage, and how each parameter is stored."""
+    report, record = report_of(name), NETWORKS[name]
+    assert report.accepted is True
+    predicted: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for item in report.communications:
+        predicted[item.op, item.ranks] += item.count
+    compiled = {(op, tuple(ranks)): count for op, ranks, count in record["communications"]}
+    assert predicted == compiled
+    slices = {item.name: list(item.slice) for item in report.parameters if item.slice is not None}
+    assert {name: slices.get(name) for name in record["slices"]} == record["slices"]
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ACCEPTED])
+def test_what_was_refused_is_refused_where_mindspore_does(name: str) -> None:
+    report = report_of(name)
+    assert report.accepted is False
+    (error,) = [item for item in report.findings if item.severity == "error"]
+    assert error.code == "gradient-sums"
+    said = NETWORKS[name]["error"]
+    checks = [check for word, check in CHECKS.items() if word in said]
+    assert error.check == (checks[0] if checks else "evaluator.cc:Run")
+
+
+def test_a_sum_that_does_not_fit_is_told_with_both_sizes() -> None:
+    report = report_of("pipeline_sums_given_to_parts_of_adam")
+    (error,) = [item for item in report.findings if item.severity == "error"]
+    assert error.op == "Adam"
+    assert "holds (16, 32) of network.table" in error.message
+    assert "which is (64, 32)" in error.message
+    assert "gradient_accumulation_shard" in error.message
+
+
+def test_sums_that_are_cut_fit_their_parts() -> None:
+    """With the setting that the message names it is taken, and without it refused."""
+    config = {"parallel_optimizer_threshold": 0}
+    cut = {**config, "gradient_accumulation_shard": True}
+    given = report_of("pipeline_sums_given_to_parts_of_adam", parallel_optimizer_config=cut)
+    assert given.accepted is True
+    whole = report_of("pipeline_parts_of_sums_given", parallel_optimizer_config=config)
+    assert whole.accepted is False
