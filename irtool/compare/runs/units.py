@@ -24,7 +24,9 @@ from irtool.ir.run import TensorDump
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
+    from irtool.compare.layouts.across_ranks import AcrossRanks
     from irtool.compare.layouts.comparison import LayoutComparison
+    from irtool.compare.layouts.declared import SideLayout
 
 _LAYOUT = ("dst_type", "left_format", "right_format", "is_dynamic_len", "reduce_scatter_flag")
 _TELLING_KINDS = ("attribute changed", "constant changed")
@@ -49,7 +51,7 @@ class UnitResult:
     equal: bool
     joined: tuple[Joined | None, Joined | None]
     comparison: TensorComparison | None = None
-    layout: LayoutComparison | None = None
+    layout: LayoutComparison | AcrossRanks | None = None
     cause: tuple[int, ...] = ()
     lowered: tuple[tuple[str, str], ...] = ()
     unequal: tuple[str, ...] = ()
@@ -142,6 +144,7 @@ class Settings:
         rank, step: only the units of these.
         tell: takes what is to be said.
         repeats: more healthy runs of the left side: what differs between them is noise.
+        layouts: how the ranks of both runs are cut, where a layout file says so.
     """
 
     given: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -150,6 +153,7 @@ class Settings:
     step: int | None = None
     tell: Callable[[str], None] = lambda message: None
     repeats: Sequence[RunSide] = ()
+    layouts: tuple[SideLayout, SideLayout] | None = None
 
 
 def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
@@ -164,6 +168,8 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         A result for each unit that could be read on both sides; only the one that is shown keeps
         its tensors.
     """
+    if settings.layouts is not None:
+        return _compare_declared(left, right, settings, settings.layouts)
     if are_cut_otherwise(left, right):
         return _compare_cut(left, right, settings)
     units: list[UnitResult] = []
@@ -274,15 +280,61 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
     return units
 
 
+def _compare_declared(
+    left: RunSide, right: RunSide, settings: Settings, layouts: tuple[SideLayout, SideLayout]
+) -> list[UnitResult]:
+    """Compare two runs whose ranks are cut as a layout file says, step by step."""
+    from irtool.compare.layouts.across_ranks import compare_across
+    from irtool.compare.layouts.chained import CannotChain
+
+    steps = [_by_step(side) for side in (left, right)]
+    if not set(steps[0]) & set(steps[1]):  # one side may count from 1
+        steps = [dict(enumerate(step for _, step in sorted(side.items()))) for side in steps]
+    units: list[UnitResult] = []
+    for step in sorted(set(steps[0]) & set(steps[1])):
+        if settings.step not in (None, step):
+            continue
+        runs: list[dict[int, TensorRun]] = []
+        for side, keys in zip((left, right), steps, strict=True):
+            read = {key[0]: run for key in keys[step] if (run := _read(side, key)) is not None}
+            side.complaints += [f"{r.path}: {text}" for r in read.values() for text in r.problems]
+            runs.append(read)
+        training: Training = "steps before" if step > 0 else "first step"
+        try:
+            for found in compare_across(
+                (runs[0], runs[1]), layouts, schedule=settings.schedule, training=training
+            ):
+                words = [f"step {step}"] * (step >= 0) + [found.name] * bool(found.name)
+                words += [_put_together(read) for read in runs if len(read) > 1][:1]
+                units.append(_unit(", ".join(words), found.comparison, found))
+                _forget(units)
+        except CannotChain as error:
+            right.complaints.append(f"tensors cannot be compared: {error}")
+    return units
+
+
+def _by_step(side: RunSide) -> dict[int, list[Key]]:
+    steps: dict[int, list[Key]] = {}
+    for key in sorted(side.units):
+        steps.setdefault(key[1], []).append(key)
+    return steps
+
+
+def _put_together(runs: Mapping[int, TensorRun]) -> str:
+    return f"ranks {min(runs)} to {max(runs)} put together"
+
+
 def _joined_name(key: Key, runs: Mapping[int, TensorRun]) -> str:
-    words = [f"ranks {min(runs)} to {max(runs)} put together"]
+    words = [_put_together(runs)]
     if key[1] >= 0:
         words.insert(0, f"step {key[1]}")
     return ", ".join(words)
 
 
 def _unit(
-    name: str, result: TensorComparison, layout: LayoutComparison | None = None
+    name: str,
+    result: TensorComparison,
+    layout: LayoutComparison | AcrossRanks | None = None,
 ) -> UnitResult:
     """What is kept of one comparison."""
     return UnitResult(

@@ -106,6 +106,7 @@ def compare_tensors(
     training: Training = "first step",
     sharded: bool = False,
     noise: Mapping[int, float] | None = None,
+    known: Mapping[int, int] | None = None,
 ) -> TensorComparison:
     """Compare two dumps of one step.
 
@@ -121,10 +122,15 @@ def compare_tensors(
             arguments follow the slices.
         noise: of operators of the left dump, by index, how far their results were off in other
             healthy runs (:func:`noise_of`).
+        known: indices of operators that are the same one: all pairs there are.
     """
     same = left.framework == right.framework or not left.framework or not right.framework
     crossing = None if same or not (left.order_known and right.order_known) else cross(left, right)
-    pairs = pair_operators(left, right, nodes, given, calls=crossing is None and not sharded)
+    if known is not None:
+        crossing = None
+        pairs = [OpPair(left.ops[a], right.ops[b], "order") for a, b in sorted(known.items())]
+    else:
+        pairs = pair_operators(left, right, nodes, given, calls=crossing is None and not sharded)
     slots = [pair_tensors(pair, left.columns, right.columns) for pair in pairs]
     if not same:
         slots = pair_parameter_gradients(pairs, slots, left.columns, right.columns)

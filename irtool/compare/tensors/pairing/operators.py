@@ -169,9 +169,9 @@ class _Pairs:
 
     def by_modules(self) -> None:
         """Modules of the same path, direction and count of calls."""
-        theirs = {_module_key(op): op.index for op in self.runs[1].ops if op.is_module}
+        theirs = {module_key(op): op.index for op in self.runs[1].ops if op.is_module}
         for op in self.runs[0].ops:
-            if op.is_module and (match := theirs.get(_module_key(op))) is not None:
+            if op.is_module and (match := theirs.get(module_key(op))) is not None:
                 self.pair(op.index, match, "module")
 
     def by_forward_calls(self) -> None:
@@ -211,7 +211,7 @@ class _Pairs:
         if not self.cross:
             return
         for ours, theirs in self._gaps(phase):
-            for a, b in _aligned(ours, theirs, self._value_key):
+            for a, b in aligned(ours, theirs, self._value_key):
                 self.pair(a.index, b.index, "values")
 
     def by_order(self, phase: str) -> None:
@@ -220,7 +220,7 @@ class _Pairs:
             if not (self.free(0, phase) and self.free(1, phase)):
                 return
             for ours, theirs in self._gaps(phase):
-                for a, b in _aligned(ours, theirs, key):
+                for a, b in aligned(ours, theirs, key):
                     self.pair(a.index, b.index, "order")
 
     def _gaps(self, phase: str) -> Iterable[tuple[list[Op], list[Op]]]:
@@ -310,7 +310,7 @@ def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> st
     return None
 
 
-def _module_key(op: Op) -> Hashable:
+def module_key(op: Op) -> Hashable:
     call = op.name.rpartition(".")[2]
     grads = ".parameters_grad" in op.name
     return (op.owner, op.phase, grads, call)
@@ -359,7 +359,7 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chain[::-1]
 
 
-def _aligned(
+def aligned(
     ours: Sequence[Op], theirs: Sequence[Op], key: Callable[[int, Op], Hashable]
 ) -> Iterable[tuple[Op, Op]]:
     """The same calls in the same order, as many as possible."""

@@ -1,0 +1,428 @@
+"""Run one small decoder on one process and cut over several, dumped by msprobe itself.
+
+    python benchmarks/precision/parallel_runs.py OUT --seed 3 --levels mix L1
+
+makes for each layout (tensor, data, sequence and pipeline parallel, micro-batches) a healthy run
+and runs with a planted fault, all really executed (gloo).  ``truth.json`` says of each what it is
+to be compared with, the layouts of both, and which operator and ranks are at fault.  Needs torch
+and mindstudio-probe; ``parallel_judge.py`` asks irtool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from msprobe.pytorch import PrecisionDebugger
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 - as everybody calls it
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a run is cut; tensor parallel ranks are neighbours, pipeline stages furthest apart."""
+
+    tp: int = 1
+    dp: int = 1
+    pp: int = 1
+    micro: int = 1
+    sequence: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.tp * self.dp * self.pp
+
+    def named(self) -> str:
+        words = [f"{k}{v}" for k, v in (("tp", self.tp), ("dp", self.dp), ("pp", self.pp),
+                                        ("micro", self.micro)) if v > 1]  # fmt: skip
+        return "_".join([*words, *(["sp"] * self.sequence)]) or "single"
+
+
+class Here:
+    """The process that this is."""
+
+    rank = tp = dp = pp = 0
+    cut = Cut()
+    fault = "none"
+    tp_group = dp_group = None
+    at = 1
+
+
+def site(name: str, at: int, rank: int | None = None) -> bool:
+    return Here.fault == name and at == Here.at and (rank is None or Here.rank == rank)
+
+
+class CopyIn(torch.autograd.Function):
+    """Into the region where tensor parallel ranks compute parts."""
+
+    @staticmethod
+    def forward(ctx, x, at):
+        ctx.at = at
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        g = g.contiguous()
+        if not site("missing_backward_sum", ctx.at):
+            dist.all_reduce(g, group=Here.tp_group)
+        return g, None
+
+
+class ReduceOut(torch.autograd.Function):
+    """Out of it: partial sums are added up."""
+
+    @staticmethod
+    def forward(ctx, x, at):
+        if site("missing_sum", at):
+            return x
+        dist.all_reduce(x, group=Here.tp_group)
+        return x / Here.cut.tp if site("mean_for_sum", at) else x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+class GatherIn(torch.autograd.Function):
+    """Sequence parallel: parts of the sequence are gathered before a product."""
+
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(Here.cut.tp)]
+        dist.all_gather(parts, x.contiguous(), group=Here.tp_group)
+        return torch.cat(parts, 1)
+
+    @staticmethod
+    def backward(ctx, g):
+        dist.all_reduce(g := g.contiguous(), group=Here.tp_group)
+        return g.chunk(Here.cut.tp, 1)[Here.tp]
+
+
+class ScatterOut(torch.autograd.Function):
+    """Sequence parallel: partial sums are added up, and each rank keeps its part."""
+
+    @staticmethod
+    def forward(ctx, x, at):
+        if not site("missing_sum", at):
+            dist.all_reduce(x, group=Here.tp_group)
+        if site("mean_for_sum", at):
+            x = x / Here.cut.tp
+        return x.chunk(Here.cut.tp, 1)[Here.tp].contiguous()
+
+    @staticmethod
+    def backward(ctx, g):
+        parts = [torch.empty_like(g) for _ in range(Here.cut.tp)]
+        dist.all_gather(parts, g.contiguous(), group=Here.tp_group)
+        return torch.cat(parts, 1), None
+
+
+class ColumnParallelLinear(nn.Linear):
+    pass
+
+
+class RowParallelLinear(nn.Linear):
+    pass
+
+
+def cut_linear(whole: nn.Linear, axis: int, at: int, name: str) -> nn.Linear:
+    """A rank's slice of a product."""
+    tp = Here.cut.tp
+    if tp == 1:
+        return whole
+    part = Here.tp
+    if name == "up" and site("wrong_slice", at) and Here.tp == tp - 1:
+        part = 0
+    kind = (ColumnParallelLinear, RowParallelLinear)[axis]
+    sizes = [whole.in_features, whole.out_features]
+    sizes[1 - axis] //= tp
+    made = nn.utils.skip_init(kind, sizes[0], sizes[1], bias=False)  # draws no numbers
+    with torch.no_grad():
+        made.weight.copy_(whole.weight.chunk(tp, axis)[part])
+    return made
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, heads: int, at: int) -> None:
+        super().__init__()
+        self.at, self.heads, self.size = at, heads // Here.cut.tp, width // heads
+        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        wide = {name: nn.Linear(width, width, bias=False) for name in "qkvo"}
+        wide["up"] = nn.Linear(width, 2 * width, bias=False)
+        wide["down"] = nn.Linear(2 * width, width, bias=False)
+        with torch.no_grad():
+            for norm in (self.n1, self.n2):
+                norm.weight.add_(0.1 * torch.randn(width))
+                norm.bias.add_(0.1 * torch.randn(width))
+            if site("other_replica", at) and Here.tp + Here.dp == Here.cut.tp + Here.cut.dp - 2:
+                self.n2.weight.mul_(1.01)
+        for name, linear in wide.items():
+            setattr(self, name, cut_linear(linear, int(name in ("o", "down")), at, name))
+
+    def into(self, x):
+        if Here.cut.tp == 1:
+            return x
+        return GatherIn.apply(x) if Here.cut.sequence else CopyIn.apply(x, self.at)
+
+    def out(self, x, which: str):
+        if Here.cut.tp == 1:
+            return x
+        at = self.at if which == "o" else -1
+        return ScatterOut.apply(x, at) if Here.cut.sequence else ReduceOut.apply(x, at)
+
+    def forward(self, x):
+        h = self.into(self.n1(x))
+        b, t, _ = h.shape
+        q, k, v = (f(h).view(b, t, self.heads, self.size).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))  # fmt: skip
+        if site("scale_inside", self.at):
+            q = q * 1.05
+        if site("scale_one_rank", self.at, Here.cut.size - 1):
+            v = v * 1.05
+        scores = torch.matmul(q, k.transpose(-1, -2)) * self.size**-0.5
+        mask = torch.ones(t, t, dtype=torch.bool).tril(1 if site("mask_shift", self.at) else 0)
+        y = torch.matmul(torch.softmax(scores.masked_fill(~mask, float("-inf")), -1), v)
+        y = self.o(y.transpose(1, 2).reshape(b, t, self.heads * self.size))
+        x = x + self.out(y, "o")
+        h = self.up(self.into(self.n2(x)))
+        h = F.gelu(h, approximate="tanh" if site("activation", self.at) else "none")
+        return x + self.out(self.down(h), "down")
+
+
+class Decoder(nn.Module):
+    def __init__(self, width: int, heads: int, words: int, layers: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.layers = nn.ModuleList([Block(width, heads, n) for n in range(layers)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def stage(self, x):
+        """What this pipeline stage computes."""
+        pp, each = Here.cut.pp, len(self.layers) // Here.cut.pp
+        if Here.pp == 0:
+            x = self.embed(x)
+            if Here.cut.sequence:
+                x = x.chunk(Here.cut.tp, 1)[Here.tp].contiguous()
+        for layer in self.layers[Here.pp * each : (Here.pp + 1) * each]:
+            x = layer(x)
+        if Here.pp == pp - 1:
+            x = self.norm(x)
+            if Here.cut.sequence:
+                x = GatherIn.apply(x)
+            x = self.head(x)
+        return x
+
+
+def step(model: Decoder, ids, labels, shape) -> None:
+    """Forward and backward of all micro-batches, then gradients over data parallel ranks."""
+    cut = Here.cut
+    first, last = Here.pp == 0, Here.pp == cut.pp - 1
+    before, after = Here.rank - cut.tp * cut.dp, Here.rank + cut.tp * cut.dp
+    kept = []
+    for m in range(cut.micro):
+        if first:
+            x = ids[m]
+        else:
+            x = torch.empty(shape)
+            dist.recv(x, before)
+            x.requires_grad_()
+        y = model.stage(x)
+        if last:
+            y = F.cross_entropy(y.flatten(0, 1), labels[m].flatten())
+            scale = 1 if Here.fault == "loss_not_divided" else cut.micro
+            y = y / scale if cut.micro > 1 else y
+        else:
+            sent = y.detach() * 1.03 if Here.fault == "scaled_transfer" else y.detach()
+            dist.send(sent.contiguous(), after)
+        kept.append((x, y))
+    for x, y in kept:
+        if last:
+            y.backward()
+        else:
+            g = torch.empty(y.shape)
+            dist.recv(g, after)
+            y.backward(g)
+        if not first:
+            dist.send(x.grad.contiguous(), before)
+    if cut.dp > 1:
+        for p in model.parameters():
+            if p.grad is not None:
+                dist.all_reduce(p.grad, group=Here.dp_group)
+                p.grad.div_(cut.dp)
+
+
+def groups(cut: Cut) -> None:
+    """Which ranks sum what."""
+    for pp in range(cut.pp):
+        base = pp * cut.dp * cut.tp
+        for dp in range(cut.dp):
+            ranks = [base + dp * cut.tp + t for t in range(cut.tp)]
+            made = dist.new_group(ranks)
+            if Here.rank in ranks:
+                Here.tp_group = made
+        for tp in range(cut.tp):
+            ranks = [base + d * cut.tp + tp for d in range(cut.dp)]
+            made = dist.new_group(ranks)
+            if Here.rank in ranks:
+                Here.dp_group = made
+
+
+def rank_main(out: str, cut: Cut, rank: int, fault: str, level: str, seed: int, task: str) -> None:
+    """One rank of one run; network, weights and data depend on the seed alone."""
+    torch.set_num_threads(1)
+    if rank % 2:  # other kernels on half of the ranks
+        torch.backends.mkldnn.enabled = False
+    Here.rank, Here.cut, Here.fault = rank, cut, fault
+    Here.tp, Here.dp, Here.pp = rank % cut.tp, rank // cut.tp % cut.dp, rank // cut.tp // cut.dp
+    if cut.size > 1:
+        meet = f"file://{out}/meet"
+        dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=cut.size)
+        groups(cut)
+    draw = random.Random(seed)
+    heads, width, words = 4, 4 * draw.choice((8, 12)), draw.choice((61, 80))
+    length, batch = draw.choice((12, 16)), 8
+    torch.manual_seed(seed)
+    model = Decoder(width, heads, words, 4)
+    torch.manual_seed(seed + 1)
+    tokens = torch.randint(0, words, (batch, length + 1))
+    if fault == "wrong_data" and rank == (cut.size // cut.pp) - 1:
+        tokens = tokens.flip(0) if cut.dp == 1 else tokens.roll(batch // cut.dp, 0)
+    mine = tokens.chunk(cut.dp)[Here.dp].chunk(cut.micro)
+    ids, labels = [x[:, :-1] for x in mine], [x[:, 1:] for x in mine]
+    tensor = {"scope": [], "list": [], "data_mode": ["all"]}
+    config = {"task": task, "dump_path": out, "rank": [], "step": [], "level": level,
+              "async_dump": False, task: tensor}  # fmt: skip
+    path = f"{out}/config{rank}.json"
+    with open(path, "w") as stream:
+        json.dump(config, stream)
+    debugger = PrecisionDebugger(config_path=path)
+    debugger.start(model=model)
+    size = length // cut.tp if cut.sequence else length
+    step(model, ids, labels, (batch // cut.dp // cut.micro, size, width))
+    debugger.stop()
+    debugger.step()
+    if cut.size > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def execute(out: str, cut: Cut, fault: str, level: str, seed: int, task: str = "tensor") -> bool:
+    """All ranks, each a process."""
+    if os.path.exists(f"{out}/done"):
+        return True
+    os.makedirs(out, exist_ok=True)
+    sys.stdout.flush()
+    children = []
+    for rank in range(cut.size):
+        child = os.fork()
+        if child == 0:
+            status = 0
+            try:
+                with open(os.devnull, "w") as silent:
+                    os.dup2(silent.fileno(), 1)
+                    rank_main(out, cut, rank, fault, level, seed, task)
+            except BaseException as error:  # the parent goes on
+                print(out, rank, repr(error), file=sys.stderr)
+                status = 1
+            os._exit(status)
+        children.append(child)
+    good = not any([os.waitpid(child, 0)[1] for child in children])
+    if good:
+        with open(f"{out}/done", "w"):
+            pass
+    return good
+
+
+AXES = {f"layers.*.{name}.weight": int(name in ("o", "down"))
+        for name in ("q", "k", "v", "o", "up", "down")}  # fmt: skip
+
+SINGLE = Cut()
+LAYOUTS = (
+    Cut(tp=2), Cut(dp=2), Cut(tp=2, dp=2), Cut(tp=4), Cut(tp=2, sequence=True), Cut(pp=2),
+    Cut(pp=2, micro=2), Cut(micro=2), Cut(tp=2, pp=2), Cut(dp=2, micro=2), Cut(dp=2, pp=2, micro=2),
+)  # fmt: skip
+FAULTS = {
+    # fault: which layouts can have it, the operators that count as its place, ranks (None: any)
+    "scale_inside": (lambda c: c.tp > 1 or c.dp > 1, ("__mul__", "mul", "matmul")),
+    "scale_one_rank": (lambda c: c.size > 1 and c.pp == 1, ("__mul__", "mul", "matmul", "layers.1")),
+    "mask_shift": (lambda c: c.size > 1 or c.micro > 1, ("masked_fill", "softmax", "tril")),
+    "activation": (lambda c: c.size > 1 or c.micro > 1, ("gelu",)),
+    "missing_sum": (lambda c: c.tp > 1, ("linear", "__add__", "layers.1")),
+    "mean_for_sum": (lambda c: c.tp > 1, ("all_reduce", "__truediv__", "div", "__add__", "layers.1")),
+    "missing_backward_sum": (lambda c: c.tp > 1 and not c.sequence, ("layer_norm", "linear", "layers.1")),
+    "wrong_slice": (lambda c: c.tp > 1, ("linear", "layers.1.up")),
+    "wrong_data": (lambda c: (c.tp > 1 or c.dp > 1) and c.pp == 1, ("embedding", "embed")),
+    "other_replica": (lambda c: (c.tp > 1 or c.dp > 1) and c.pp == 1, ("layer_norm", "layers.1.n2")),
+    "scaled_transfer": (lambda c: c.pp > 1, ("layer_norm", "send", "recv", "layers.2", "__add__", "__mul__")),
+    "loss_not_divided": (lambda c: c.micro > 1 and c.dp == 1, ("__truediv__", "cross_entropy", "div")),
+}  # fmt: skip
+
+
+def at_fault(fault: str, cut: Cut) -> list[int]:
+    """Ranks that have to be named; empty where it is all of them, or the fault is none of a rank."""
+    if fault in ("scale_one_rank", "other_replica"):
+        return [cut.size - 1]
+    if fault == "wrong_data":
+        return [cut.size // cut.pp - 1]
+    if fault == "wrong_slice":
+        return [r for r in range(cut.size) if r % cut.tp == cut.tp - 1]
+    return []
+
+
+def side(cut: Cut) -> dict[str, object]:
+    """The layout file's part for a run."""
+    return {"tensor_parallel": cut.tp, "data_parallel": cut.dp, "pipeline_parallel": cut.pp,
+            "batch": 0, "parameters": AXES if cut.tp > 1 else {}}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out")
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--levels", nargs="*", default=["mix", "L1"])
+    parser.add_argument("--only", nargs="*", help="layouts, by name")
+    parser.add_argument("--faults", type=int, default=99, help="of each layout")
+    asked = parser.parse_args()
+    out = os.path.abspath(asked.out)
+    draw = random.Random(asked.seed)
+    truth: dict[str, dict[str, object]] = {}
+    for level in asked.levels:
+        seed = draw.randrange(10**6)
+        base = f"{level}-single"
+        execute(f"{out}/{base}", SINGLE, "none", level, seed)
+        for cut in LAYOUTS:
+            if asked.only and cut.named() not in asked.only:
+                continue
+            able = [fault for fault, (can, _) in FAULTS.items() if can(cut)]
+            chosen = draw.sample(able, min(len(able), asked.faults))
+            for fault in ("none", *chosen):
+                name = f"{level}-{cut.named()}-{fault}"
+                if not execute(f"{out}/{name}", cut, fault, level, seed):
+                    continue
+                others = [(base, SINGLE)]
+                if cut.tp == 4:
+                    others.append((f"{level}-tp2-none", Cut(tp=2)))
+                for reference, other in others:
+                    if not os.path.exists(f"{out}/{reference}/done"):
+                        continue
+                    truth[f"{name} vs {reference}"] = {
+                        "left": reference, "right": name, "fault": fault,
+                        "names": FAULTS[fault][1] if fault != "none" else (),
+                        "ranks": at_fault(fault, cut),
+                        "layout": {"left": side(other), "right": side(cut)},
+                    }  # fmt: skip
+                with open(f"{out}/truth.json", "w") as stream:
+                    json.dump(truth, stream, indent=1)
+                print(name, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    tempfile.tempdir = None
+    sys.exit(main())

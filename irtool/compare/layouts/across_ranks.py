@@ -1,0 +1,222 @@
+"""Two runs that a layout file tells of: put together, compared, and what is wrong between ranks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from irtool.compare.layouts.alignment import same_operators_of
+from irtool.compare.layouts.assembled import Assembled, Assembler, Odd
+from irtool.compare.layouts.chained import (
+    Chained,
+    Coordinate,
+    chained,
+    check_ranks,
+    micro_batches,
+)
+from irtool.compare.layouts.declared import SideLayout
+from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.formats.payload import BadPayload, read_array
+from irtool.compare.tensors.judging.past import Training
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Scheduler, measure_arrays
+from irtool.compare.tensors.model import TensorRun
+from irtool.compare.tensors.pairing.operators import OpPair
+from irtool.compare.tensors.pairing.slots import Slots
+
+_NAMED = 0.1
+"""Share of the largest error from which on a rank is named."""
+
+Runs = Mapping[int, TensorRun]
+
+
+@dataclass(slots=True)
+class AcrossRanks:
+    """What came of it.
+
+    Attributes:
+        comparison: of both runs, put together.
+        assembled: how that was done.
+        sides: both runs, chained.
+        name: of the part that is compared, where both runs are cut alike in some way.
+        folder: holds the joined tensors; gone with this object.
+    """
+
+    comparison: TensorComparison
+    assembled: Assembled
+    sides: tuple[Chained, Chained]
+    name: str
+    folder: tempfile.TemporaryDirectory[str] = field(repr=False)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Tensors that could not be put together, and why."""
+        run = self.comparison.left
+        return [
+            f"{run.columns.labels[place]}: {why}" for place, why in self.assembled.unknown.items()
+        ]
+
+
+def compare_across(
+    runs: tuple[Runs, Runs],
+    layouts: tuple[SideLayout, SideLayout],
+    *,
+    schedule: Scheduler | None = None,
+    training: Training = "first step",
+) -> Iterator[AcrossRanks]:
+    """Compare one step of two runs.
+
+    Ranks that both runs have alike (as many tensor or data parallel ones) are compared one by one.
+
+    Args:
+        runs: of both sides by rank.
+        layouts: of both.
+        schedule: where files are measured.
+        training: what parameters have been through before this step.
+
+    Raises:
+        CannotChain: a layout does not fit its run.
+    """
+    for which in (0, 1):
+        check_ranks(runs[which], layouts[which])
+    micro = micro_batches(runs, layouts)
+    if micro[0] == micro[1]:
+        micro = (1, 1)  # compared one by one, by their counters
+    for name, parts, reduced in _common(runs, layouts):
+        sides = (
+            chained(parts[0], reduced[0], micro[0]), chained(parts[1], reduced[1], micro[1]),
+        )  # fmt: skip
+        yield _compare(sides, name, schedule, training)
+
+
+def _common(
+    runs: tuple[Runs, Runs], layouts: tuple[SideLayout, SideLayout]
+) -> Iterator[tuple[str, tuple[Runs, Runs], tuple[SideLayout, SideLayout]]]:
+    """Parts of both runs that are compared with each other, and what is left of their layouts."""
+    ours, theirs = layouts
+    tensor = ours.tensor_parallel if ours.tensor_parallel == theirs.tensor_parallel else 1
+    data = ours.data_parallel if ours.data_parallel == theirs.data_parallel else 1
+    for d in range(data):
+        for t in range(tensor):
+            words = [f"tensor parallel rank {t}"] * (tensor > 1)
+            words += [f"data parallel rank {d}"] * (data > 1)
+            parts = [
+                {
+                    rank: runs[which][rank]
+                    for place, rank in enumerate(sorted(runs[which]))
+                    if (tensor == 1 or layouts[which].position(place)[2] == t)
+                    and (data == 1 or layouts[which].position(place)[1] == d)
+                }
+                for which in (0, 1)
+            ]
+            reduced = [
+                replace(
+                    layout,
+                    tensor_parallel=1 if tensor > 1 else layout.tensor_parallel,
+                    data_parallel=1 if data > 1 else layout.data_parallel,
+                )
+                for layout in layouts
+            ]
+            yield ", ".join(words), (parts[0], parts[1]), (reduced[0], reduced[1])
+
+
+def _compare(
+    sides: tuple[Chained, Chained], name: str, schedule: Scheduler | None, training: Training
+) -> AcrossRanks:
+    folder = tempfile.TemporaryDirectory(prefix="irtool-diff-")
+    pairs = same_operators_of(sides[0].run, sides[1].run)
+    assembled = Assembler(sides, folder.name).assemble(pairs)
+    comparison = compare_tensors(
+        sides[0].run,
+        sides[1].run,
+        known=pairs,
+        schedule=schedule,
+        training=training,
+        sharded=True,
+    )
+    found = AcrossRanks(comparison, assembled, sides, name, folder)
+    _settle(found, pairs)
+    return found
+
+
+def _settle(found: AcrossRanks, pairs: Mapping[int, int]) -> None:
+    """Which of all that is wrong comes first, and on which ranks."""
+    comparison = found.comparison
+    first = comparison.first
+    partners = {b: a for a, b in pairs.items()}
+    candidates: list[tuple[int, int, Judged]] = []
+    for odd in found.assembled.odd:
+        place = odd.op if odd.which == 0 else partners.get(odd.op, odd.op)
+        candidates.append((place, 0, _of_odd(found, odd, partners)))
+    if first is not None:
+        first.ranks = _ranks_at_fault(found, first)
+        candidates.append((first.pair.left.index, 1, first))
+    if candidates:
+        comparison.first = min(candidates, key=lambda row: row[:2])[2]
+
+
+def _of_odd(found: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged:
+    sides = found.sides
+    op = sides[odd.which].run.ops[odd.op]
+    if odd.which == 0:
+        pair = OpPair(op, op, "order")
+    else:
+        left = partners.get(odd.op)
+        pair = OpPair(op if left is None else sides[0].run.ops[left], op, "order")
+    judged = Judged(pair, Slots((), ()), "introduces error", why=odd.why)
+    judged.error_out = odd.error
+    judged.ranks = odd.ranks
+    judged.wrong = ("left", "right")[odd.which]
+    return judged
+
+
+def _ranks_at_fault(found: AcrossRanks, first: Judged) -> tuple[int, ...]:
+    """Whose part of the accused tensor is off; empty where it is everybody's or cannot be told."""
+    if first.output is None:
+        return ()
+    for which in (1, 0):
+        side = found.sides[which]
+        if len(side.runs) < 2:
+            continue
+        ranks = _odd_ranks(found, which, first)
+        if ranks:
+            return ranks
+    return ()
+
+
+def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]:
+    assert first.output is not None
+    place = first.output[which]
+    way = found.assembled.ways.get((which, place))
+    match = found.assembled.partners.get((which, place))
+    if way is None or match is None or (way.batch is None and way.tensor is None):
+        return ()
+    side, other = found.sides[which], found.sides[1 - which]
+    columns = other.run.columns
+    op = (first.pair.left, first.pair.right)[which]
+    label = side.run.columns.labels[place]
+    errors: dict[int, float] = {}
+    try:
+        whole = read_array(columns.files[match], columns.dtypes[match])
+        whole = whole.reshape(way.whole)
+        parts = side.ops[op.index].parts
+        for coordinate, (rank, part) in parts.items():
+            theirs = side.runs[rank].columns
+            p = next((p for p in part.tensors if theirs.labels[p] == label), None)
+            if p is None:
+                return ()
+            value = read_array(theirs.files[p], theirs.dtypes[p])
+            value = value * found.assembled.factors[which] if op.phase == "backward" else value
+            expected = way.part(whole, coordinate, _all(parts))
+            error = measure_arrays(expected, value).error
+            errors[rank] = max(errors.get(rank, 0.0), error)
+    except (BadPayload, ValueError):
+        return ()
+    worst = max(errors.values())
+    odd = tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
+    return odd
+
+
+def _all(parts: Mapping[Coordinate, object]) -> Sequence[Coordinate]:
+    return sorted(parts)

@@ -1,0 +1,82 @@
+"""Which operators of two runs that are cut otherwise are the same one, whatever their shapes.
+
+Modules are known by their paths, calls by their order and the modules that they ran in, gradients
+by their forward calls.  Collectives, which only a cut run has, are nobody's partner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from irtool.compare.layouts.chained import is_collective
+from irtool.compare.tensors.model import Op, TensorRun
+from irtool.compare.tensors.pairing.operators import aligned, kind_of, module_key
+
+
+def same_operators_of(left: TensorRun, right: TensorRun) -> dict[int, int]:
+    """Pairs of operators by their indices.
+
+    Args:
+        left: one run as a whole.
+        right: the other.
+    """
+    pairs: dict[int, int] = {}
+    theirs = {module_key(op): op.index for op in right.ops if op.is_module}
+    for op in left.ops:
+        if op.is_module and (match := theirs.get(module_key(op))) is not None:
+            pairs[op.index] = match
+    calls = [[op for op in run.ops if _is_call(op)] for run in (left, right)]
+    for key in (_by_owner, _by_kind):
+        pairs.update(_in_gaps(calls[0], calls[1], key, pairs))
+    forward = {op.call: op.index for op in left.ops if op.phase == "forward" and op.call}
+    backward = {op.call: op.index for op in right.ops if op.phase == "backward" and op.call}
+    taken = set(pairs.values())
+    for op in left.ops:
+        if op.phase != "backward" or not op.call or op.index in pairs:
+            continue
+        partner = pairs.get(forward.get(op.call, -1))
+        match = None if partner is None else backward.get(right.ops[partner].call)
+        if match is not None and match not in taken:
+            pairs[op.index] = match
+            taken.add(match)
+    return pairs
+
+
+def _is_call(op: Op) -> bool:
+    return op.phase == "forward" and not op.is_module and not is_collective(op)
+
+
+def _by_owner(which: int, op: Op) -> Hashable:
+    return (op.type, op.owner) if op.owner else (op.type, which, op.index)
+
+
+def _by_kind(which: int, op: Op) -> Hashable:
+    kind = kind_of(op)
+    return op.type if kind == "unknown" else kind
+
+
+def _in_gaps(
+    left: Sequence[Op],
+    right: Sequence[Op],
+    key: Callable[[int, Op], Hashable],
+    pairs: dict[int, int],
+) -> dict[int, int]:
+    """Pairs between those that are known."""
+    place = {op.index: n for n, op in enumerate(right)}
+    found: dict[int, int] = {}
+    start = (0, 0)
+    bounds: list[tuple[int, int]] = []
+    for n, op in enumerate(left):
+        match = place.get(pairs.get(op.index, -1))
+        if match is not None and match >= start[1]:
+            bounds.append((n, match))
+            start = (n + 1, match + 1)
+    taken = set(pairs.values())
+    start = (0, 0)
+    for end in (*bounds, (len(left), len(right))):
+        ours = [op for op in left[start[0] : end[0]] if op.index not in pairs]
+        theirs = [op for op in right[start[1] : end[1]] if op.index not in taken]
+        if ours and theirs:
+            found.update((a.index, b.index) for a, b in aligned(ours, theirs, key))
+        start = (end[0] + 1, end[1] + 1)
+    return found

@@ -1,0 +1,556 @@
+"""Two runs that are cut otherwise, put together tensor by tensor to one shape."""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from irtool.compare.layouts.chained import Chained, Coordinate, is_collective
+from irtool.compare.layouts.parts import Across, Degrees, Way, joined_figures, ways
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.formats.payload import BadPayload, read_array
+from irtool.compare.tensors.measuring.measure import measure_arrays
+from irtool.compare.tensors.model import NAN, Op
+from irtool.compare.tensors.semantics import family, is_random
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROUNDED = 2.0**-18
+"""Relative error up to which replicas count as the same: kernels of other ranks may round."""
+_UNITS = 8.0
+"""The same in units of a coarser type."""
+_SURE = 1e-3
+"""Relative error from which down a way to put parts together is surely the right one."""
+_MOST_WAYS = 12
+_ADD_UP = ("all_reduce", "reduce_scatter", "reduce_scatter_tensor", "_reduce_scatter_base", "reduce")
+_LINEAR = ("view", "cast", "collective")
+_MEANS = ("loss", "reduce")
+
+Values = dict[Coordinate, "NDArray[Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Something wrong between the ranks of one run, which shows without the other run.
+
+    Attributes:
+        which: 0 for the left run, 1 for the right one.
+        op: index of the operator in the run as a whole.
+        ranks: that are at fault.
+        error: relative.
+        why: in words.
+    """
+
+    which: int
+    op: int
+    ranks: tuple[int, ...]
+    error: float
+    why: str
+
+
+@dataclass(slots=True)
+class Assembled:
+    """What was put together.
+
+    Attributes:
+        ways: by side and place of a tensor, how it is cut.
+        odd: what is wrong between ranks, in the order of execution of each run.
+        unknown: by place of the left tensor, why two tensors cannot be compared.
+        factors: of each side, what its gradients were multiplied by.
+        partners: by side and place, the place of the tensor on the other side.
+    """
+
+    ways: dict[tuple[int, int], Way] = field(default_factory=dict[tuple[int, int], Way])
+    odd: list[Odd] = field(default_factory=list[Odd])
+    unknown: dict[int, str] = field(default_factory=dict[int, str])
+    factors: list[float] = field(default_factory=lambda: [1.0, 1.0])
+    partners: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+
+
+class Assembler:
+    """Puts the tensors of paired operators together, operator by operator."""
+
+    def __init__(self, sides: tuple[Chained, Chained], folder: str) -> None:
+        self.sides, self.folder = sides, folder
+        self.found = Assembled()
+        self.degrees = tuple(map(_degrees, sides))
+        self.partial: tuple[set[int], set[int]] = (set(), set())
+        self.reduced = tuple(_reduced(side) for side in sides)
+        self._has_factor = False
+
+    def assemble(self, pairs: Mapping[int, int]) -> Assembled:
+        """Put together what both sides have.
+
+        Args:
+            pairs: indices of operators that are the same one.
+        """
+        for a in sorted(pairs):
+            self._pair(a, pairs[a])
+        return self.found
+
+    def _pair(self, a: int, b: int) -> None:
+        ops = self.sides[0].ops[a].op, self.sides[1].ops[b].op
+        columns = [side.run.columns for side in self.sides]
+        theirs = {columns[1].labels[place]: place for place in ops[1].tensors}
+        partials: list[tuple[list[str], list[str]]] = [([], []), ([], [])]
+        for place in list(ops[0].tensors):
+            label = columns[0].labels[place]
+            match = theirs.get(label)
+            if match is None:
+                continue
+            why = self._put((a, b), (place, match), label, partials)
+            if why:
+                self.found.unknown[place] = why
+                _forget(ops[0], place)
+                _forget(ops[1], match)
+        for which in (0, 1):
+            self._unreduced(which, (a, b)[which], *partials[which])
+
+    # -- one tensor
+
+    def _put(
+        self,
+        indices: tuple[int, int],
+        places: tuple[int, int],
+        label: str,
+        partials: list[tuple[list[str], list[str]]],
+    ) -> str:
+        """Put one pair of tensors together; why that cannot be, empty where it can."""
+        values = [self._values(which, indices[which], label) for which in (0, 1)]
+        shapes = (self._shape(0, places[0]), self._shape(1, places[1]))
+        is_parameter = self._is_parameter(indices, places)
+        declared = tuple(self._declared(which, indices[which], label) for which in (0, 1))
+        possible = ways(shapes, self.degrees, declared, is_parameter)  # type: ignore[arg-type]  # two of each
+        if not possible:
+            return "no axis that ranks could cut makes the shapes agree"
+        if values[0] is None or values[1] is None:
+            return self._put_figures(indices, places, possible, is_parameter)
+        both = values[0], values[1]
+        phase = self.sides[0].ops[indices[0]].op.phase
+        best: tuple[float, tuple[Way, Way], tuple[NDArray[Any], NDArray[Any]]] | None = None
+        for choice in possible[:_MOST_WAYS]:
+            for modes in product(*(
+                self._modes(which, indices[which], label, choice[which], both[which], is_parameter)
+                for which in (0, 1)
+            )):  # fmt: skip
+                joined = (
+                    choice[0].joined(both[0], *modes[0]), choice[1].joined(both[1], *modes[1]),
+                )  # fmt: skip
+                error = measure_arrays(*joined).error if phase != "backward" else self._scaled(
+                    joined, choice)  # fmt: skip
+                error = math.inf if math.isnan(error) else error
+                if best is None or error < 0.1 * best[0]:
+                    best = error, choice, joined
+                if error <= _SURE:
+                    break
+            if best is not None and best[0] <= _SURE:
+                break
+        if best is None:
+            return "ranks hold other numbers, and nothing says what they make together"
+        _, choice, joined = best
+        for which in (0, 1):
+            self._note(which, indices[which], label, choice[which], both[which], is_parameter,
+                       partials[which], joined[1 - which])  # fmt: skip
+            self.found.ways[which, places[which]] = choice[which]
+            self.found.partners[which, places[which]] = places[1 - which]
+            if self.sides[which].is_cut:
+                value = joined[which]
+                if phase == "backward":
+                    value = self._with_factor(which, value)
+                self._write(which, places[which], value)
+        return ""
+
+    def _scaled(self, joined: tuple[NDArray[Any], NDArray[Any]], choice: tuple[Way, Way]) -> float:
+        """The error of gradients; the first ones say what factor the cut run has in all of them."""
+        if not self._has_factor and any(degrees.batch > 1 for degrees in self.degrees):
+            self._find_factor(joined)
+        values = [self._with_factor(which, joined[which]) for which in (0, 1)]
+        return measure_arrays(values[0], values[1]).error
+
+    def _find_factor(self, joined: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        """Each rank's loss may be the mean over its own part of the batch."""
+        if not joined[0].any() or not joined[1].any() or joined[0].size < 2:
+            return
+        self._has_factor = True
+        best = measure_arrays(*joined).error
+        for which in (0, 1):
+            side = self.sides[which]
+            data, micro = side.layout.data_parallel, side.micro
+            for factor in dict.fromkeys((data, micro, data * micro)):
+                values = [joined[0], joined[1]]
+                values[which] = values[which] / factor
+                error = measure_arrays(values[0], values[1]).error
+                if factor > 1 and error < 0.1 * best:
+                    best = error
+                    self.found.factors = [1.0, 1.0]
+                    self.found.factors[which] = 1 / factor
+
+    def _with_factor(self, which: int, value: NDArray[Any]) -> NDArray[Any]:
+        factor = self.found.factors[which]
+        return value if factor == 1 else (value * factor).astype(value.dtype)
+
+    def _modes(
+        self,
+        which: int,
+        index: int,
+        label: str,
+        way: Way,
+        values: Values,
+        is_parameter: bool,
+    ) -> list[tuple[Across, Across]]:
+        """What ranks that cut no axis may hold: over data parallel ones, over tensor parallel."""
+        op = self.sides[which].ops[index].op
+        batch: list[Across] = ["same"]
+        if way.batch is None and not is_parameter and not self._alike(which, values, 0):
+            if op.phase == "backward":
+                batch = ["sum", "mean", "same"]
+            elif family(op.type) in _MEANS or math.prod(way.whole) == 1:
+                batch = ["mean", "sum"]
+            else:
+                return []
+        tensor: list[Across] = ["same"]
+        if way.tensor is None and not self._alike(which, values, 2):
+            if op.phase == "backward":
+                tensor = ["same", "sum"]
+            elif self._is_partial(which, index, label, way, values):
+                tensor = ["sum"]
+        return list(product(batch, tensor))
+
+    def _is_partial(self, which: int, index: int, label: str, way: Way, values: Values) -> bool:
+        """Whether tensor parallel ranks hold terms of a sum: what is added up, or goes into it."""
+        sums = _sums(values)
+        if sums & (self.reduced[which] | self.partial[which]):
+            return True
+        return label.startswith("output") and self._contracts(which, index)
+
+    def _contracts(self, which: int, index: int) -> bool:
+        """Whether a product adds over an axis that ranks cut."""
+        op = self.sides[which].ops[index].op
+        if family(op.type) != "matmul" or op.phase != "forward":
+            return False
+        for place in op.inputs:
+            way = self.found.ways.get((which, place))
+            if way is not None and way.tensor is not None:
+                shape = self.sides[which].run.columns.shapes[place]
+                first = place == op.inputs[0]
+                is_weight = place in op.parameters or op.type.lower() == "linear"
+                contracted = len(shape) - (1 if first or is_weight else 2)
+                if way.tensor == contracted:
+                    return True
+        return False
+
+    # -- what is wrong between ranks
+
+    def _note(
+        self,
+        which: int,
+        index: int,
+        label: str,
+        way: Way,
+        values: Values,
+        is_parameter: bool,
+        partials: tuple[list[str], list[str]],
+        reference: NDArray[Any],
+    ) -> None:
+        """Remember what is a partial sum, and replicas that differ."""
+        op = self.sides[which].ops[index].op
+        if op.phase != "forward" or is_random(op.type):
+            return
+        is_input = label.startswith("input")
+        if way.tensor is None and self.degrees[which].tensor > 1:
+            if not self._alike(which, values, 2):
+                if self._is_partial(which, index, label, way, values):
+                    if is_input:
+                        partials[0].append(label)
+                    else:
+                        self.partial[which].update(_sums(values))
+                        partials[1].append(label)
+                else:
+                    self._add_replica(which, index, label, values, 2, way, reference)
+        if way.batch is None and is_parameter and not self._alike(which, values, 0):
+            self._add_replica(which, index, label, values, 0, way, reference)
+
+    def _unreduced(self, which: int, index: int, given: list[str], made: list[str]) -> None:
+        """Partial sums that are read as if they were whole."""
+        op = self.sides[which].ops[index].op
+        if not given or op.is_module or family(op.type) in _LINEAR:
+            return
+        if made and len(op.inputs) == len(given):
+            return  # all of it is linear: the sum may come later
+        labels = self.sides[which].run.columns.labels
+        if family(op.type) in ("product", "sum") and len(op.inputs) == len(given):
+            for place in op.outputs:  # terms of two sums, or a sum and a number
+                values = self._values(which, index, labels[place])
+                if values:
+                    self.partial[which].update(_sums(values))
+            return
+        ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
+        which_text = ", ".join(given)
+        why = (
+            f"{which_text} is a partial sum on each of {self.degrees[which].tensor} tensor "
+            "parallel ranks: it is read before anything added it up"
+        )
+        self.found.odd.append(Odd(which, index, ranks, math.nan, why))
+
+    def _add_replica(
+        self,
+        which: int,
+        index: int,
+        label: str,
+        values: Values,
+        digit: int,
+        way: Way,
+        reference: NDArray[Any],
+    ) -> None:
+        """Ranks that should hold the same numbers and do not.
+
+        Those are odd that hold others than the other run; without such, others than most.
+        """
+        if any(item.which == which and not math.isnan(item.error) for item in self.found.odd):
+            return
+        odd: dict[int, float] = {}
+        parts = self.sides[which].ops[index].parts
+        limit = self._limit(which, index, label)
+        expected = {c: way.part(reference, c, sorted(values)) for c in values}
+        errors = {c: measure_arrays(expected[c], values[c]).error for c in values}
+        if min(errors.values()) > limit:
+            errors = {}
+            for group in _groups(values, digit):
+                errors.update(_apart(values, group))
+        for coordinate, error in errors.items():
+            if error > limit:
+                odd[parts[coordinate][0]] = error
+        if odd:
+            what = "a parameter" if not label.startswith(("input", "output")) else "a tensor"
+            why = (
+                f"{label}, {what} that all of them hold whole, is not the same on "
+                f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, sorted(odd)))} as on the others"
+            )
+            self.found.odd.append(Odd(which, index, tuple(sorted(odd)), max(odd.values()), why))
+
+    def _alike(self, which: int, values: Values, digit: int) -> bool:
+        """Whether coordinates that differ in nothing but one digit hold the same numbers."""
+        del which
+        for group in _groups(values, digit):
+            first = values[group[0]]
+            for other in group[1:]:
+                value = values[other]
+                if value.shape != first.shape:
+                    return False
+                if value.dtype.kind in "biu":
+                    if not (value == first).all():
+                        return False
+                elif measure_arrays(first, value).error > _ROUNDED:
+                    return False
+        return True
+
+    def _limit(self, which: int, index: int, label: str) -> float:
+        op = self.sides[which].ops[index].op
+        columns = self.sides[which].run.columns
+        for place in op.tensors:
+            if columns.labels[place] == label and is_float(columns.dtypes[place]):
+                return max(_ROUNDED, _UNITS * roundoff(columns.dtypes[place]) / 4)
+        return 0.0
+
+    # -- reading and writing
+
+    def _values(self, which: int, index: int, label: str) -> Values | None:
+        """The tensor of every coordinate; None where one lacks it."""
+        values: Values = {}
+        side = self.sides[which]
+        wanted = _coordinates(side)
+        parts = side.ops[index].parts
+        for coordinate in wanted:
+            part = parts.get(coordinate)
+            if part is None:
+                return None
+            columns = side.runs[part[0]].columns
+            place = next((p for p in part[1].tensors if columns.labels[p] == label), None)
+            if place is None or not columns.files[place]:
+                return None
+            try:
+                values[coordinate] = read_array(columns.files[place], columns.dtypes[place])
+            except BadPayload:
+                return None
+        return values
+
+    def _put_figures(
+        self,
+        indices: tuple[int, int],
+        places: tuple[int, int],
+        possible: Sequence[tuple[Way, Way]],
+        is_parameter: bool,
+    ) -> str:
+        """The same of figures: slices can be put together by them, sums cannot."""
+        choice = possible[0]
+        made: list[tuple[float, float, float, float]] = []
+        for which in (0, 1):
+            rows = self._figures(which, indices[which], places[which])
+            if rows is None:
+                return "a rank lacks it"
+            way = choice[which]
+            cells: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
+            for coordinate, row in sorted(rows.items()):
+                cells.setdefault(coordinate[:2], []).append(row)
+            over: list[tuple[float, float, float, float]] = []
+            for row in cells.values():
+                if way.tensor is None and not _same_figures(row):
+                    return "its ranks hold other figures: terms of a sum, which figures do not tell"
+                over.append(joined_figures(row) if way.tensor is not None else row[0])
+            if way.batch is None and not _same_figures(over) and not is_parameter:
+                return "its ranks hold other figures: terms of a sum, which figures do not tell"
+            made.append(joined_figures(over) if way.batch is not None else over[0])
+        for which in (0, 1):
+            self._state(which, places[which], choice[which].whole, made[which])
+        return ""
+
+    def _figures(
+        self, which: int, index: int, place: int
+    ) -> dict[Coordinate, tuple[float, float, float, float]] | None:
+        side = self.sides[which]
+        label = side.run.columns.labels[place]
+        rows: dict[Coordinate, tuple[float, float, float, float]] = {}
+        for coordinate in _coordinates(side):
+            part = side.ops[index].parts.get(coordinate)
+            if part is None:
+                return None
+            columns = side.runs[part[0]].columns
+            p = next((p for p in part[1].tensors if columns.labels[p] == label), None)
+            if p is None:
+                return None
+            rows[coordinate] = columns.most[p], columns.least[p], columns.mean[p], columns.norm[p]
+        return rows
+
+    def _state(
+        self, which: int, place: int, whole: tuple[int, ...], figures: tuple[float, ...]
+    ) -> None:
+        if not self.sides[which].is_cut:
+            return
+        columns = self.sides[which].run.columns
+        columns.most[place], columns.least[place], columns.mean[place], columns.norm[place] = figures
+        columns.shapes[place], columns.hashes[place] = whole, ""
+
+    def _write(self, which: int, place: int, value: NDArray[Any]) -> None:
+        import numpy as np
+
+        columns = self.sides[which].run.columns
+        path = os.path.join(self.folder, f"{which}-{place}.npy")
+        np.save(path, value, allow_pickle=False)
+        columns.files[place] = path
+        columns.shapes[place] = tuple(value.shape)
+        columns.most[place] = columns.least[place] = NAN
+        columns.mean[place] = columns.norm[place] = NAN
+        columns.hashes[place] = ""
+
+    def _shape(self, which: int, place: int) -> tuple[int, ...]:
+        return self.sides[which].run.columns.shapes[place]
+
+    def _is_parameter(self, indices: tuple[int, int], places: tuple[int, int]) -> bool:
+        return any(
+            places[which] in self.sides[which].ops[indices[which]].op.parameters for which in (0, 1)
+        )
+
+    def _declared(self, which: int, index: int, label: str) -> int | None:
+        """The axis that the layout file names for a parameter of a module, or of its call."""
+        side = self.sides[which]
+        op = side.ops[index].op
+        if label.endswith(".grad"):
+            label = label.removesuffix(".grad")
+        if label.startswith("input.1") and op.owner and family(op.type) == "matmul":
+            label = "weight"
+        if not op.owner or label.startswith(("input", "output")):
+            return None
+        return side.layout.axis(f"{op.owner}.{label}")
+
+
+def _degrees(side: Chained) -> Degrees:
+    layout = side.layout
+    rows: set[int] = set()
+    for item in side.ops:
+        if item.op.phase == "forward":
+            for place in item.op.inputs[:1]:
+                shape = side.run.columns.shapes[place]
+                if len(shape) > layout.batch:
+                    rows.add(shape[layout.batch])
+            if rows:
+                break
+    return Degrees(layout.data_parallel * side.micro, layout.tensor_parallel, layout.batch,
+                   frozenset(rows))  # fmt: skip
+
+
+def _coordinates(side: Chained) -> list[Coordinate]:
+    layout = side.layout
+    return list(product(range(layout.data_parallel), range(side.micro),
+                        range(layout.tensor_parallel)))  # fmt: skip
+
+
+def _reduced(side: Chained) -> set[int]:
+    """Checksums of what collectives add up over ranks."""
+    sums: set[int] = set()
+    if side.layout.tensor_parallel < 2:
+        return sums
+    for item in side.ops:
+        op = item.op
+        if not is_collective(op) or op.type not in _ADD_UP:
+            continue
+        for rank, part in item.parts.values():
+            columns = side.runs[rank].columns
+            for place in part.inputs:
+                if columns.files[place]:
+                    try:
+                        value = read_array(columns.files[place], columns.dtypes[place])
+                    except BadPayload:
+                        continue
+                    sums.add(_checksum(value))
+    return sums
+
+
+def _sums(values: Values) -> set[int]:
+    return {_checksum(value) for value in values.values()}
+
+
+def _checksum(value: NDArray[Any]) -> int:
+    import numpy as np
+
+    return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.size)
+
+
+def _groups(values: Values, digit: int) -> list[list[Coordinate]]:
+    """Coordinates that differ in one digit alone (0: data parallel number and micro-batch)."""
+    groups: dict[tuple[int, ...], list[Coordinate]] = {}
+    for coordinate in sorted(values):
+        rest = coordinate[:2] if digit == 2 else coordinate[2:]
+        groups.setdefault(rest, []).append(coordinate)
+    return list(groups.values())
+
+
+def _apart(values: Values, group: Sequence[Coordinate]) -> dict[Coordinate, float]:
+    """How far each is from what most of them hold; of two, the second from the first."""
+    sums = {coordinate: _checksum(values[coordinate]) for coordinate in group}
+    counts = list(sums.values())
+    usual = max(group, key=lambda item: counts.count(sums[item]))
+    return {
+        coordinate: measure_arrays(values[usual], values[coordinate]).error
+        for coordinate in group
+        if coordinate != usual
+    }
+
+
+def _same_figures(rows: Sequence[tuple[float, ...]]) -> bool:
+    return all(
+        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-9)
+        for row in rows[1:]
+        for a, b in zip(rows[0], row, strict=True)
+        if not (math.isnan(a) or math.isnan(b))
+    )
+
+
+def _forget(op: Op, place: int) -> None:
+    op.inputs = [each for each in op.inputs if each != place]
+    op.outputs = [each for each in op.outputs if each != place]

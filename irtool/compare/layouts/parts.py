@@ -1,0 +1,189 @@
+"""A tensor of a run that is cut: which axes its ranks cut, and the tensor put together.
+
+The sizes on both sides say which axes can be cut how often; where that leaves several, the layout
+file's axes come first, and of the rest the one under which the sides agree best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from irtool.compare.layouts.chained import Coordinate
+from irtool.compare.tensors.model import Shape
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Across: TypeAlias = Literal["same", "sum", "mean"]
+"""What ranks that hold a tensor of full size hold: each the tensor, terms of it, or means."""
+_INNER = (2, 3)
+"""How many matrices one parameter may hold behind each other, each of them cut by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the ranks and micro-batches of one run may hold a tensor.
+
+    Attributes:
+        batch: the axis that data parallel ranks and micro-batches cut; None where they do not.
+        tensor: the axis that tensor parallel ranks cut; None where they do not.
+        outer: into how many pieces that axis falls, each of which is cut by itself.
+        whole: the shape that the tensor has put together.
+    """
+
+    batch: int | None
+    tensor: int | None
+    outer: int
+    whole: Shape
+
+    def joined(
+        self,
+        values: Mapping[Coordinate, NDArray[Any]],
+        over_batch: Across = "same",
+        over_tensor: Across = "same",
+    ) -> NDArray[Any]:
+        """The tensor put together.
+
+        Args:
+            values: of all coordinates.
+            over_batch: what data parallel ranks and micro-batches hold where they cut no axis.
+            over_tensor: what tensor parallel ranks hold where they cut no axis.
+        """
+        rows: dict[tuple[int, int], list[NDArray[Any]]] = {}
+        for coordinate in sorted(values):
+            rows.setdefault(coordinate[:2], []).append(values[coordinate])
+        cells = [self._over_tensor(row, over_tensor) for _, row in sorted(rows.items())]
+        if self.batch is None:
+            return _combined(cells, over_batch)
+        return cells[0] if len(cells) == 1 else _joined(cells, self.batch, 1)
+
+    def _over_tensor(self, row: Sequence[NDArray[Any]], across: Across) -> NDArray[Any]:
+        if self.tensor is None:
+            return _combined(row, across)
+        return _joined(row, self.tensor, self.outer)
+
+    def part(
+        self, whole: NDArray[Any], coordinate: Coordinate, coordinates: Sequence[Coordinate]
+    ) -> NDArray[Any]:
+        """What one coordinate holds of the whole, in any case what it should."""
+        import numpy as np
+
+        cells = sorted({item[:2] for item in coordinates})
+        tensors = sorted({item[2] for item in coordinates})
+        if self.batch is not None:
+            whole = np.split(whole, len(cells), self.batch)[cells.index(coordinate[:2])]
+        if self.tensor is None:
+            return whole
+        pieces = np.split(whole, self.outer, self.tensor)
+        number = tensors.index(coordinate[2])
+        own = [np.split(piece, len(tensors), self.tensor)[number] for piece in pieces]
+        return np.concatenate(own, self.tensor)
+
+
+def _combined(values: Sequence[NDArray[Any]], across: Across) -> NDArray[Any]:
+    import numpy as np
+
+    first = values[0]
+    if across == "same" or len(values) == 1:
+        return first
+    total: NDArray[Any] = np.sum([value.astype(np.float64) for value in values], axis=0)
+    return (total if across == "sum" else total / len(values)).astype(first.dtype)
+
+
+def _joined(values: Sequence[NDArray[Any]], axis: int, outer: int) -> NDArray[Any]:
+    import numpy as np
+
+    if outer == 1:
+        return np.concatenate(values, axis)
+    shape = values[0].shape
+    pieces = [v.reshape(*shape[:axis], outer, -1, *shape[axis + 1 :]) for v in values]
+    made = np.concatenate(pieces, axis + 1)
+    return made.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees:
+    """Into how many parts the ranks of one run can cut a tensor.
+
+    Attributes:
+        batch: data parallel ranks times micro-batches.
+        tensor: tensor parallel ranks.
+        axis: that data parallel ranks and micro-batches cut, as the layout file says.
+        rows: sizes of that axis that occur.
+    """
+
+    batch: int
+    tensor: int
+    axis: int
+    rows: frozenset[int] = frozenset()
+
+
+def ways(
+    shapes: tuple[Shape, Shape],
+    degrees: tuple[Degrees, Degrees],
+    declared: tuple[int | None, int | None],
+    is_parameter: bool,
+) -> list[tuple[Way, Way]]:
+    """Ways of both sides that give tensors of one shape, the most likely first.
+
+    Args:
+        shapes: on one rank of each side.
+        degrees: of both sides.
+        declared: the axis that a layout file names for this parameter.
+        is_parameter: data parallel ranks hold parameters whole.
+    """
+    if len(shapes[0]) != len(shapes[1]):
+        return []
+    found: list[tuple[int, Way, Way]] = []
+    sides = [
+        list(_ways(shape, degree, axis, is_parameter))
+        for shape, degree, axis in zip(shapes, degrees, declared, strict=True)
+    ]
+    for cost, ours in sides[0]:
+        found += [(cost + other, ours, way) for other, way in sides[1] if way.whole == ours.whole]
+    found.sort(key=lambda row: row[0])
+    return [(ours, theirs) for _, ours, theirs in found]
+
+
+def _ways(
+    shape: Shape, degrees: Degrees, declared: int | None, is_parameter: bool
+) -> Iterator[tuple[int, Way]]:
+    """Ways of one side and how unlikely they are."""
+    axes = range(len(shape))
+    batches: list[tuple[int, int | None]] = [(0 if is_parameter else 1, None)]
+    if degrees.batch > 1 and not is_parameter:
+        batches += [(0 if axis == degrees.axis else 2, axis) for axis in axes]
+    tensors: list[tuple[int, int | None]] = [(0, None)]
+    if degrees.tensor > 1:
+        tensors = [(0 if declared is None else 4, None)]
+        tensors += [(0 if declared in (None, axis) else 4, axis) for axis in axes]
+    for cost, batch in batches:
+        for more, tensor in tensors:
+            whole = list(shape)
+            if batch is not None:
+                whole[batch] *= degrees.batch
+            outers = [1]
+            if tensor is not None:
+                outers += sorted(_outers(shape[tensor], degrees.rows))
+                whole[tensor] *= degrees.tensor
+            for outer in outers:
+                crowded = batch is not None and batch == tensor
+                yield cost + more + (outer > 1) + crowded, Way(batch, tensor, outer, tuple(whole))
+
+
+def _outers(size: int, rows: frozenset[int]) -> set[int]:
+    return {n for n in (*rows, *_INNER) if 1 < n < size and size % n == 0}
+
+
+def joined_figures(
+    figures: Sequence[tuple[float, float, float, float]],
+) -> tuple[float, float, float, float]:
+    """Largest, smallest, mean and norm of a tensor by those of its parts, all of one size."""
+    most = max(row[0] for row in figures)
+    least = min(row[1] for row in figures)
+    mean = math.fsum(row[2] for row in figures) / len(figures)
+    norm = math.sqrt(math.fsum(row[3] ** 2 for row in figures))
+    return most, least, mean, norm
