@@ -15,7 +15,6 @@ import json
 import os
 import random
 import sys
-import tempfile
 from dataclasses import dataclass
 
 import torch
@@ -94,15 +93,17 @@ class GatherIn(torch.autograd.Function):
     """Sequence parallel: parts of the sequence are gathered before a product."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx, x, is_cut):
+        ctx.is_cut = is_cut
         parts = [torch.empty_like(x) for _ in range(Here.cut.tp)]
         dist.all_gather(parts, x.contiguous(), group=Here.tp_group)
         return torch.cat(parts, 1)
 
     @staticmethod
     def backward(ctx, g):
-        dist.all_reduce(g := g.contiguous(), group=Here.tp_group)
-        return g.chunk(Here.cut.tp, 1)[Here.tp]
+        if ctx.is_cut:  # what reads it is: each rank has a term of the gradient
+            dist.all_reduce(g := g.contiguous(), group=Here.tp_group)
+        return g.chunk(Here.cut.tp, 1)[Here.tp], None
 
 
 class ScatterOut(torch.autograd.Function):
@@ -168,7 +169,7 @@ class Block(nn.Module):
     def into(self, x):
         if Here.cut.tp == 1:
             return x
-        return GatherIn.apply(x) if Here.cut.sequence else CopyIn.apply(x, self.at)
+        return GatherIn.apply(x, True) if Here.cut.sequence else CopyIn.apply(x, self.at)
 
     def out(self, x, which: str):
         if Here.cut.tp == 1:
@@ -214,7 +215,7 @@ class Decoder(nn.Module):
         if Here.pp == pp - 1:
             x = self.norm(x)
             if Here.cut.sequence:
-                x = GatherIn.apply(x)
+                x = GatherIn.apply(x, False)
             x = self.head(x)
         return x
 
@@ -332,7 +333,8 @@ def execute(out: str, cut: Cut, fault: str, level: str, seed: int, task: str = "
                 status = 1
             os._exit(status)
         children.append(child)
-    good = not any([os.waitpid(child, 0)[1] for child in children])
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    good = not any(statuses)
     if good:
         with open(f"{out}/done", "w"):
             pass
@@ -347,25 +349,40 @@ LAYOUTS = (
     Cut(tp=2), Cut(dp=2), Cut(tp=2, dp=2), Cut(tp=4), Cut(tp=2, sequence=True), Cut(pp=2),
     Cut(pp=2, micro=2), Cut(micro=2), Cut(tp=2, pp=2), Cut(dp=2, micro=2), Cut(dp=2, pp=2, micro=2),
 )  # fmt: skip
+
+
+def _tensor(cut: Cut) -> bool:
+    return cut.tp > 1
+
+
+def _several(cut: Cut) -> bool:
+    return cut.size > 1 or cut.micro > 1
+
+
+def _one_stage(cut: Cut) -> bool:
+    return cut.size > 1 and cut.pp == 1
+
+
 FAULTS = {
-    # fault: which layouts can have it, the operators that count as its place, ranks (None: any)
-    "scale_inside": (lambda c: c.tp > 1 or c.dp > 1, ("__mul__", "mul", "matmul")),
-    "scale_one_rank": (lambda c: c.size > 1 and c.pp == 1, ("__mul__", "mul", "matmul", "layers.1")),
-    "mask_shift": (lambda c: c.size > 1 or c.micro > 1, ("masked_fill", "softmax", "tril")),
-    "activation": (lambda c: c.size > 1 or c.micro > 1, ("gelu",)),
-    "missing_sum": (lambda c: c.tp > 1, ("linear", "__add__", "layers.1")),
-    "mean_for_sum": (lambda c: c.tp > 1, ("all_reduce", "__truediv__", "div", "__add__", "layers.1")),
-    "missing_backward_sum": (lambda c: c.tp > 1 and not c.sequence, ("layer_norm", "linear", "layers.1")),
-    "wrong_slice": (lambda c: c.tp > 1, ("linear", "layers.1.up")),
-    "wrong_data": (lambda c: (c.tp > 1 or c.dp > 1) and c.pp == 1, ("embedding", "embed")),
-    "other_replica": (lambda c: (c.tp > 1 or c.dp > 1) and c.pp == 1, ("layer_norm", "layers.1.n2")),
-    "scaled_transfer": (lambda c: c.pp > 1, ("layer_norm", "send", "recv", "layers.2", "__add__", "__mul__")),
-    "loss_not_divided": (lambda c: c.micro > 1 and c.dp == 1, ("__truediv__", "cross_entropy", "div")),
+    # which layouts can have it, and parts of the names of operators that count as its place
+    "scale_inside": (lambda c: c.tp > 1 or c.dp > 1, ("__mul__", "matmul")),
+    "scale_one_rank": (_one_stage, ("__mul__", "matmul", "layers.1")),
+    "mask_shift": (_several, ("masked_fill", "softmax", "tril")),
+    "activation": (_several, ("gelu",)),
+    "missing_sum": (_tensor, ("linear", "__add__", "layers.1")),
+    "mean_for_sum": (_tensor, ("all_reduce", "__truediv__", "__add__", "layers.1")),
+    "missing_backward_sum": (lambda c: c.tp > 1 and not c.sequence,
+                             ("layer_norm", "linear", "layers.1")),
+    "wrong_slice": (_tensor, ("linear", "layers.1.up")),
+    "wrong_data": (_one_stage, ("embedding", "embed")),
+    "other_replica": (_one_stage, ("layer_norm", "layers.1.n2")),
+    "scaled_transfer": (lambda c: c.pp > 1, ("layer_norm", "send", "recv", "__add__", "layers.2")),
+    "loss_not_divided": (lambda c: c.micro > 1 and c.dp == 1, ()),  # told as a setting
 }  # fmt: skip
 
 
 def at_fault(fault: str, cut: Cut) -> list[int]:
-    """Ranks that have to be named; empty where it is all of them, or the fault is none of a rank."""
+    """Ranks that have to be named; empty where it is all of them, or a fault of no rank."""
     if fault in ("scale_one_rank", "other_replica"):
         return [cut.size - 1]
     if fault == "wrong_data":
@@ -424,5 +441,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    tempfile.tempdir = None
     sys.exit(main())

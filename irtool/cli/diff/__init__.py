@@ -87,6 +87,22 @@ def command(
             rich_help_panel=TENSORS,
         ),
     ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="How the ranks of both runs are cut (JSON or TOML): they are put together.",
+            rich_help_panel=TENSORS,
+        ),
+    ] = None,
+    write_layout: Annotated[
+        bool,
+        typer.Option(
+            "--write-layout",
+            help="Propose such a file from shapes and names, to -o.",
+            rich_help_panel=ASKED,
+        ),
+    ] = False,
     step: Annotated[
         int | None,
         typer.Option(
@@ -148,6 +164,7 @@ def command(
         (left_strategy, right_strategy),
         tuple(repeat or ()),
         strict,
+        layout,
     )
     # Each question has modules of its own: only those of the one that is asked are imported.
     if digest:
@@ -159,6 +176,10 @@ def command(
     _check_paths(paths, passes, ranks, loss)
     if format is Format.model_explorer and (passes or ranks or loss):
         raise Failure("model-explorer shows two graphs", hint="irtool diff left.ir right.ir")
+    if write_layout:
+        from irtool.cli.diff.proposed_layout import write_layout as write
+
+        return write(paths, asked)
     if loss:
         from irtool.cli.diff.losses import tell_losses
 

@@ -29,6 +29,7 @@ class DiffOptions:
         repeats: more healthy runs of the left side.
         is_strict: whether what differs in a bit is something to see.
         strategies: files that say how the parameters of each checkpoint lie.
+        layout: file that says how the ranks of both runs are cut.
         fail_on: from which severity on the status is 1; what differs is a warning.
     """
 
@@ -47,6 +48,7 @@ class DiffOptions:
     strategies: tuple[str | None, str | None] = (None, None)
     repeats: tuple[str, ...] = ()
     is_strict: bool = False
+    layout: str | None = None
 
     def status(self, differs: bool, problems: Iterable[Finding] = ()) -> int:
         """The exit status: where something differs, or could not be read whole."""

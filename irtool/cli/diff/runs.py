@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irtool.cli.answering import Answered, tell
+from irtool.cli.diff.layout import layouts_at
 from irtool.cli.diff.names import names_of
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
@@ -91,7 +92,8 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     schedule, close = schedule_of(asked)
     try:
         names = names_of(asked.map_file)
-        settings = Settings(names, schedule, asked.rank, asked.step, note, repeats)
+        layouts = layouts_at(asked.layout)
+        settings = Settings(names, schedule, asked.rank, asked.step, note, repeats, layouts)
         comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()

@@ -57,6 +57,20 @@ class AcrossRanks:
             f"{run.columns.labels[place]}: {why}" for place, why in self.assembled.unknown.items()
         ]
 
+    @property
+    def undivided(self) -> tuple[float, float]:
+        """How many times too large the gradients of each side are, by its micro-batches.
+
+        A rank's loss is usually the mean over its own part of the batch, so a factor of as many as
+        there are data parallel ranks is none; what micro-batches add up has to be divided.
+        """
+        ours, theirs = (
+            1.0 if factor * side.layout.data_parallel in (1, side.layout.data_parallel)
+            else float(side.micro)
+            for factor, side in zip(self.assembled.factors, self.sides, strict=True)
+        )  # fmt: skip
+        return ours, theirs
+
 
 def compare_across(
     runs: tuple[Runs, Runs],
@@ -214,8 +228,7 @@ def _odd_ranks(found: AcrossRanks, which: int, first: Judged) -> tuple[int, ...]
     except (BadPayload, ValueError):
         return ()
     worst = max(errors.values())
-    odd = tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
-    return odd
+    return tuple(sorted(rank for rank, error in errors.items() if error > _NAMED * worst))
 
 
 def _all(parts: Mapping[Coordinate, object]) -> Sequence[Coordinate]:

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from irtool.compare.layouts.chained import is_collective
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import aligned, kind_of, module_key
+
+_TRANSFERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
+
+
+def is_collective(op: Op) -> bool:
+    """Whether an operator moves data between ranks."""
+    return op.name.startswith(("Distributed.", "MintDistributed.")) or op.type in _TRANSFERS
 
 
 def same_operators_of(left: TensorRun, right: TensorRun) -> dict[int, int]:
@@ -40,6 +46,20 @@ def same_operators_of(left: TensorRun, right: TensorRun) -> dict[int, int]:
             pairs[op.index] = match
             taken.add(match)
     return pairs
+
+
+def calls_aligned(lead: TensorRun, run: TensorRun) -> list[tuple[Op, Op]]:
+    """Forward calls of two ranks that are the same one, collectives too, in their order.
+
+    Args:
+        lead: one rank.
+        run: the other.
+    """
+    calls = [
+        [op for op in each.ops if op.phase == "forward" and not op.is_module]
+        for each in (lead, run)
+    ]
+    return list(aligned(calls[0], calls[1], lambda _, op: (op.type, op.owner)))
 
 
 def _is_call(op: Op) -> bool:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from irtool.compare.layouts.chained import Chained, Coordinate, is_collective
+from irtool.compare.layouts.alignment import is_collective
+from irtool.compare.layouts.chained import Chained, Coordinate
 from irtool.compare.layouts.parts import Across, Degrees, Way, joined_figures, ways
 from irtool.compare.tensors.dtypes import is_float, roundoff
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
@@ -28,7 +29,13 @@ _UNITS = 8.0
 _SURE = 1e-3
 """Relative error from which down a way to put parts together is surely the right one."""
 _MOST_WAYS = 12
-_ADD_UP = ("all_reduce", "reduce_scatter", "reduce_scatter_tensor", "_reduce_scatter_base", "reduce")
+_ADD_UP = (
+    "all_reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "_reduce_scatter_base",
+    "reduce",
+)
 _LINEAR = ("view", "cast", "collective")
 _MEANS = ("loss", "reduce")
 
@@ -210,6 +217,8 @@ class Assembler:
         if way.batch is None and not is_parameter and not self._alike(which, values, 0):
             if op.phase == "backward":
                 batch = ["sum", "mean", "same"]
+                if self.sides[which].micro > 1:
+                    batch.insert(1, "last")
             elif family(op.type) in _MEANS or math.prod(way.whole) == 1:
                 batch = ["mean", "sum"]
             else:
@@ -263,16 +272,14 @@ class Assembler:
         if op.phase != "forward" or is_random(op.type):
             return
         is_input = label.startswith("input")
-        if way.tensor is None and self.degrees[which].tensor > 1:
-            if not self._alike(which, values, 2):
-                if self._is_partial(which, index, label, way, values):
-                    if is_input:
-                        partials[0].append(label)
-                    else:
-                        self.partial[which].update(_sums(values))
-                        partials[1].append(label)
-                else:
-                    self._add_replica(which, index, label, values, 2, way, reference)
+        if way.tensor is None and not self._alike(which, values, 2):
+            if not self._is_partial(which, index, label, way, values):
+                self._add_replica(which, index, label, values, 2, way, reference)
+            elif is_input:
+                partials[0].append(label)
+            else:
+                self.partial[which].update(_sums(values))
+                partials[1].append(label)
         if way.batch is None and is_parameter and not self._alike(which, values, 0):
             self._add_replica(which, index, label, values, 0, way, reference)
 
@@ -291,12 +298,12 @@ class Assembler:
                     self.partial[which].update(_sums(values))
             return
         ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
-        which_text = ", ".join(given)
         why = (
-            f"{which_text} is a partial sum on each of {self.degrees[which].tensor} tensor "
+            f"{', '.join(given)} is a partial sum on each of {self.degrees[which].tensor} tensor "
             "parallel ranks: it is read before anything added it up"
         )
-        self.found.odd.append(Odd(which, index, ranks, math.nan, why))
+        others = [item for item in self.found.odd if (item.which, item.op) != (which, index)]
+        self.found.odd = [*others, Odd(which, index, ranks, math.nan, why)]  # why they differ
 
     def _add_replica(
         self,
@@ -433,7 +440,9 @@ class Assembler:
         if not self.sides[which].is_cut:
             return
         columns = self.sides[which].run.columns
-        columns.most[place], columns.least[place], columns.mean[place], columns.norm[place] = figures
+        columns.most[place], columns.least[place], columns.mean[place], columns.norm[place] = (
+            figures
+        )
         columns.shapes[place], columns.hashes[place] = whole, ""
 
     def _write(self, which: int, place: int, value: NDArray[Any]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from irtool.compare.layouts.alignment import calls_aligned, is_collective
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.tensors.model import Columns, Op, TensorRun
 
@@ -23,7 +24,6 @@ _MODULE = re.compile(
     r"(?P<kind>Module|Cell)\.(?P<path>.+)\.(?P<type>[^.]+)"
     r"\.(?P<way>forward|backward|parameters_grad)\.(?P<call>\d+)"
 )
-_TRANSFERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
 
 
 class CannotChain(ValueError):
@@ -87,13 +87,12 @@ def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Ch
     ops: dict[str, LogicalOp] = {}
     columns: dict[tuple[int, int], list[int]] = {}
     for place, rank in enumerate(ranks):
-        stage, data, tensor = layout.position(place)
-        columns.setdefault((data, tensor), []).append(rank)
-        del stage
+        columns.setdefault(layout.position(place)[1:], []).append(rank)
     for (data, tensor), members in sorted(columns.items()):
         naming = _Naming()
         for stage, rank in enumerate(members):
-            for name, number, op in naming.named(runs[rank], micro):
+            named = like_lead(runs[columns[0, 0][stage]], runs[rank])
+            for name, number, op in naming.named(named, micro):
                 logical = ops.get(name)
                 if logical is None:
                     logical = ops[name] = LogicalOp(_renamed(op, name), stage)
@@ -101,6 +100,32 @@ def chained(runs: Mapping[int, TensorRun], layout: SideLayout, micro: int) -> Ch
             naming.next_stage()
     ordered = sorted(ops.values(), key=lambda item: _order(item, layout.pipeline_parallel))
     return Chained(runs, layout, micro, ordered, _as_run(runs, ordered))
+
+
+def like_lead(lead: TensorRun, run: TensorRun) -> TensorRun:
+    """One rank with the names that another has: a call that only one makes shifts its counters.
+
+    Args:
+        lead: the rank whose names count.
+        run: the other.
+    """
+    if [op.name for op in lead.ops] == [op.name for op in run.ops]:
+        return run
+    names = {b.name: a.name for a, b in calls_aligned(lead, run)}
+    heads = {name.rpartition(".")[0]: names[name].rpartition(".")[0] for name in names}
+    known = {op.name for op in lead.ops}
+    ops: list[Op] = []
+    for op in run.ops:
+        made = copy.copy(op)
+        head, _, way = op.name.rpartition(".")
+        if _CALL.fullmatch(op.name) is not None and not op.is_module:
+            made.name = f"{heads[head]}.{way}" if head in heads else f"{op.name}@{run.rank}"
+        elif op.name not in known:
+            made.name = f"{op.name}@{run.rank}"
+        ops.append(made)
+    renamed = copy.copy(run)
+    renamed.ops = ops
+    return renamed
 
 
 def check_ranks(runs: Mapping[int, TensorRun], layout: SideLayout) -> None:
@@ -112,7 +137,8 @@ def check_ranks(runs: Mapping[int, TensorRun], layout: SideLayout) -> None:
     if len(runs) != layout.ranks:
         raise CannotChain(
             f"the layout makes {layout.ranks} ranks (tensor {layout.tensor_parallel} x data "
-            f"{layout.data_parallel} x pipeline {layout.pipeline_parallel}), the run has {len(runs)}"
+            f"{layout.data_parallel} x pipeline {layout.pipeline_parallel}), the run has "
+            f"{len(runs)}"
         )
 
 
@@ -152,11 +178,6 @@ def _calls(runs: Mapping[int, TensorRun], layout: SideLayout) -> Counter[str]:
         if layout.position(place)[1:] == (0, 0):
             counts.update(op.type for op in runs[rank].ops if op.phase == "forward")
     return counts
-
-
-def is_collective(op: Op) -> bool:
-    """Whether an operator moves data between ranks."""
-    return op.name.startswith(("Distributed.", "MintDistributed.")) or op.type in _TRANSFERS
 
 
 class _Naming:
@@ -218,7 +239,9 @@ class _Naming:
         prefix, number, rest = _numbered(path)
         if number is None:
             return path
-        return f"{prefix}{number + self._shift(prefix, self._numbers_here.get(prefix, set()))}{rest}"
+        return (
+            f"{prefix}{number + self._shift(prefix, self._numbers_here.get(prefix, set()))}{rest}"
+        )
 
     def _shift(self, prefix: str, here: set[int]) -> int:
         before = self._numbers.get(prefix, set[int]())

@@ -17,8 +17,9 @@ from irtool.compare.tensors.model import Shape
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Across: TypeAlias = Literal["same", "sum", "mean"]
-"""What ranks that hold a tensor of full size hold: each the tensor, terms of it, or means."""
+Across: TypeAlias = Literal["same", "sum", "mean", "last"]
+"""What ranks that hold a tensor of full size hold: each the tensor, terms of it, or means; of
+micro-batches that add theirs to what is there, the last one holds all terms."""
 _INNER = (2, 3)
 """How many matrices one parameter may hold behind each other, each of them cut by itself."""
 
@@ -52,6 +53,10 @@ class Way:
             over_batch: what data parallel ranks and micro-batches hold where they cut no axis.
             over_tensor: what tensor parallel ranks hold where they cut no axis.
         """
+        if over_batch == "last":
+            last = max(coordinate[1] for coordinate in values)
+            values = {c: value for c, value in values.items() if c[1] == last}
+            over_batch = "sum"
         rows: dict[tuple[int, int], list[NDArray[Any]]] = {}
         for coordinate in sorted(values):
             rows.setdefault(coordinate[:2], []).append(values[coordinate])
@@ -175,7 +180,7 @@ def _ways(
 
 
 def _outers(size: int, rows: frozenset[int]) -> set[int]:
-    return {n for n in (*rows, *_INNER) if 1 < n < size and size % n == 0}
+    return {n for n in (*rows, *_INNER) if 1 < n <= size and size % n == 0}
 
 
 def joined_figures(

@@ -231,6 +231,10 @@ def _told_by_tensors(comparison: RunComparison) -> list[Row]:
     if comparison.units and comparison.units[0].comparison is not None:
         rows += _initial_weights(comparison.units[0].comparison)
     shown = comparison.shown
+    if shown is not None and shown.undivided != (1, 1):
+        ours, theirs = shown.undivided
+        where = "gradients of micro-batches are added up, and not divided by their number"
+        rows.append(Row("gradient scale", f"{ours:g}", f"{theirs:g}", False, where))
     if shown is not None and shown.comparison is not None:
         scale = shown.comparison.gradient_scale
         if scale != 1.0:

@@ -20,7 +20,7 @@ from irtool.compare.tensors.pairing.fingerprints import partners
 from irtool.compare.tensors.semantics import family
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
-from irtool.ir.run import TensorDump
+from irtool.ir.run import MsprobeDump, TensorDump
 
 if TYPE_CHECKING:
     from irtool.compare.graph_diff import GraphDiff
@@ -39,7 +39,8 @@ class UnitResult:
     ``comparison`` is kept only for the unit that the report shows; the counts of all.  ``layout``:
     of a run that was put together of several ranks, how; ``cause`` orders faults of several ranks;
     ``lowered``: operators and inputs of theirs that were rounded to half precision; ``unequal``:
-    operators of which a tensor differs in a bit, in their order.
+    operators of which a tensor differs in a bit, in their order; ``undivided``: how many times too
+    large gradients are on each side, where micro-batches add theirs up.
     """
 
     name: str
@@ -55,6 +56,7 @@ class UnitResult:
     cause: tuple[int, ...] = ()
     lowered: tuple[tuple[str, str], ...] = ()
     unequal: tuple[str, ...] = ()
+    undivided: tuple[float, float] = (1.0, 1.0)
 
 
 def shown_unit(units: Sequence[UnitResult]) -> UnitResult | None:
@@ -170,6 +172,9 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
     """
     if settings.layouts is not None:
         return _compare_declared(left, right, settings, settings.layouts)
+    if settings.rank is None and (why := _other_ranks(left, right)):
+        right.complaints.append(why)
+        return []
     if are_cut_otherwise(left, right):
         return _compare_cut(left, right, settings)
     units: list[UnitResult] = []
@@ -225,6 +230,22 @@ def _noise(run: TensorRun, key: Key, settings: Settings, training: Training) -> 
         for index, error in noise_of(made).items():
             noise[index] = max(noise.get(index, 0.0), error)
     return noise
+
+
+def _other_ranks(left: RunSide, right: RunSide) -> str:
+    """Why two runs of msprobe's dumps cannot be compared rank by rank; empty where they can."""
+    counts = [len({key[0] for key in side.units}) for side in (left, right)]
+    are_msprobe = all(
+        isinstance(unit, Unit) and isinstance(unit.source, MsprobeDump)
+        for side in (left, right)
+        for unit in side.units.values()
+    )
+    if not are_msprobe or 0 in counts or counts[0] == counts[1]:
+        return ""
+    return (
+        f"tensors cannot be compared rank by rank: {counts[0]} on the left, {counts[1]} on the "
+        "right; --layout FILE says how they are cut (--write-layout proposes one), --rank chooses"
+    )
 
 
 def are_cut_otherwise(left: RunSide, right: RunSide) -> bool:
@@ -307,6 +328,7 @@ def _compare_declared(
                 words = [f"step {step}"] * (step >= 0) + [found.name] * bool(found.name)
                 words += [_put_together(read) for read in runs if len(read) > 1][:1]
                 units.append(_unit(", ".join(words), found.comparison, found))
+                units[-1].undivided = found.undivided
                 _forget(units)
         except CannotChain as error:
             right.complaints.append(f"tensors cannot be compared: {error}")

@@ -311,6 +311,7 @@ def _renamed(name: str, prefixes: Sequence[str], given: Mapping[str, str]) -> st
 
 
 def module_key(op: Op) -> Hashable:
+    """What a module is known by on both sides: its path, direction and count of calls."""
     call = op.name.rpartition(".")[2]
     grads = ".parameters_grad" in op.name
     return (op.owner, op.phase, grads, call)

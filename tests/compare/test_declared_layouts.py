@@ -1,0 +1,271 @@
+"""Runs whose ranks are cut as a layout file says: put together, compared, ranks named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from irtool.cli.main import app
+from irtool.compare.layouts.declared import BadLayout, SideLayout, layouts_of
+from irtool.compare.layouts.parts import Degrees, Way, ways
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings
+from irtool.syntax.run import load_run
+from tests.compare.dumps import Entry, msprobe
+
+Values = NDArray[Any]
+ROWS, WIDTH, INNER = 4, 8, 24
+
+
+def whole_values(seed: int = 0) -> dict[str, Values]:
+    draw = np.random.default_rng(seed)
+    shapes = {"x": (ROWS, 6, WIDTH), "up": (INNER, WIDTH), "down": (WIDTH, INNER), "norm": (WIDTH,)}
+    return {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def normed(x: Values, weight: Values) -> Values:
+    spread = np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return ((x - x.mean(-1, keepdims=True)) / spread * weight).astype(np.float32)
+
+
+def block(parts: list[dict[str, Values]], fault: str = "") -> list[list[Entry]]:
+    """A norm and two products, their inner dimension over some ranks, and the sum after them."""
+    middle = []
+    for rank, part in enumerate(parts):
+        h = normed(part["x"], part["norm"])
+        up = h @ part["up"].T
+        active = np.tanh(up * (1.05 if fault == "scale" and rank == len(parts) - 1 else 1))
+        middle.append((h, up, active, active @ part["down"].T))
+    total = np.sum([row[3] for row in middle], axis=0, dtype=np.float64).astype(np.float32)
+    if fault == "mean":
+        total = total / np.float32(len(parts))
+    ranks: list[list[Entry]] = []
+    for part, (h, up, active, y) in zip(parts, middle, strict=True):
+        read = y if fault == "missing" else total
+        entries: list[Entry] = [
+            ("Functional.layer_norm.0.forward", [part["x"], [WIDTH], part["norm"]], h),
+            ("Functional.linear.0.forward", [h, part["up"]], up),
+            ("Torch.tanh.0.forward", [up], active),
+            ("Functional.linear.1.forward", [active, part["down"]], y),
+        ]
+        if len(parts) > 1 and fault != "missing":
+            entries.append(("Distributed.all_reduce.0.forward", [y], total))
+        out = part["x"] + read
+        entries.append(("Tensor.__add__.0.forward", [part["x"], read], out))
+        entries.append(
+            ("Functional.layer_norm.1.forward", [out, part["norm"]], normed(out, part["norm"]))
+        )
+        ranks.append(
+            [(name, [v for v in given if isinstance(v, np.ndarray)], made)
+             for name, given, made in entries]
+        )  # fmt: skip
+    return ranks
+
+
+def cut(values: dict[str, Values], tensor: int, data: int = 1) -> list[list[dict[str, Values]]]:
+    """Slices by data parallel and tensor parallel rank."""
+    return [
+        [
+            {
+                "x": x,
+                "norm": values["norm"].copy(),
+                "up": np.split(values["up"], tensor, 0)[t],
+                "down": np.split(values["down"], tensor, 1)[t],
+            }
+            for t in range(tensor)
+        ]
+        for x in np.split(values["x"], data)
+    ]
+
+
+def written(folder: Path, ranks: list[list[Entry]], tensors: bool = True) -> Path:
+    for rank, entries in enumerate(ranks):
+        made = msprobe(folder / "parts" / str(rank), entries, tensors=tensors)
+        (folder / "step0").mkdir(parents=True, exist_ok=True)
+        (made / "step0" / "rank0").rename(folder / "step0" / f"rank{rank}")
+    return folder
+
+
+def run(
+    folder: Path, tensor: int = 1, data: int = 1, fault: str = "", tensors: bool = True
+) -> Path:
+    cells = cut(whole_values(), tensor, data)
+    if fault == "slice":
+        cells[0][-1]["up"] = cells[0][0]["up"]
+    if fault == "replica":
+        cells[0][-1]["norm"][2] *= np.float32(1.5)
+    if fault == "data":
+        cells[-1][-1]["x"] = cells[-1][-1]["x"][::-1].copy()
+    return written(folder, [rank for cell in cells for rank in block(cell, fault)], tensors)
+
+
+def compared(left: Path, right: Path, *layouts: SideLayout) -> RunComparison:
+    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
+    return compare_runs(sides[0], sides[1], Settings(layouts=(layouts[0], layouts[1])))
+
+
+ONE = SideLayout()
+
+
+@pytest.mark.parametrize(("tensor", "data"), [(2, 1), (4, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("tensors", [True, False])
+def test_a_healthy_run_on_several_ranks_accuses_nobody(
+    tmp_path: Path, tensor: int, data: int, tensors: bool
+) -> None:
+    single = run(tmp_path / "one", tensors=tensors)
+    several = run(tmp_path / "several", tensor, data, tensors=tensors)
+    found = compared(single, several, ONE, SideLayout(tensor, data))
+    assert found.first is None
+    assert found.units[0].pairs == 6  # all but the collective
+
+
+def test_two_tensor_parallel_ranks_against_four(tmp_path: Path) -> None:
+    two, four = run(tmp_path / "two", 2), run(tmp_path / "four", 4)
+    assert compared(two, four, SideLayout(2), SideLayout(4)).first is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "tensor", "data", "name", "ranks"),
+    [
+        ("scale", 2, 1, "Torch.tanh.0.forward", (1,)),
+        ("scale", 4, 1, "Torch.tanh.0.forward", (3,)),
+        ("slice", 2, 1, "Functional.linear.0.forward", (1,)),
+        ("replica", 2, 1, "Functional.layer_norm.0.forward", (1,)),
+        ("data", 1, 2, "Functional.layer_norm.0.forward", (1,)),
+        ("missing", 2, 1, "Tensor.__add__.0.forward", (0, 1)),
+        ("mean", 2, 1, "Tensor.__add__.0.forward", ()),
+    ],
+)
+def test_a_planted_fault_is_named_with_its_ranks(
+    tmp_path: Path, fault: str, tensor: int, data: int, name: str, ranks: tuple[int, ...]
+) -> None:
+    several = run(tmp_path / "several", tensor, data, fault)
+    found = compared(run(tmp_path / "one"), several, ONE, SideLayout(tensor, data))
+    assert found.first is not None
+    assert found.first.pair.right.name == name
+    assert found.first.ranks == ranks
+
+
+def test_a_mean_instead_of_a_sum_is_traced_to_the_collective(tmp_path: Path) -> None:
+    found = compared(run(tmp_path / "one"), run(tmp_path / "two", 2, 1, "mean"), ONE, SideLayout(2))
+    assert found.first is not None
+    assert found.first.maker_right is not None
+    assert found.first.maker_right.type == "all_reduce"
+
+
+def test_ranks_that_the_layout_does_not_make_are_said(tmp_path: Path) -> None:
+    found = compared(run(tmp_path / "one"), run(tmp_path / "two", 2), ONE, SideLayout(4))
+    assert not found.units
+    assert "makes 4 ranks" in found.right.complaints[0]
+
+
+# -- ways to hold a tensor
+
+
+def test_slices_of_several_matrices_in_one_are_put_together_piece_by_piece() -> None:
+    whole = np.arange(8).reshape(8, 1)  # two matrices of four rows, each cut in two
+    held = {(0, 0, 0): whole[[0, 1, 4, 5]], (0, 0, 1): whole[[2, 3, 6, 7]]}
+    way = Way(None, 0, 2, (8, 1))
+    assert (way.joined(held) == whole).all()
+    assert all((way.part(whole, c, sorted(held)) == held[c]).all() for c in held)
+
+
+def test_sizes_on_both_sides_say_the_axis() -> None:
+    two, four = Degrees(1, 2, 0), Degrees(1, 4, 0)
+    best = ways(((16, 8), (8, 8)), (two, four), (None, None), True)[0]
+    assert [way.tensor for way in best] == [0, 0]
+    assert best[0].whole == (32, 8)
+    assert not ways(((16, 8), (5, 8)), (two, four), (None, None), True)
+
+
+# -- the file
+
+
+LAYOUT: dict[str, Any] = {
+    "left": {},
+    "right": {
+        "tensor_parallel": 2, "data_parallel": 1, "pipeline_parallel": 1, "batch": 0,
+        "parameters": {"layers.*.q.weight": 0, "layers.*.o.weight": 1},
+    },
+}  # fmt: skip
+
+
+def test_the_file_names_axes_by_pattern() -> None:
+    right = layouts_of(LAYOUT)[1]
+    assert right.ranks == 2
+    assert right.axis("layers.3.o.weight") == 1
+    assert right.axis("model.layers.0.q.weight") == 0
+    assert right.axis("norm.weight") is None
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ([], ""),
+        ({}, ""),
+        ({"middle": {}}, "middle"),
+        ({"left": {"tensor": 2}}, "left.tensor"),
+        ({"right": {"tensor_parallel": 0}}, "right.tensor_parallel"),
+        ({"right": {"batch": -1}}, "right.batch"),
+        ({"right": {"batch": True}}, "right.batch"),
+        ({"right": {"parameters": {"w": "rows"}}}, "right.parameters.w"),
+    ],
+)
+def test_a_layout_that_says_nothing_sensible_names_the_key(document: object, where: str) -> None:
+    with pytest.raises(BadLayout) as caught:
+        layouts_of(document)
+    assert caught.value.where == where
+
+
+def test_ranks_are_numbered_as_megatron_does() -> None:
+    layout = SideLayout(tensor_parallel=2, data_parallel=2, pipeline_parallel=2)
+    assert layout.position(1) == (0, 0, 1)
+    assert layout.position(2) == (0, 1, 0)
+    assert layout.position(4) == (1, 0, 0)
+
+
+# -- the command
+
+
+def asked(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["diff", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("suffix", ["json", "toml"])
+def test_the_command_reads_a_file_in_either_form(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"layout.{suffix}"
+    path.write_text(
+        json.dumps(LAYOUT) if suffix == "json" else "[left]\n[right]\ntensor_parallel = 2\n"
+    )
+    one, two = run(tmp_path / "one"), run(tmp_path / "two", 2)
+    status, text = asked(one, two, "--layout", path)
+    assert status == 0, text
+    status, text = asked(one, run(tmp_path / "bad", 2, 1, "scale"), "--layout", path)
+    assert status == 1
+    assert "error begins at Torch.tanh.0.forward on rank 1" in text
+
+
+def test_a_bad_file_is_refused_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "layout.json"
+    path.write_text('{\n "right": {\n  "tensor_parallel": 0\n }\n}\n')
+    one, two = run(tmp_path / "one"), run(tmp_path / "two", 2)
+    status, text = asked(one, two, "--layout", path)
+    assert status == 2
+    assert "layout.json:3:4" in text.replace("\n", "")
+
+
+def test_a_proposed_file_is_one_that_serves(tmp_path: Path) -> None:
+    one, two = run(tmp_path / "one"), run(tmp_path / "four", 2, 2)
+    path = tmp_path / "proposed.json"
+    assert asked(one, two, "--write-layout", "-o", path)[0] == 0
+    right = json.loads(path.read_text())["right"]
+    assert (right["tensor_parallel"], right["data_parallel"], right["batch"]) == (2, 2, 0)
+    assert asked(one, two, "--layout", path)[0] == 0
