@@ -404,8 +404,10 @@ def _count(report: CheckResult) -> int:
 
 # -- why is this collective there? -----------------------------------------------------------------
 
-_MOST_ASKED = 3
+_MOST_ASKED = 8
 """Redistributions that edits are looked for, where many nodes are asked about."""
+_KINDS = {"redistribution": 0, "dataset": 1}
+"""Causes that an edit takes away, those that communicate first."""
 _MOST_TOLD = 4
 
 
@@ -427,22 +429,33 @@ def edits_of_causes(
         report: what ``check`` says of it.
         machine: what things cost.
     """
-    found: dict[Node, tuple[NetworkEdit, ...]] = {}
-    known: dict[object, tuple[NetworkEdit, ...]] = {}
-    for cause in causes:
-        if cause.kind not in ("redistribution", "dataset"):
+    asked: dict[object, RedistributionReport] = {}
+    keys: dict[Node, object] = {}
+    # Collectives first: slices of the dataset communicate nothing.
+    for cause in sorted(causes, key=lambda cause: _KINDS.get(cause.kind, 0)):
+        if cause.kind not in _KINDS:
             continue
         edge = redistribution_of(around, cause, report)
         if edge is None or not edge.operators:
             continue
         key = tuple((node.op, scope_pattern(node.scope)) for node in (edge.producer, edge.consumer))
-        if key not in known:
-            if len(known) >= _MOST_ASKED:
-                continue
-            made = network_edits(dump, context, report, machine, [edge])
-            known[key] = _told(made.edits) or _told(made.dearer)[:1]
-        found[cause.node] = known[key]
-    return found
+        if key in asked or len(asked) < _MOST_ASKED:
+            asked.setdefault(key, edge)
+            keys[cause.node] = key
+    work = MOST_WORK // max(1, len(asked))
+    known = {
+        key: _alternatives(network_edits(dump, context, report, machine, [edge], work))
+        for key, edge in asked.items()
+    }
+    return {node: known[key] for node, key in keys.items()}
+
+
+def _alternatives(found: NetworkEdits) -> tuple[NetworkEdit, ...]:
+    """What saves something, and a strategy that takes the collective away whatever it costs."""
+    saving = _told(found.edits)
+    if any(edit.nodes for edit in saving):
+        return saving
+    return saving + tuple(edit for edit in _told(found.dearer) if edit.nodes)[:1]
 
 
 def _told(edits: Sequence[NetworkEdit]) -> tuple[NetworkEdit, ...]:
