@@ -34,11 +34,12 @@ def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) 
     if joined is not None:  # elements of one tuple, of which the first type is what others join
         return _cast_in_tuple(_ITEM.findall(joined[1]), source)
     types = [found[1] if (found := _OPERAND.match(each)) else "" for each in operands]
-    floats = {each for each in types if "Float" in each and each in BITS}
-    if len(floats) != 2:
+    known = {each for each in types if each in BITS}
+    floats = {each for each in known if "Float" in each}
+    if len(known) != 2 or not floats:
         return None
     wide = max(floats, key=lambda each: (BITS[each], each))
-    narrow = [place for place, each in enumerate(types) if each in floats and each != wide]
+    narrow = [place for place, each in enumerate(types) if each in known and each != wide]
     found = _argument(source.text, len(types), narrow[0]) if len(narrow) == 1 else None
     if found is None:
         return None

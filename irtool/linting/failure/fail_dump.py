@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from irtool.ir.dump import Dump
-from irtool.ir.finding import SourceLine
+from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.graph import Graph, GraphParameter, Node
 from irtool.ir.items import Marker
 from irtool.ir.statement import ClosureTarget
@@ -32,6 +33,9 @@ _SECTION = re.compile(
 _FROM_EXCEPTION = re.compile(r"For (?:primitive\[|operation )?'?([A-Z]\w*)'?\]?|calling (\w+) with")
 _LOOKUPS = ("resolve", "getattr")
 _UNDEFINED = re.compile(r"The name '\w+' is not defined")
+_MEMBER_OF = re.compile(r"ClassMember: '[^']*<([^']*)>'")
+_MEMBER = re.compile(r"ClassMember: '[^']*<([^']*)>'[^{}]*?<Symbol> (\w+)\}")
+_NEAR = 0.8
 _MOST_EXCEPTION = 2000
 _WHERE = "irtool parse {file} --where 'graph == \"{graph}\"'"
 _ALL = "irtool parse {file}"
@@ -68,6 +72,7 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
     stack = traceback or _stack(calls)
     op = values.get("op") or _operator(exception, last)
     number = last.node.line if last is not None else 1
+    source = innermost(stack)
     finding = LoggedFinding(
         code=entry.code if entry else "compile-failed",
         severity="error",
@@ -78,7 +83,8 @@ def explain_dump(dump: Dump, lines: Sequence[str], known: KnownLines | None = No
         statement=exception or _line(lines, number).strip(),
         op=op,
         values=tuple({**values, "graph": last.graph.name if last is not None else ""}.items()),
-        source=innermost(stack),
+        source=source,
+        edit=_near_member(values.get("attribute", ""), lines, number, source),
         frames=stack,
         call=_line(lines, number).strip() if last is not None else "",
         operands=_operands(last),
@@ -183,6 +189,24 @@ def _inputs(dump: Dump) -> tuple[str, ...]:
             if declared is not None and not declared.has_default and kind is not None:
                 found.setdefault(declared.name, kind.short())
     return tuple(found.values())
+
+
+def _near_member(
+    asked: str, lines: Sequence[str], number: int, source: SourceLine | None
+) -> Edit | None:
+    """A member of the same cell whose name is near one that there is not."""
+    cell = _MEMBER_OF.search(_line(lines, number))
+    written = f"self.{asked}"
+    if not asked or cell is None or source is None or source.text.count(written) != 1:
+        return None
+    members = {
+        found[2] for line in lines for found in _MEMBER.finditer(line) if found[1] == cell[1]
+    }
+    near = get_close_matches(asked, sorted(members - {asked}), 1, _NEAR)
+    if not near:
+        return None
+    new = source.text.replace(written, f"self.{near[0]}")
+    return Edit(file=source.path, line=source.line, old=source.text, new=new)
 
 
 def _parsed_function(last: Call | None) -> str:

@@ -19,6 +19,9 @@ NO_DUMPS = "DUMPS"
 """Stands in a command for the folder of the dumps, where nobody knows it."""
 _WHERE = re.compile(r" --where '[^']*\{op\}[^']*'")
 
+_CELL = re.compile(r"mindspore_nn_layer_[a-z_]+_([A-Z]\w*?)_construct")
+"""The graph of one of MindSpore's own cells."""
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -70,7 +73,9 @@ def _with_edit(finding: LoggedFinding) -> LoggedFinding:
     edit = finding.edit or cast_of(said, types, source)
     if edit is None and (doubt := sliced_input(said, types, finding.inputs)):
         return replace(finding, message=f"{said.rstrip('.')}; {doubt}")
-    edit = edit or shape_edit(said, finding.op or "", types, source)
+    cell = _CELL.search(dict(finding.values).get("graph", ""))
+    name = "" if cell is None else cell[1]
+    edit = edit or shape_edit(said, finding.op or "", types, source, name)
     return finding if edit is None else replace(finding, edit=edit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -24,13 +25,19 @@ _VECTOR = re.compile(r"bias\[0\] shape should be equal|gamma or beta shape must 
 _DIVISOR = re.compile(r"x_shape\[\d+\] must be divisible by output_num = (\d+), but got (\d+)")
 _KEY = re.compile(r"The key (\w+) does not exist in the dict:\{(.*)\}")
 _ATTRIBUTE = re.compile(r"there is no attribute (\w+)|has no attribute '(\w+)'")
+_PERM = re.compile(r"size of perm should equal to rank of x, but got (\d+) and (\d+)")
 _TYPE = re.compile(r"expect a type, but got AbstractScalar\(Type: String, Value: (\w+),")
 
 Shape = tuple[int, ...]
+_MOST_AXES = 7
+
+
+_SIZES = {"Dense": "in_channels", "LayerNorm": "normalized_shape"}
+"""What has to be the last dimension of what one of MindSpore's own cells is given."""
 
 
 def shape_edit(
-    message: str, op: str, operands: Sequence[str], source: SourceLine | None
+    message: str, op: str, operands: Sequence[str], source: SourceLine | None, cell: str = ""
 ) -> Edit | None:
     """The smallest change of a line, of a weight or of an operator's argument that fits.
 
@@ -39,15 +46,19 @@ def shape_edit(
         op: the operator that it says it of; "" if it names none.
         operands: types of the failing statement's operands (``Float32[16,32]``).
         source: the line of Python that makes it.
+        cell: the class of MindSpore's own cell that the line calls and that fails inside.
 
     Returns:
         None where the message is about something else, or nothing near fits.
     """
     shapes = [_shape(each) for each in operands]
+    failure = _Failure(op, shapes, source)
+    if cell in _SIZES and (_PRODUCT.search(message) or _VECTOR.search(message)):
+        return _cell_size(failure, _SIZES[cell])
     for pattern, make in _MAKERS:
         found = pattern.search(message)
         if found is not None:
-            return make(_Failure(op, shapes, source), found)
+            return make(failure, found)
     return None
 
 
@@ -89,6 +100,14 @@ class _Failure:
         node = self.argument(place)
         if isinstance(node, ast.Attribute) and self.source is not None:
             return Edit(setting=f"shape of {ast.unparse(node)}", value=str(shape))
+        return None
+
+    def numbers(self, wanted: Shape) -> ast.expr | None:
+        """The tuple or list of the line that holds these numbers."""
+        for kind in (ast.Tuple, ast.List):
+            for node in self.parts(kind):
+                if tuple(_number(item) for item in node.elts) == wanted:  # type: ignore[attr-defined]  # with items
+                    return node
         return None
 
     def literal(self, value: int, new: int, what: str = "") -> Edit | None:
@@ -134,6 +153,11 @@ def _index(failure: _Failure, found: re.Match[str]) -> Edit | None:
 def _reshape(failure: _Failure, found: re.Match[str]) -> Edit | None:
     """One dimension made what is left of the elements, the one that has to change least."""
     have, want = prod(_numbers(found[1])), _numbers(found[2])
+    for place in range(len(want)):
+        open_shape = (*want[:place], -1, *want[place + 1 :])
+        if (node := failure.numbers(open_shape)) is not None:
+            made = _divided(have, open_shape)
+            return None if made is None else failure.replaced(node, str(made))
     fitting: list[tuple[float, Shape]] = []
     for place, size in enumerate(want):
         others = prod(want[:place]) * prod(want[place + 1 :])
@@ -143,11 +167,23 @@ def _reshape(failure: _Failure, found: re.Match[str]) -> Edit | None:
     if not fitting:
         return None
     shape = min(fitting)[1]
-    for node in failure.parts(ast.Tuple):
-        with_numbers = [_number(item) for item in node.elts]  # type: ignore[attr-defined]  # a tuple
-        if tuple(with_numbers) == want:
-            return failure.replaced(node, str(shape))
+    node = failure.numbers(want)
+    if node is not None:
+        return failure.replaced(node, str(shape))
     return Edit(setting=f"shape of {failure.op or 'Reshape'}", value=str(shape))
+
+
+def _divided(have: int, shape: Shape) -> Shape | None:
+    """A shape with -1 that divides what there is: the number changes that has to change least."""
+    fitting: list[tuple[float, Shape]] = []
+    for place, size in enumerate(shape):
+        others = -prod(shape[:place]) * prod(shape[place + 1 :])
+        if size < 1 or others < 1 or have % others:
+            continue
+        left = have // others
+        near = min((n for n in range(1, 2 * size) if left % n == 0), key=lambda n: abs(n - size))
+        fitting.append((abs(near - size) / size, (*shape[:place], near, *shape[place + 1 :])))
+    return min(fitting)[1] if fitting else None
 
 
 def _product(failure: _Failure, _: re.Match[str]) -> Edit | None:
@@ -187,6 +223,32 @@ def _vector(failure: _Failure, _: re.Match[str]) -> Edit | None:
     if not known or len(known) < len(wrong):
         return None
     return Edit(setting=f"shape of {', '.join(known)}", value=str(first[-1:]))
+
+
+def _cell_size(failure: _Failure, argument: str) -> Edit | None:
+    """The size that a cell was made for, of the only one that the line calls."""
+    calls = [n.func for n in failure.parts(ast.Call)]  # type: ignore[attr-defined]  # a call
+    called = [n for n in calls if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "self"]
+    first = failure.shapes[0] if failure.shapes else None
+    if len(called) != 1 or not first:
+        return None
+    value = first[-1] if argument == "in_channels" else str(first[-1:])
+    return Edit(setting=f"{argument} of {ast.unparse(called[0])}", value=value)
+
+
+def _perm(failure: _Failure, found: re.Match[str]) -> Edit | None:
+    """As many axes as there are: the last ones, in the order asked for."""
+    got, rank = whole(found[1]), whole(found[2])
+    for order in itertools.permutations(range(got)) if got < _MOST_AXES else ():
+        node = failure.numbers(order)
+        if node is None:
+            continue
+        more = rank - got
+        made = tuple(range(more)) + tuple(axis + more for axis in order if axis + more >= 0)
+        if made == tuple(range(rank)):  # leaves all as it is: of two axes there is one other order
+            made = (1, 0)
+        return failure.replaced(node, str(made)) if len(made) == rank else None
+    return None
 
 
 def _divisor(failure: _Failure, found: re.Match[str]) -> Edit | None:
@@ -243,6 +305,7 @@ _MAKERS: tuple[
     (_AXIS, _axis),
     (_INDEX, _index),
     (_RESHAPE, _reshape),
+    (_PERM, _perm),
     (_PRODUCT, _product),
     (_BROADCAST, _broadcast),
     (_VECTOR, _vector),

@@ -22,6 +22,8 @@ def line(text: str) -> SourceLine:
          "y = self.matmul(x, ops.cast(self.w, mindspore.float32))"),
         ("y = self.matmul(x, self.w)", MIXED[::-1],
          "y = self.matmul(ops.cast(x, mindspore.float32), self.w)"),
+        ("y = x @ self.w", ("Int8[4,8]", "Float32[8,8]"),
+         "y = ops.cast(x, mindspore.float32) @ self.w"),
         ("return x + self.b", MIXED, "return x + ops.cast(self.b, mindspore.float32)"),
     ],
 )  # fmt: skip
@@ -36,7 +38,7 @@ def test_the_narrower_operand_is_cast(text: str, operands: tuple[str, ...], new:
     [
         ("the input dimensions must be equal", MIXED, "y = self.matmul(x, w)"),
         (SAID, ("Float32[8]", "Float32[8]"), "y = self.matmul(x, w)"),
-        (SAID, ("Float32[8]", "Int32[8]"), "y = self.matmul(x, w)"),
+        (SAID, ("Int64[8]", "Int32[8]"), "y = self.matmul(x, w)"),
         (SAID, MIXED, "y = f(self.matmul(x, w), w)"),
         (SAID, MIXED, "y = self.matmul("),
         (SAID, MIXED, ""),

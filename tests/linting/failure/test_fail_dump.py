@@ -87,3 +87,40 @@ def test_another_dump_holds_no_failure(samples: Path) -> None:
     text = (samples / "mlp_semi_auto" / "step_parallel_begin_0018.ir").read_text(encoding="utf-8")
     found = explain_text(text)
     assert (found.kind, found.findings) == ("dump", ())
+
+
+@pytest.mark.parametrize(("held", "new"), [("missing", "self.missing"), ("weight", None)])
+def test_a_member_of_a_near_name_is_proposed(held: str, new: str | None) -> None:
+    cell = "ClassMember: 'Namespace:net..<Net::12>'"
+    asked = f"resolve(NameSpace[{cell}], missng)"
+    known = f"[0]: ValueNode<Primitive> resolve, [1]: ValueNode<NameSpace> {cell}"
+    text = f"""# 1.This shows the exception info:
+# Caught exception:
+External object has no attribute missng
+
+----------------------------------------------------
+- The Traceback of Net Construct Code:
+----------------------------------------------------
+# 0 In file net.py:7, 8~20
+        return self.missng(x)
+               ^~~~~~~~~~~
+#===============================================================================
+
+# IR entry: @f
+
+subgraph attr:
+subgraph @f() {{
+  %0(CNode_1) = resolve(NameSpace[{cell}], held)
+      : (<External, NoShape>, <External, NoShape>) -> (<null>)
+
+#------------------------> 0
+  %1(CNode_2) = {asked}
+      : (<External, NoShape>, <External, NoShape>) -> (<null>)
+}}
+# Order:
+#   1: @f:CNode_3{{{known}, [2]: ValueNode<Symbol> {held}}}
+"""
+    (finding,) = explain_text(text).findings
+    assert (None if finding.edit is None else finding.edit.new) == (
+        None if new is None else "return self.missing(x)"
+    )

@@ -18,6 +18,9 @@ _SPLIT = "For 'Split', x_shape[1] must be divisible by output_num = 7, but got 1
 _DTYPE = "the input 'dtype' expect a type, but got AbstractScalar(Type: String, Value: float33, …"
 
 
+_PERM = "For 'Transpose', size of perm should equal to rank of x, but got 3 and 2!"
+
+
 def _reshape(out: str) -> str:
     return (
         "For primitive[Reshape], the accumulate of x_shape must be equal to out_shape, but got "
@@ -44,6 +47,14 @@ def edit_of(message: str, line: str, *operands: str, op: str = "") -> Edit | Non
         (_ADD, "y = y + s", ("Float32[8,16]", "Float32[8]"), "y = y + ops.expand_dims(s, -1)"),
         (_KEY, 'y = y * self.t["b"]', ("Func", "String"), "y = y * self.t['a']"),
         (_DTYPE, "y = self.cast(y, 'float33')", (), "y = self.cast(y, mindspore.float32)"),
+        (_PERM, "y = self.t(y, (0, 2, 1))", (), "y = self.t(y, (1, 0))"),
+        (
+            _PERM.replace("3 and 2", "3 and 4"),
+            "y = ops.transpose(y, (0, 2, 1))",
+            (),
+            "y = ops.transpose(y, (0, 1, 3, 2))",
+        ),
+        (_reshape("6, 4, 5"), "y = y.reshape((-1, 4, 5))", (), "y = y.reshape((-1, 4, 4))"),
         ("there is no attribute rellu", "y = ops.rellu(y)", (), "y = ops.relu(y)"),
     ],
 )
@@ -106,6 +117,29 @@ def test_what_stands_elsewhere_is_named(
 )
 def test_nothing_is_guessed(message: str, line: str, operands: tuple[str, ...]) -> None:
     assert edit_of(message, line, *operands) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "message", "operands", "setting", "value"),
+    [
+        ("Dense", _ROWS, ("Float32[8,16]", "Float32[8,18]"), "in_channels of self.part", 16),
+        (
+            "LayerNorm",
+            _WEIGHTS,
+            ("Float32[8,16]", "Float32[15]", "Float32[15]"),
+            "normalized_shape of self.part",
+            "(16,)",
+        ),
+        ("Conv2d", _ROWS, ("Float32[8,16]", "Float32[8,18]"), None, None),
+    ],
+)
+def test_a_cell_of_mindspore_is_made_for_the_last_dimension(
+    cell: str, message: str, operands: tuple[str, ...], setting: str | None, value: object
+) -> None:
+    source = SourceLine("net.py", 7, text="y = self.part(y)")
+    found = shape_edit(message, "", operands, source, cell)
+    wanted = None if setting is None else Edit(setting=setting, value=value)  # type: ignore[arg-type]  # a number or text
+    assert found == wanted
 
 
 def test_a_failure_without_a_line_has_no_edit() -> None:
