@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from benchmarks.fuzzing import dumps, material, tables, text
+from benchmarks.fuzzing import artefacts, dumps, material, tables, text
 from benchmarks.fuzzing.case import READ, Case
 from benchmarks.fuzzing.material import LARGE, Seed
 
@@ -351,7 +351,7 @@ COMMANDS = (
 
 _BESIDE = (
     "context", "case", "settings", "rules", "machine", "baseline", "names", "log",
-    "losses", "payload", "overlay", "map",
+    "losses", "payload", "overlay", "map", "artefact",
 )  # fmt: skip
 """Files beside dumps that are mutated, too."""
 
@@ -724,6 +724,7 @@ _BESIDE_COMMANDS: dict[str, Callable[[Random, dict[str, bytes], str], _Beside]] 
     "payload": _of_payload,
     "overlay": _of_overlay,
     "map": _of_map,
+    "artefact": artefacts.beside,
 }
 
 

@@ -44,7 +44,7 @@ class HangReport(Shown):
         cycle: who waits for whom.
         stuck: how many communications never complete, by rank.
         needs_buffers: what would wait in a cycle if Sends waited for their Receives; empty where
-            nothing would.
+            nothing would. Where the run hangs, it does so only then.
         mismatches: where members of a group, or the ends of a transfer, do not fit together.
         crossed: routes on which tags are sent in another order than they are received in.
         shifted: routes on which all tags differ by one number (sender, receiver, number): dumps
@@ -97,18 +97,24 @@ class HangReport(Shown):
         return self.counts[rank] - self.stuck.get(rank, 0)
 
 
-def play(cluster: Cluster) -> HangReport:
-    """Plays a run; see the module's text."""
+def play(cluster: Cluster, *, sends_wait: bool = False) -> HangReport:
+    """Plays a run; see the module's text.
+
+    Args:
+        cluster: the communications of all ranks.
+        sends_wait: a Send is done only when its Receive has come, as data larger than the buffers
+            has it; what hangs only so is not certain, and ``needs_buffers`` says who waits.
+    """
     board = Board(cluster)
-    usual = Play(board, "in order", buffered=True)
+    usual = Play(board, "in order", buffered=not sends_wait)
     usual.run()
     chain = usual.chain()
-    certain = bool(chain)
-    if chain:
+    certain = bool(chain) and not sends_wait
+    if certain:
         lucky = Play(board, "stream a group", buffered=True)
         lucky.run()
         certain = bool(lucky.chain())
-    strict: tuple[Wait, ...] = ()
+    strict = chain if sends_wait else ()
     if not chain:
         waiting = Play(board, "in order", buffered=False)
         waiting.run()

@@ -121,6 +121,22 @@ def test_what_hangs_only_in_one_stream_is_not_certain(
     assert (answer["hangs"], answer["certain"]) == (True, False)
 
 
+def test_two_ranks_that_send_before_they_receive_hang_where_a_send_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MindSpore's checker finds this circle: it takes both ends of a transfer for one event."""
+    rows: dict[int, list[Row]] = {
+        0: [("p", "0 1", "Send", "", "1", "(4)"), ("p", "0 1", "Receive", "1", "", "(4)")],
+        1: [("p", "0 1", "Send", "", "0", "(4)"), ("p", "0 1", "Receive", "0", "", "(4)")],
+    }
+    status, answer = asked(written(tmp_path / "both", rows), capsys)
+    assert (status, answer["hangs"], answer["certain"]) == (1, True, False)
+    assert {each["op"] for each in answer["needs_buffers"]} == {"Send"}
+    rows[1].reverse()
+    status, answer = asked(written(tmp_path / "one", rows), capsys)
+    assert (status, answer["hangs"], answer["needs_buffers"]) == (0, False, [])
+
+
 def test_a_row_that_can_not_be_read_is_no_verdict_without_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

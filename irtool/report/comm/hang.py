@@ -230,7 +230,7 @@ class HangAnswer(
     cycle: Annotated[list[CommunicationWait], doc("who waits for whom")]
     needs_buffers: Annotated[
         list[CommunicationWait],
-        doc("what would be a cycle if a Send waited for its Receive; no hang"),
+        doc("what is a cycle if a Send waits for its Receive; where `hangs`, only then"),
     ]
     mismatches: list[Mismatch]
     crossed_tags: Annotated[
@@ -393,7 +393,10 @@ def _answer_text(report: HangReport) -> str:
         if report.needs_buffers:
             return f"no hang{known} as long as a Send does not wait for its Receive"
         return f"no hang{known}"
-    when = "" if report.certain else " with one stream for all groups (multi_stream: true)"
+    if report.needs_buffers:
+        when = " where a Send waits for its Receive"
+    else:
+        when = "" if report.certain else " with one stream for all groups (multi_stream: true)"
     if report.blocked is not None:
         return f"hangs{when}: {report.blocked.why}"
     if report.closed:
@@ -535,7 +538,7 @@ def _tables(view: HangView) -> Iterator[Table]:
         yield _difference_table(view.difference)
     if report.cycle:
         yield _cycle_table("Who waits for whom", report.cycle)
-    if report.needs_buffers:
+    if report.needs_buffers and not report.hangs:
         yield _cycle_table(
             "Who would wait for whom if a Send waited for its Receive", report.needs_buffers
         )
