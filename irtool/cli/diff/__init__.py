@@ -27,6 +27,10 @@ class Format(str, Enum):
     html = "html"
     svg = "svg"
     model_explorer = "model-explorer"
+    msprobe_csv = "msprobe-csv"
+
+
+_OWN_FORMS = (Format.model_explorer, Format.msprobe_csv)
 
 
 def command(
@@ -40,7 +44,10 @@ def command(
         ),
     ],
     format: Annotated[
-        Format, typer.Option("--format", "-f", help="table is for people.")
+        Format,
+        typer.Option(
+            "--format", "-f", help="table is for people, msprobe-csv has msprobe's columns."
+        ),
     ] = Format.table,
     passes: Annotated[
         bool,
@@ -149,7 +156,7 @@ def command(
     from irtool.cli.where import read_query
 
     asked = DiffOptions(
-        None if format is Format.model_explorer else DrawnForm(format.value),
+        None if format in _OWN_FORMS else DrawnForm(format.value),
         Output(output_file),
         output_file,
         read_query("--where", where) if where is not None else None,
@@ -194,7 +201,13 @@ def command(
             _refuse_noise(repeat, strict)
             return tell_checkpoints(paths, asked)
         if is_for_runs(paths):
+            if format is Format.msprobe_csv:
+                from irtool.cli.diff.msprobe_csv import tell_msprobe_csv
+
+                return tell_msprobe_csv(paths, asked)
             return tell_runs(paths, asked)
+    if format is Format.msprobe_csv:
+        raise Failure("msprobe-csv is of tensors", hint="irtool diff RUN_A RUN_B")
     _refuse_noise(repeat, strict)
     from irtool.cli.diff.graphs import tell_dumps, tell_passes, tell_ranks
 

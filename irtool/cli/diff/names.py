@@ -1,4 +1,4 @@
-"""``--map FILE``: names on the left, and what they are called on the right."""
+"""``--map FILE``: names on the left, and what they are called on the right; msprobe's files too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irtool.cli.report import Failure
+from irtool.compare.tensors.pairing.msprobe_maps import NameMaps, is_tensor, operator_of
 from irtool.syntax.reading import parse_json, read_text
 
 
@@ -34,6 +35,43 @@ def names_of(path: str | None) -> Mapping[str, str]:
             raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
         found[left.strip()] = right.strip()
     return found
+
+
+def maps_of(path: str | None) -> NameMaps:
+    """The same for runs, which msprobe's mapping files (YAML: cell, data, layer) serve, too.
+
+    Raises:
+        Failure: it cannot be read.
+    """
+    if path is None or not path.endswith((".yaml", ".yml")):
+        return NameMaps(names_of(path))
+    try:
+        text = read_text(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise Failure(f"cannot read the map: {reason}", path) from None
+    flat: dict[str, str] = {}
+    layers: dict[str, dict[str, str]] = {}
+    parent = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.split(" #")[0].rstrip()
+        if not bare.strip() or bare.lstrip().startswith(("#", "---")):
+            continue
+        left, mark, right = (part.strip().strip("\"'") for part in bare.strip().partition(":"))
+        is_child = bare[0].isspace()
+        if not mark or not left or (is_child and not (right and parent)):
+            hint = "cell and data files: name: name; layer files: Class:, and children below it"
+            raise Failure("not a pair of names", f"{path}:{number}:1", text=line, hint=hint)
+        if is_child:
+            layers[parent][left] = right
+        elif right:
+            flat[left] = right
+            parent = ""
+        else:
+            parent = left
+            layers.setdefault(parent, {})
+    names = {operator_of(a): operator_of(b) for a, b in flat.items() if is_tensor(a)}
+    return NameMaps(names, {a: b for a, b in flat.items() if not is_tensor(a)}, layers)
 
 
 def _json_names(text: str, path: str) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from irtool.cli.answering import Answered, tell
 from irtool.cli.diff.layout import layouts_at
-from irtool.cli.diff.names import names_of
+from irtool.cli.diff.names import maps_of
 from irtool.cli.diff.options import DiffOptions
 from irtool.cli.report import Failure, note
 from irtool.ir.dump import Dump
@@ -66,22 +66,25 @@ def tell_runs(paths: list[str], asked: DiffOptions) -> int:
     return tell(runs_answered(paths, asked), asked.output, asked.answer_form)
 
 
-def runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsView]:
+def runs_answered(
+    paths: Sequence[str], asked: DiffOptions, keeps_all: bool = False
+) -> Answered[RunsView]:
     """What differs between two runs.
 
     Args:
         paths: run folders, tensor dumps or digests.
         asked: how to compare.
+        keeps_all: the tensors of all steps and ranks stay in memory, not of one.
 
     Raises:
         Failure: a side can't be read, or the sides have nothing in common.
     """
     calm_numpy()
     with CollectorPause.over(MANY_OBJECTS):  # an object or more a tensor, and hardly any garbage
-        return _runs_answered(paths, asked)
+        return _runs_answered(paths, asked, keeps_all)
 
 
-def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsView]:
+def _runs_answered(paths: Sequence[str], asked: DiffOptions, keeps_all: bool) -> Answered[RunsView]:
     from irtool.compare.runs.comparison import compare_runs, first_case
     from irtool.compare.runs.units import Settings
     from irtool.report.diff.runs.answer import RunsView, runs_answer
@@ -91,9 +94,11 @@ def _runs_answered(paths: Sequence[str], asked: DiffOptions) -> Answered[RunsVie
     repeats = [side_of(path, asked) for path in asked.repeats]
     schedule, close = schedule_of(asked)
     try:
-        names = names_of(asked.map_file)
+        names = maps_of(asked.map_file)
         layouts = layouts_at(asked.layout)
-        settings = Settings(names, schedule, asked.rank, asked.step, note, repeats, layouts)
+        settings = Settings(
+            names, schedule, asked.rank, asked.step, note, repeats, layouts, keeps_all
+        )
         comparison = compare_runs(sides[0], sides[1], settings)
     finally:
         close()

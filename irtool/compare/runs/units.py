@@ -17,6 +17,7 @@ from irtool.compare.tensors.measuring.measure import Scheduler
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.compare.tensors.open import Unit
 from irtool.compare.tensors.pairing.fingerprints import partners
+from irtool.compare.tensors.pairing.msprobe_maps import NameMaps
 from irtool.compare.tensors.semantics import family
 from irtool.ir.dump import Dump, dump_of
 from irtool.ir.graph import Node
@@ -147,15 +148,17 @@ class Settings:
         tell: takes what is to be said.
         repeats: more healthy runs of the left side: what differs between them is noise.
         layouts: how the ranks of both runs are cut, where a layout file says so.
+        keeps_all: every result keeps its tensors, not the one alone that is shown.
     """
 
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    given: NameMaps = field(default_factory=NameMaps)
     schedule: Scheduler | None = None
     rank: int | None = None
     step: int | None = None
     tell: Callable[[str], None] = lambda message: None
     repeats: Sequence[RunSide] = ()
     layouts: tuple[SideLayout, SideLayout] | None = None
+    keeps_all: bool = False
 
 
 def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[UnitResult]:
@@ -199,7 +202,7 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
             runs[1],
             nodes={pair.left: pair.right for pair in diff.pairs} if diff else None,
             changed=_changed(diff) if diff else None,
-            given=settings.given,
+            given=settings.given.of_runs(*runs),
             schedule=settings.schedule,
             training=training,
             noise=_noise(runs[0], ours, settings, training),
@@ -212,7 +215,7 @@ def compare_units(left: RunSide, right: RunSide, settings: Settings) -> list[Uni
         units.append(_unit(name, result))
         for side, run in zip((left, right), runs, strict=True):
             side.complaints += [f"{run.path}: {problem}" for problem in run.problems]
-        _forget(units)
+        _forget(units, settings)
         if any(joined):
             gc.collect()  # a graph is cyclic: where nothing is collected, it would stay
     return units
@@ -296,7 +299,7 @@ def _compare_cut(left: RunSide, right: RunSide, settings: Settings) -> list[Unit
         units.append(_unit(_joined_name(key, runs), result, found))
         for side, read in ((whole, [one]), (cut, runs.values())):
             side.complaints += [f"{run.path}: {text}" for run in read for text in run.problems]
-        _forget(units)
+        _forget(units, settings)
         gc.collect()
     return units
 
@@ -329,7 +332,7 @@ def _compare_declared(
                 words += [_put_together(read) for read in runs if len(read) > 1][:1]
                 units.append(_unit(", ".join(words), found.comparison, found))
                 units[-1].undivided = found.undivided
-                _forget(units)
+                _forget(units, settings)
         except CannotChain as error:
             right.complaints.append(f"tensors cannot be compared: {error}")
     return units
@@ -386,8 +389,10 @@ def _read(side: RunSide, key: Key) -> TensorRun | None:
         return None
 
 
-def _forget(units: Sequence[UnitResult]) -> None:
+def _forget(units: Sequence[UnitResult], settings: Settings) -> None:
     """Keep the tensors of the first faulty unit, or of the first; let go of the others."""
+    if settings.keeps_all:
+        return
     keep = shown_unit(units)
     for unit in units:
         if unit is not keep:
