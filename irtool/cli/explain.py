@@ -38,7 +38,7 @@ def command(
         ),
     ],
     format: options.DocumentFormat = DocumentForm.table,
-    fail_on: FailOn = FailLevel.info,
+    fail_on: FailOn = FailLevel.warning,
     output_file: options.OutputFile = None,
 ) -> int:
     """What a code means; or what a log or an analyze_fail.ir of a failed run says.

@@ -54,7 +54,7 @@ def explain_paths(
     paths: Sequence[str],
     format: DocumentForm,
     output: Output,
-    fail_on: FailLevel = FailLevel.info,
+    fail_on: FailLevel = FailLevel.warning,
 ) -> int:
     """Explain logs, ``analyze_fail.ir`` and run folders; the exit status.
 

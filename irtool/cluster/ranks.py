@@ -9,7 +9,7 @@ that the parsed dump shows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -104,6 +104,20 @@ class Cluster:
                 seen.update(party.ranks or ())
                 seen.update(() if party.peer is None else (party.peer,))
         return tuple(sorted(seen - self.ranks.keys()))
+
+    def without_dumps(self, paths: Container[str]) -> Cluster:
+        """The same, where ranks that share one of these dumps left none: they are missing.
+
+        Args:
+            paths: dumps that end early, so that nobody knows what else their ranks communicate.
+        """
+        left = tuple(
+            alike for alike in self.classes if self.ranks[alike[0]].path not in paths
+        )  # the first of a class is the one that was read
+        if len(left) == len(self.classes):
+            return self
+        ranks = {rank: self.ranks[rank] for alike in left for rank in alike}
+        return replace(self, ranks=dict(sorted(ranks.items())), classes=left)
 
 
 def program(dump: Dump, devices: int | None = None, whole: Whole | None = None) -> Program:

@@ -29,6 +29,7 @@ from irtool.sharding.check import check
 from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.graphs import Network, network_of
 from irtool.sharding.network.report import CheckResult
+from irtool.syntax.load import TRUNCATED
 from irtool.syntax.run import Compilation, Run
 from irtool.syntax.source import DumpError, read_content
 
@@ -251,8 +252,20 @@ class Subject:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """What all ranks communicate."""
+        """What all ranks communicate whose dumps are whole.
+
+        A dump that ends early lacks collectives that its rank does: it is as if there were none.
+        """
         files = self.validated
+        cut = {
+            dump.path
+            for _, dump in self.classes
+            if any(problem.code == TRUNCATED for problem in dump.problems)
+        }
+        if all(dump.path in cut for _, dump in self.classes):
+            raise CannotJudge(
+                "the validate dump is cut off: nobody knows what its end communicates"
+            )
 
         def text(rank: int) -> tuple[str, str]:
             path = files[rank].path
@@ -264,7 +277,8 @@ class Subject:
         devices = self.context.value("device_num")
         known = self.context.is_known("device_num")
         count = devices if isinstance(devices, int) and known else None
-        return cluster_of_classes(self.classes, text, load, count, self.whole_of)
+        found = cluster_of_classes(self.classes, text, load, count, self.whole_of)
+        return found.without_dumps(cut)
 
     @cached_property
     def memories(self) -> tuple[Held, ...]:

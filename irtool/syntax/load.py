@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from irtool.syntax.records import Records
 
 
+TRUNCATED = "SYN003"
+"""The code of a dump that ends early."""
+
+
 def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
     """Read a dump.
 
@@ -36,7 +40,7 @@ def load(source: PathLike | bytes | BinaryIO, name: str | None = None) -> Dump:
     dump = loads(_text_of(content), content.path)
     if content.damage:
         problem = Finding(
-            "SYN003",
+            TRUNCATED,
             "error",
             content.damage,
             content.path,

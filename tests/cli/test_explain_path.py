@@ -70,6 +70,18 @@ def test_a_refused_compilation(run: Run) -> None:
     assert "irtool check DUMPS --where 'op == \"MatMul\"'" in done.output
 
 
+def test_what_is_only_worth_knowing_is_no_failure(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "rank_0.log"
+    log.write_text(
+        "[INFO] DEVICE(1,7f3e0ea3cb80,python):2023-06-02-15:34:04.253.124 [mindspore/ccsrc/plugin/"
+        "device/ascend/hal/hardware/ascend_comm_op_reuse.cc:70] AscendCommOpReuse] "
+        "MAX_COMM_OP_REUSE_NUM: 1000\n"
+    )
+    assert "MAX_COMM_OP_REUSE_NUM" in run(log).output
+    assert run(log).status == 0
+    assert run(log, "--fail-on", "info").status == 1
+
+
 def test_a_network_whose_types_make_no_sense(run: Run) -> None:
     done = run(FAILED)
     assert done.status == 1

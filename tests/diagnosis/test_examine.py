@@ -173,6 +173,23 @@ def test_half_of_a_dump_gives_what_can_be_judged(samples: Path, tmp_path: Path) 
     assert {item["task"] for item in told["not_judged"]} >= {"strategy"}
 
 
+@pytest.mark.parametrize("part", [0.3, 0.9])
+def test_a_rank_whose_dump_is_cut_off_makes_no_hang_of_a_healthy_run(
+    samples: Path, tmp_path: Path, part: float
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(samples / "pipeline_2_stages", path)
+    dump = path / "rank_2/20_validate_0080.ir"
+    text = dump.read_bytes()
+    dump.write_bytes(text[: int(part * len(text))])
+    told = made(path, status=1)
+    assert [item["task"] for item in told["findings"]] == ["failed-node"]
+    (why,) = (item["why"] for item in told["not_judged"] if item["task"] == "hang")
+    assert "rank 2 left none that is whole" in why
+    played = json.loads(asked("comm", "hang", path, "-f", "json", status=1))
+    assert (played["hangs"], played["missing_ranks"]) == (None, [2])
+
+
 def test_a_dump_that_is_cut_off_is_told(samples: Path, tmp_path: Path) -> None:
     path = tmp_path / "run"
     shutil.copytree(samples / "pipeline_2_stages", path)

@@ -86,3 +86,19 @@ def test_where_nothing_saves_the_cheapest_that_takes_a_redistribution_away_is_to
     assert costs[0] > 0
     assert all(edit.removes for edit in found.dearer)
     assert edits_of(dump).dearer == ()
+
+
+def test_a_gather_goes_though_a_reshape_of_the_device_s_own_slice_stays() -> None:
+    """MindSpore 2.7.0: MatMul, Cast, Reshape, LayerNorm; with the edit no AllGather is left."""
+    four = ParallelContext(devices=4)
+    dump = irtool.load(Path(__file__).with_name("cast_and_reshape_begin.ir.xz"))
+    report = check(dump, four)
+    edge = next(edge for edge in report.redistributions if edge.consumer.op == "Reshape")
+    assert "AllGather" in [item.op for item in edge.operators or ()]
+    found = network_edits(dump, four, report, default_machine(), [edge])
+    (edit,) = (item for item in found.edits if item.removes and item.new)
+    assert [node.op for node in edit.nodes] == ["LayerNorm"]
+    assert edit.new == ((2, 2, 1), (1,), (1,))
+    after = check(with_strategies(dump, dict.fromkeys(edit.nodes, edit.new)), four)
+    left = next(one for one in after.redistributions if one.consumer.op == "Reshape")
+    assert "AllGather" not in [item.op for item in left.operators or ()]

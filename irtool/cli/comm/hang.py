@@ -18,6 +18,7 @@ from irtool.cli.recorded_inputs import (
 )
 from irtool.cli.report import Failure, note, report_problems
 from irtool.cluster.hang import HangReport, play, unknown_parts
+from irtool.syntax.load import TRUNCATED
 from irtool.syntax.source import DumpError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
 
     path = asked.paths[0] if len(asked.paths) == 1 else ""
     if not os.path.isdir(path):
-        read = whole(read_cluster(asked))
+        read = _of_whole_dumps(whole(read_cluster(asked)))
         return read, play(read.cluster), None
     try:
         run = load_run(path)
@@ -110,7 +111,7 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
         paths = tuple(each.path for each in issued.values())
         note(f"plays the collectives that {len(issued)} ranks recorded, not those of dumps")
         return Read(found, path, problems), report, PlayedOrder("recorded", paths)
-    read = whole(read_cluster(asked))
+    read = _of_whole_dumps(whole(read_cluster(asked)))
     orders, more = recorded_orders(run, read.cluster, asked.graph)
     if not orders:
         return replace(read, problems=(*read.problems, *more)), play(read.cluster), None
@@ -119,6 +120,15 @@ def _as_recorded(asked: Asked) -> tuple[Read, HangReport, PlayedOrder | None]:
     order = PlayedOrder("dumps" if found is read.cluster else "recorded", paths, notes)
     read = replace(read, cluster=found, problems=(*read.problems, *more))
     return read, play(found), order
+
+
+def _of_whole_dumps(read: Read) -> Read:
+    """Without ranks whose dump ends early: what they do after that nobody knows."""
+    cut = {problem.file for problem in read.problems if problem.code == TRUNCATED}
+    left = read.cluster.without_dumps(cut)
+    if not left.ranks:
+        raise Failure("every dump is cut off: nobody knows what its end communicates", read.path)
+    return read if left is read.cluster else replace(read, cluster=left)
 
 
 def _difference(read: Read, report: HangReport, graph: int | None) -> ScriptDifference | None:

@@ -8,11 +8,10 @@ from irtool.diagnosis.diagnosis import CannotJudge, Diagnosis, Task, diagnosis
 from irtool.diagnosis.failures import told
 from irtool.diagnosis.subject import BEGIN, VALIDATE, Reads, Subject
 from irtool.ir.units import ranks_text
+from irtool.syntax.load import TRUNCATED
 
 TASK: Task = "failed-node"
 READS: Reads = "validate"
-TRUNCATED = "SYN003"
-"""What the reader says of a dump that ends early."""
 
 
 def examine(subject: Subject) -> Iterator[Diagnosis]:

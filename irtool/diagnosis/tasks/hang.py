@@ -40,10 +40,9 @@ def examine(subject: Subject) -> Iterator[Diagnosis]:
         yield _hang(subject, report)
     elif report.missing_ranks:
         missing = ranks_text(report.missing_ranks)
-        one = len(report.missing_ranks) == 1
-        raise CannotJudge(
-            f"no hang in the dumps that are there; rank{'' if one else 's'} {missing} left none"
-        )
+        ranks = "rank" if len(report.missing_ranks) == 1 else "ranks"
+        cut = " that is whole" if set(report.missing_ranks) & subject.validated.keys() else ""
+        raise CannotJudge(f"no hang in the dumps that are there; {ranks} {missing} left none{cut}")
 
 
 def _hang(subject: Subject, report: HangReport) -> Diagnosis:

@@ -20,6 +20,7 @@ from irtool.compare.identity import scope_pattern
 from irtool.ir.display import Shown
 from irtool.ir.dump import Dump
 from irtool.ir.graph import Node
+from irtool.ir.operators import COMMUNICATION
 from irtool.operators.call import Strategy
 from irtool.planning.cost.structure import Structure, structure_of
 from irtool.planning.plans.cost_report import StepCost, step_cost
@@ -301,7 +302,7 @@ def _near(edge: RedistributionReport, report: CheckResult) -> Iterator[tuple[int
 def _others(
     item: OperatorReport, edge: RedistributionReport, report: CheckResult
 ) -> list[Strategy]:
-    """Strategies that use as many devices, those first that fit the other side of the edge."""
+    """Strategies that use as many devices, and those that fit the other side of the edge, first."""
     context = report.context.for_operators(dynamic=item.call.call.is_dynamic)
     now = item.strategy or ()
     used = prod(item.device_matrix) if item.device_matrix else 1
@@ -312,14 +313,15 @@ def _others(
         if strategy is None or strategy == now or len(strategy) != len(now):
             continue
         own, old = [prod(row) for row in strategy], [prod(row) for row in now]
-        if max(own, default=1) < max(old, default=1) or max(own, default=1) > used:
+        fits = any(row in wanted for row in strategy)
+        is_fewer = max(own, default=1) < max(old, default=1)  # devices: only as the other side has
+        if (is_fewer and not fits) or max(own, default=1) > used:
             continue
         apart = sum(
             a != b
             for row, other in zip(strategy, now, strict=True)
             for a, b in zip(row, other, strict=False)
         )  # type: ignore[arg-type]  # rows of numbers
-        fits = any(row in wanted for row in strategy)
         scored.append(((not fits, apart, strategy), strategy))
     scored.sort(key=lambda pair: repr(pair[0]))
     return [strategy for _, strategy in scored[:_FOR_EACH]]
@@ -381,12 +383,20 @@ def _is_removed(
     *,
     otherwise: bool,
 ) -> bool:
-    """Whether one of the redistributions is gone, or (by a setting) done by other operators."""
-    if _places(asked) - _places(edges):
+    """Whether one of the redistributions is gone, or (by a setting) done by other operators.
+
+    One that communicated is gone, too, where slices of its own device are left of it.
+    """
+    talking = [edge for edge in asked if _communicates(edge)]
+    if _places(asked) - _places(edges) or _places(talking) - _places(filter(_communicates, edges)):
         return True
     after = {(e.producer.id, e.consumer.id, e.input): _ops(e) for e in edges}
     places = ((e, (e.producer.id, e.consumer.id, e.input)) for e in asked)
     return otherwise and any(after.get(place, ()) != _ops(edge) for edge, place in places)
+
+
+def _communicates(edge: RedistributionReport) -> bool:
+    return any(op in COMMUNICATION for op in _ops(edge))
 
 
 def _ops(edge: RedistributionReport) -> tuple[str, ...]:
