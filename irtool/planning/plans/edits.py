@@ -149,7 +149,7 @@ def network_edits(
     groups = _groups(report)
     asked = _dearest(report, before) if edges is None else list(edges)
     trials = [*_unusual(groups, report), *_settings(report, context, asked)]
-    trials += _around(groups, report, asked)
+    trials += _around(groups, report, asked, with_fewer=edges is not None)
     most = max(_FEWEST_TRIED, min(MOST_TRIED, work // max(1, len(report.operators))))
     found: list[NetworkEdit] = []
     for trial in trials[:most]:
@@ -251,7 +251,11 @@ def _dearest(report: CheckResult, cost: StepCost) -> list[RedistributionReport]:
 
 
 def _around(
-    groups: _Groups, report: CheckResult, edges: Iterable[RedistributionReport]
+    groups: _Groups,
+    report: CheckResult,
+    edges: Iterable[RedistributionReport],
+    *,
+    with_fewer: bool,
 ) -> Iterator[_Trial]:
     """Other strategies for the operators on both sides of redistributions, near ones first."""
     alike = {
@@ -271,7 +275,7 @@ def _around(
                 continue
             while len(rounds) <= distance:
                 rounds.append([])
-            for strategy in _others(item, edge, report):
+            for strategy in _others(item, edge, report, with_fewer=with_fewer):
                 nodes = alike[node]
                 if (nodes[0], strategy) in seen:
                     continue
@@ -300,9 +304,12 @@ def _near(edge: RedistributionReport, report: CheckResult) -> Iterator[tuple[int
 
 
 def _others(
-    item: OperatorReport, edge: RedistributionReport, report: CheckResult
+    item: OperatorReport, edge: RedistributionReport, report: CheckResult, *, with_fewer: bool
 ) -> list[Strategy]:
-    """Strategies that use as many devices, and those that fit the other side of the edge, first."""
+    """Strategies that use as many devices, those first that fit the other side of the edge.
+
+    Those that fit may use fewer, too, where somebody asks about this edge.
+    """
     context = report.context.for_operators(dynamic=item.call.call.is_dynamic)
     now = item.strategy or ()
     used = prod(item.device_matrix) if item.device_matrix else 1
@@ -314,8 +321,8 @@ def _others(
             continue
         own, old = [prod(row) for row in strategy], [prod(row) for row in now]
         fits = any(row in wanted for row in strategy)
-        is_fewer = max(own, default=1) < max(old, default=1)  # devices: only as the other side has
-        if (is_fewer and not fits) or max(own, default=1) > used:
+        is_fewer = max(own, default=1) < max(old, default=1)
+        if (is_fewer and not (fits and with_fewer)) or max(own, default=1) > used:
             continue
         apart = sum(
             a != b
