@@ -40,10 +40,12 @@ def cast_of(message: str, operands: tuple[str, ...], source: SourceLine | None) 
         return None
     wide = max(floats, key=lambda each: (BITS[each], each))
     narrow = [place for place, each in enumerate(types) if each in known and each != wide]
-    found = _argument(source.text, len(types), narrow[0]) if len(narrow) == 1 else None
-    if found is None:
+    tree = parsed(source.text)
+    given = None if tree is None else operands_in(tree, len(types), message)
+    if given is None or len(narrow) != 1:
         return None
-    return _cast(source, found, wide)
+    found = span(given[narrow[0]], source.text)
+    return None if found is None else _cast(source, found, wide)
 
 
 def _cast(source: SourceLine, place: tuple[int, int], to: str) -> Edit:
@@ -72,24 +74,40 @@ def _cast_in_tuple(types: list[str], source: SourceLine) -> Edit | None:
     return None if found is None else _cast(source, found, wide)
 
 
-def _argument(text: str, count: int, place: int) -> tuple[int, int] | None:
-    """Where an argument of the only call with so many of them stands in a line."""
-    tree = parsed(text)
-    if tree is None:
-        return None
+_WRITTEN: dict[str, type[ast.operator]] = {
+    "Add": ast.Add, "Sub": ast.Sub, "Mul": ast.Mult, "Div": ast.Div, "RealDiv": ast.Div,
+    "MatMul": ast.MatMult, "MatMulExt": ast.MatMult, "BatchMatMul": ast.MatMult,
+}  # fmt: skip
+"""Operators of MindSpore that Python's own signs make."""
+_OF = re.compile(r"For (?:primitive\[|')(\w+)")
+
+
+def operands_in(tree: ast.Module, count: int, message: str) -> tuple[ast.expr, ...] | None:
+    """What the failing call of a line, or sign between two operands, is given.
+
+    Args:
+        tree: the line.
+        count: how many operands.
+        message: what MindSpore says; it may name the operator.
+
+    Returns:
+        None where several calls or signs, or none, have so many.
+    """
     calls = [
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == count
     ]
-    operators = [
-        node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and count == 2 and not calls
-    ]
+    signs = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and count == 2]
+    named = _OF.search(message)
+    op = named[1] if named is not None else ""
+    alike = [node for node in signs if isinstance(node.op, _WRITTEN.get(op, ast.operator))]
+    if calls and op in _WRITTEN and len(alike) == 1:
+        name = op.removesuffix("Ext").lower()
+        calls = [node for node in calls if name in ast.unparse(node.func).lower().replace("_", "")]
     if len(calls) == 1:
-        found: ast.expr = calls[0].args[place]
-    elif len(operators) == 1:
-        found = (operators[0].left, operators[0].right)[place]
-    else:
-        return None
-    return span(found, text)
+        return tuple(calls[0].args)
+    if not calls and len(alike) == 1:
+        return alike[0].left, alike[0].right
+    return None
 
 
 def parsed(text: str) -> ast.Module | None:

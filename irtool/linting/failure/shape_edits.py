@@ -12,7 +12,7 @@ from math import prod
 from irtool.ir.finding import Edit, SourceLine
 from irtool.ir.limits import whole
 from irtool.ir.types import BITS
-from irtool.linting.failure.casts import parsed, span
+from irtool.linting.failure.casts import operands_in, parsed, span
 from irtool.operators.table import operators
 
 _SHAPE = re.compile(r"^[A-Z]\w*\[([\d,]*)\]$")
@@ -52,7 +52,7 @@ def shape_edit(
         None where the message is about something else, or nothing near fits.
     """
     shapes = [_shape(each) for each in operands]
-    failure = _Failure(op, shapes, source)
+    failure = _Failure(message, op, shapes, source)
     if cell in _SIZES and (_PRODUCT.search(message) or _VECTOR.search(message)):
         return _cell_size(failure, _SIZES[cell])
     for pattern, make in _MAKERS:
@@ -65,8 +65,10 @@ def shape_edit(
 class _Failure:
     """An operator, the shapes of its operands (None: no tensor), and the line that calls it."""
 
-    def __init__(self, op: str, shapes: list[Shape | None], source: SourceLine | None) -> None:
-        self.op, self.shapes, self.source = op, shapes, source
+    def __init__(
+        self, message: str, op: str, shapes: list[Shape | None], source: SourceLine | None
+    ) -> None:
+        self.message, self.op, self.shapes, self.source = message, op, shapes, source
         self.tree = None if source is None or not source.text else parsed(source.text)
 
     def replaced(self, node: ast.expr, new: str) -> Edit | None:
@@ -85,15 +87,11 @@ class _Failure:
             yield from (node for node in ast.walk(self.tree) if isinstance(node, kind))
 
     def argument(self, place: int) -> ast.expr | None:
-        """An argument of the only call, or side of the only operator, with so many operands."""
-        count = len(self.shapes)
-        calls = [n for n in self.parts(ast.Call) if len(n.args) == count]  # type: ignore[attr-defined]  # a call
-        if len(calls) == 1:
-            return calls[0].args[place]  # type: ignore[attr-defined]  # a call
-        both = [n for n in self.parts(ast.BinOp) if count == 2 and not calls]
-        if len(both) == 1:
-            return (both[0].left, both[0].right)[place]  # type: ignore[attr-defined]  # two sides
-        return None
+        """What stands for an operand in the line."""
+        given = None
+        if self.tree is not None:
+            given = operands_in(self.tree, len(self.shapes), self.message)
+        return None if given is None else given[place]
 
     def weight(self, place: int, shape: Shape) -> Edit | None:
         """Another shape for an operand that the cell holds."""

@@ -24,13 +24,23 @@ def line(text: str) -> SourceLine:
          "y = self.matmul(ops.cast(x, mindspore.float32), self.w)"),
         ("y = x @ self.w", ("Int8[4,8]", "Float32[8,8]"),
          "y = ops.cast(x, mindspore.float32) @ self.w"),
-        ("return x + self.b", MIXED, "return x + ops.cast(self.b, mindspore.float32)"),
+        ("return x @ self.b", MIXED, "return x @ ops.cast(self.b, mindspore.float32)"),
     ],
 )  # fmt: skip
 def test_the_narrower_operand_is_cast(text: str, operands: tuple[str, ...], new: str) -> None:
     edit = cast_of(SAID, operands, line(text))
     assert edit is not None
     assert (edit.file, edit.line, edit.old, edit.new) == ("net.py", 7, text, new)
+
+
+def test_the_sign_that_fails_is_told_from_a_call_with_as_many_operands() -> None:
+    said = "For primitive[MatMulExt], the input type must be same."
+    edit = cast_of(said, ("Int8[4,8]", "Float32[8,8]"), line("y = ops.zeros(s, k) @ self.w.T"))
+    assert edit is not None
+    assert edit.new == "y = ops.cast(ops.zeros(s, k), mindspore.float32) @ self.w.T"
+    called = cast_of(SAID, MIXED, line("y = self.matmul(x, w) @ z"))
+    assert called is not None
+    assert called.new == "y = self.matmul(x, ops.cast(w, mindspore.float32)) @ z"
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,20 @@ def test_a_cast_whose_half_result_is_used_elsewhere_is_fine() -> None:
     assert not found("NUM003", DOWN, UP, more)
 
 
+_SOFT = """%2(p) = PrimFunc_Softmax(%0, (I64(-1)))
+      : (<Tensor[Float16], (8)>, <Tuple[Int64]>) -> (<Tensor[Float16], (8)>)"""
+
+
+def test_a_softmax_alone_in_half_precision_is_named() -> None:
+    up = UP.replace("(%0,", "(%2,")
+    (one,) = found("NUM003", DOWN, _SOFT, up)
+    assert (one.node, one.related[0].node) == ("%2", "%0")
+    assert "Softmax alone works in Float16" in one.message
+    more = "%3(c) = PrimFunc_ReLU(%2)\n      : (<Tensor[Float16], (8)>) -> (<Tensor[Float16], (8)>)"
+    assert not found("NUM003", DOWN, _SOFT, up, more)
+    assert not found("NUM003", DOWN, _SOFT.replace("Softmax", "Exp"), up)
+
+
 def test_a_cast_up_and_down_loses_nothing() -> None:
     up = DOWN.replace("Float32", "T").replace("Float16", "Float32").replace("T]", "Float16]")
     assert not found("NUM003", up, UP.replace("Float32", "T").replace("Float16", "Float32")

@@ -9,10 +9,11 @@ from irtool.ir.graph import Node
 from irtool.linting.facts import DumpFacts
 from irtool.linting.rule import NodeRule
 from irtool.linting.rules.numerics.half import NEAREST, half_type
+from irtool.operators.table import operator_of
 
 
 class CastDownAndUp(NodeRule):
-    """A Cast of a half-precision tensor whose only source is a Cast from the same wide type."""
+    """A Cast from half precision back to the type that a Cast made it of, or a softmax between."""
 
     code = "NUM003"
     name = "cast-down-and-up"
@@ -22,6 +23,9 @@ class CastDownAndUp(NodeRule):
         Both casts cost a pass over the tensor, and the first one drops digits for good. Between
         them nothing is computed and nothing is communicated, so nothing is won. It comes from cells
         that cast their input and their output each for themselves.
+
+        A softmax alone between the two is told as well: it sums exponentials, of which half
+        precision loses the small ones, and all around it is wide.
 
         Told only where the half-precision tensor has no other reader: then both casts can go. The
         casts that differentiation makes of a pair of casts are not told again.
@@ -43,11 +47,25 @@ class CastDownAndUp(NodeRule):
             return
         half = half_type(node.input_types[0])
         first = node.inputs[0] if half else None
+        if not isinstance(first, Node) or not first.input_types:
+            return
+        between = first if operator_of(first.op).computes == "softmax" else None
+        if between is not None and _is_read_by(between, node):
+            first = between.inputs[0] if between.inputs else None
         if not isinstance(first, Node) or first.op != "Cast" or not first.input_types:
             return
         wide = first.input_types[0]
         result = node.output_type
         if wide is None or result is None or wide.dtype != result.dtype or half_type(wide):
+            return
+        if between is not None:
+            if _is_read_by(first, between):
+                yield self.finding(
+                    f"{between.op} alone works in {half}: its input is cast from {wide.dtype} and "
+                    "its result straight back",
+                    between,
+                    related=(("cast to half precision here", first),),
+                )
             return
         # A user without data (a Depend that orders) does not need the value.
         if len(first.users) == 1:
@@ -56,3 +74,9 @@ class CastDownAndUp(NodeRule):
                 node,
                 related=(("cast to half precision here", first),),
             )
+
+
+def _is_read_by(node: Node, user: Node) -> bool:
+    """Whether only one node of the forward pass reads a value; its gradients may as well."""
+    others = (each for each in node.users if each is not user)
+    return all(isinstance(each, Node) and each.is_backward for each in others)
