@@ -233,10 +233,9 @@ def _answered(linting: Linting, gathered: Gathered, found: Sequence[Finding]) ->
     asked = linting.asked
     marked, stale = against_baseline(asked, found)
     made = report_of(asked, gathered, marked, stale)
-    known = [(unit.paths, unit.known) for unit in linting.units if unit.known is not None]
     return Answered(
         made,
-        lambda: lint_answer(made, known),
+        lambda: lint_answer(made, linting.contexts()),
         lambda is_page: findings_page(made, _shown_dump(made) if is_page else None, "lint"),
         status=int(linting.unread) or status_of(asked, made),
         text=lambda: "".join(text_pieces(made, TextStyle(100))),

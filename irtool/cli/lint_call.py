@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,22 +11,39 @@ from functools import partial
 from irtool.cli.begin import RunFolders
 from irtool.cli.inputs import inputs_for
 from irtool.cli.lint_settings import Asked
-from irtool.cli.lint_units import RunUnit, Unit, folded, run_units, units_of, with_context
+from irtool.cli.lint_units import (
+    RunUnit,
+    Unit,
+    asking,
+    can_wait,
+    folded,
+    run_units,
+    units_of,
+    with_context,
+)
 from irtool.cli.lint_work import (
     Plan,
     Worked,
     gathered,
     lint_unit,
+    placed_key,
     text_of,
     unit_key,
     unreadable_finding,
 )
 from irtool.cli.report import note
 from irtool.cli.work import Outcome, WorkerDied, processes_for, run_all
+from irtool.cluster.context.model import RunContext
 from irtool.ir.finding import Finding, Silenced
 from irtool.ir.units import plural
 from irtool.linting.cache import Cache
+from irtool.linting.engine import Linted
 from irtool.linting.rule import RunRule
+
+_TURNS = 8
+"""How often each process is given work at least, so that all end at about the same time."""
+_MOST_TOGETHER = 32
+"""Neighbours that one process is given at a time."""
 
 
 class Linting:
@@ -60,9 +78,20 @@ class Linting:
             note(f"left out {what} of other passes; --all-passes looks at them too")
         arguments, configuration = self.plan.arguments, self.plan.configuration
         machine, folders = self.plan.machine, RunFolders()
-        known = [with_context(one, arguments, configuration, machine, folders) for one in units]
+        asked = [asking(one, arguments, configuration, folders) for one in units]
+        families = Counter(one.family for one in asked)
+        known = [
+            one if families[one.family] == 1 and can_wait(one) else with_context(one, machine)
+            for one in asked
+        ]
         self._runs = run_units(known)
         self.units = folded(known, text_of)
+
+    def contexts(self) -> list[tuple[Sequence[str], RunContext]]:
+        """Dumps and context of each compilation whose context could be found."""
+        machine = self.plan.machine
+        known = [one if one.known else with_context(one, machine) for one in self.units]
+        return [(one.paths, one.known) for one in known if one.known is not None]
 
     def work(self, jobs: int | None, bar: bool) -> None:
         """Lint what the cache does not know."""
@@ -79,29 +108,43 @@ class Linting:
         keys = [unit_key(plan_key, task) for task in tasks]
         results: dict[int, Worked | Outcome[Worked]] = {}
         for place, (task, key) in enumerate(zip(tasks, keys, strict=True)):
-            found = self.cache.get(key, task.paths) if key is not None else None
+            found = self._remembered(task, key)
             if found is not None:
                 results[place] = Worked(found, len(task.paths))
         pending = [place for place in range(len(tasks)) if place not in results]
         sizes = [sum(map(_size, tasks[place].paths)) for place in pending]
         work = partial(lint_unit, plan=self.plan)
         todo = [tasks[place] for place in pending]
-        outcomes = run_all(work, todo, processes_for(sizes, jobs) if todo else 1, bar)
+        processes = processes_for(sizes, jobs) if todo else 1
+        together = max(1, min(_MOST_TOGETHER, len(todo) // (_TURNS * processes)))
+        outcomes = run_all(work, todo, processes, bar, together)
         results.update(zip(pending, outcomes, strict=True))
         for place, task in enumerate(tasks):
-            self._add(task, results[place], keys[place])
+            known = self._add(task, results[place], keys[place])
+            if isinstance(task, Unit) and known is not None:
+                self.units[place] = replace(task, known=known)
+
+    def _remembered(self, task: Unit | RunUnit, key: bytes | None) -> Linted | None:
+        """What the cache knows of a task."""
+        if key is None:
+            return None
+        found = self.cache.get(key, task.paths)
+        return found or self.cache.get(placed_key(key, task), task.paths)
 
     def _add(
         self, task: Unit | RunUnit, result: Worked | Outcome[Worked], key: bytes | None
-    ) -> None:
+    ) -> RunContext | None:
+        """Keep what came of a task; returns the context that was found on the way."""
         if isinstance(result, Outcome):
             try:
                 worked = result.get()
             except (WorkerDied, MemoryError) as error:
                 self._died(task, error)
-                return
+                return None
             if key is not None and worked.read == len(task.paths):
-                self.cache.put(key, worked.linted, task.paths)
+                names_files = worked.known is not None and worked.known.contradictions
+                place = placed_key(key, task) if names_files else key
+                self.cache.put(place, worked.linted, task.paths)
         else:
             worked = result
         if isinstance(task, Unit):
@@ -110,6 +153,7 @@ class Linting:
         else:
             self.findings += worked.linted.findings
         self._silenced += worked.linted.silenced
+        return worked.known
 
     def _died(self, task: Unit | RunUnit, error: Exception) -> None:
         message = str(error) or "not enough memory to lint it"

@@ -13,9 +13,11 @@ from irtool.cli.context import ContextArguments, find, given_by
 from irtool.cli.inputs import STDIN_NAME, pass_name
 from irtool.cli.report import Failure
 from irtool.cluster.context.evidence import Evidence
+from irtool.cluster.context.given import Given
 from irtool.cluster.context.model import RunContext
 from irtool.cluster.context.shown import Pass
 from irtool.cluster.machine import Machine
+from irtool.ir.dump import Dump
 from irtool.ir.run import InputFile
 from irtool.linting.kinds import kind_of_name
 from irtool.linting.rule import DumpKind
@@ -44,6 +46,14 @@ class LintFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextQuestion:
+    """What a context is found from, before any dump is read: what is said, and which files."""
+
+    given: Given
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """The dumps of one compilation of one rank.
 
@@ -62,6 +72,7 @@ class Unit:
     why_no_context: str = ""
     run: str = ""
     known: RunContext | None = field(default=None, compare=False, repr=False)
+    asked: ContextQuestion | None = field(default=None, compare=False, repr=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -144,38 +155,68 @@ def _file(file: InputFile) -> LintFile:
 # -- context -----------------------------------------------------------------------------------
 
 
-def with_context(
+def asking(
     unit: Unit,
     arguments: ContextArguments,
     configuration: Configuration,
-    machine: Machine | None = None,
     folders: RunFolders | None = None,
 ) -> Unit:
-    """The unit with its parallel context, as it is given, and as its dumps and folder show it.
+    """The unit with what its context is found from; nothing is read.
 
     Args:
         unit: the compilation.
         arguments: what the command line says.
         configuration: ``irtool.toml``.
-        machine: the one that ``--machine`` names.
         folders: run folders that were walked already.
     """
     first = unit.files[0].path
     try:
         if first == STDIN:
-            given, evidence = given_by(arguments, configuration, None), Evidence()
+            question = ContextQuestion(given_by(arguments, configuration, None), Evidence())
         else:
             given = given_by(arguments, configuration, first, unit.run)
-            evidence = _evidence(unit, folders)
-        found = find(given, evidence, machine, quiet=True)
+            question = ContextQuestion(given, _evidence(unit, folders))
     except Failure as failure:
         return replace(unit, why_no_context=_reason(failure))
+    return replace(unit, asked=question)
+
+
+def with_context(
+    unit: Unit, machine: Machine | None = None, dumps: Mapping[str, Dump] | None = None
+) -> Unit:
+    """The unit with its parallel context, as it is given, and as its dumps and folder show it.
+
+    Args:
+        unit: the compilation, with what its context is found from.
+        machine: the one that ``--machine`` names.
+        dumps: those of the unit, by path, if they are read; else excerpts are, which show the same.
+    """
+    if unit.asked is None:
+        return unit
+    given = unit.asked.given
+    try:
+        found = find(given, replace(unit.asked.evidence, parts=dumps or {}), machine, quiet=True)
+    except Failure as failure:
+        return replace(unit, why_no_context=_reason(failure), asked=None)
     shown = {
         key: entry.value
         for key, entry in found.entries.items()
         if key in CONTEXT_KEYS and entry.origin.source in ("dump", "logs")
     }
-    return replace(unit, parallel=found.parallel, context={**shown, **found.given}, known=found)
+    context = {**shown, **found.given}
+    return replace(unit, parallel=found.parallel, context=context, known=found, asked=None)
+
+
+def can_wait(unit: Unit) -> bool:
+    """Whether the unit's own dumps are all that its context is found from, beside what is said.
+
+    Then whoever reads them to judge them finds it, and nobody reads them twice.
+    """
+    if unit.asked is None:
+        return False
+    evidence = unit.asked.evidence
+    own = {file.path for file in unit.files}
+    return not evidence.others and not evidence.logs and own.issuperset(evidence.paths.values())
 
 
 def _evidence(unit: Unit, folders: RunFolders | None) -> Evidence:

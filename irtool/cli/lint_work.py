@@ -10,7 +10,8 @@ from functools import lru_cache, partial
 from irtool.cli.configuration import Configuration, load_custom_rules
 from irtool.cli.context import ContextArguments
 from irtool.cli.inputs import read_input
-from irtool.cli.lint_units import LintFile, RunUnit, Unit
+from irtool.cli.lint_units import LintFile, RunUnit, Unit, with_context
+from irtool.cluster.context.model import RunContext
 from irtool.cluster.machine import Machine
 from irtool.ir.dump import Dump
 from irtool.ir.finding import Finding, Severity, Silenced
@@ -68,10 +69,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What came of one unit: findings, and how many of its files could be read."""
+    """What came of one unit: findings, how many of its files could be read, and its context."""
 
     linted: Linted
     read: int
+    known: RunContext | None = None
 
 
 def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
@@ -81,7 +83,7 @@ def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
     try:
         for each in units:
             parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
-            parts += [item.message for item in each.known.contradictions] if each.known else ()
+            parts += _context_parts(each)
             for file in each.files:
                 if file.path == STDIN:
                     return None
@@ -89,6 +91,26 @@ def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
     except OSError:
         return None
     return digest(*parts)
+
+
+def _context_parts(unit: Unit) -> list[str]:
+    """What a context is like, or what it will be found from, apart from the unit's dumps."""
+    if unit.known is not None:
+        return [item.message for item in unit.known.contradictions]
+    if unit.asked is None:
+        return []
+    given, evidence = unit.asked.given, unit.asked.evidence
+    own = [file.path for file in unit.files]
+    said = [(key, value, given.origins[key].source) for key, value in given.values.items()]
+    seen = [(kind, own.index(path)) for kind, path in evidence.paths.items() if path in own]
+    ranks = evidence.rank, evidence.taken_rank, evidence.ranks
+    return [repr((said, sorted(given.asked), seen, ranks))]
+
+
+def placed_key(key: bytes, unit: Unit | RunUnit) -> bytes:
+    """The key of a result that names files: what contradicts a context, and where it stands."""
+    asked = unit.asked if isinstance(unit, Unit) else None
+    return digest(key, repr((unit.paths, asked and dict(asked.given.origins))))
 
 
 def _content(path: str) -> bytes:
@@ -109,11 +131,13 @@ def lint_unit(unit: Unit | RunUnit, plan: Plan) -> Worked:
     if isinstance(unit, RunUnit):
         return _lint_ranks(unit, rules, plan, where)
     dumps, unreadable = _loaded(unit)
+    if unit.known is None:
+        unit = with_context(unit, plan.machine, {file.path: dump for file, dump in dumps})
     facts = _facts(unit, dumps, plan)
     linted = lint_compilation(facts, rules, where)
     if any(rule.code == UnreadableFile.code for rule in rules):
         linted.findings += unreadable
-    return Worked(linted, len(dumps))
+    return Worked(linted, len(dumps), unit.known)
 
 
 def _lint_ranks(

@@ -12,6 +12,7 @@ from irtool.cli.context import ContextArguments
 from irtool.cli.inputs import STDIN_NAME, inputs_for, read_statements
 from irtool.cli.lint_call import Linting
 from irtool.cli.lint_settings import settings_for
+from irtool.cli.lint_units import with_context
 from irtool.cli.lint_work import Plan, PlannedRule, surroundings_of
 from irtool.cli.output import Output
 from irtool.cli.parse_history import by_graph_size, node_predicate, other_graphs_text
@@ -178,7 +179,7 @@ def _linting(
         return list(asked.rules), Surroundings(), kind_of_dump(dump)
     linting = Linting(asked, plan, Cache(None))
     linting.find([file.path], file.rank, None, True)
-    unit = linting.units[0]
+    unit = with_context(linting.units[0], plan.machine)
     kind = unit.files[0].kind
     return (
         list(asked.rules),

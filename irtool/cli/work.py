@@ -91,15 +91,30 @@ def processes_for(sizes: Sequence[int], asked: int | None) -> int:
 
 
 def run_all(
-    work: Callable[[Item], Result], items: Sequence[Item], processes: int, bar: bool = True
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    processes: int,
+    bar: bool = True,
+    together: int = 1,
 ) -> Iterator[Outcome[Result]]:
-    """Outcomes of ``work`` on each item, in the order of the items, as they become ready."""
+    """Outcomes of ``work`` on each item, in the order of the items, as they become ready.
+
+    Args:
+        work: what to do with an item.
+        items: all of them.
+        processes: how many to use.
+        bar: whether a terminal shows how far it is.
+        together: how many neighbours one process is given at a time, for results that are small:
+            dumps that stand side by side are alike, and what a process parsed once it knows.
+    """
     progress = Progress(len(items), bar)
     address = _workers.get().scheduler
     if address is not None and len(items) > 1:
         outcomes = _on_cluster(work, items, address)
     else:
-        outcomes = _in_processes(work, items, processes) if processes > 1 else _here(work, items)
+        outcomes = (
+            _in_processes(work, items, processes, together) if processes > 1 else _here(work, items)
+        )
     try:
         for outcome in outcomes:
             yield outcome
@@ -121,43 +136,46 @@ def _outcome(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
 
 
 def _in_processes(
-    work: Callable[[Item], Result], items: Sequence[Item], processes: int
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int, together: int
 ) -> Iterator[Outcome[Result]]:
     """A window of items is in work at a time, so that results do not pile up.
 
     When a process dies, its pool is lost with all that it was doing; the items it was doing are
     then done one at a time, each in a process of its own, so that only the culprit fails.
     """
-    waiting = deque(items)
+    waiting = deque(items[start : start + together] for start in range(0, len(items), together))
     pool = _pool(processes)
-    active: deque[tuple[Item, Future[Result]]] = deque()
+    active: deque[tuple[Sequence[Item], Future[list[Outcome[Result]]]]] = deque()
     try:
         while waiting or active:
             try:
                 while waiting and len(active) < 4 * processes:
                     active.append((waiting[0], pool.submit(_worked, work, waiting[0])))
                     waiting.popleft()
-                outcome = _finished(active[0][1])
+                outcomes = _finished(*active[0])
                 active.popleft()
             except BrokenProcessPool:
-                lost = [item for item, _ in active] or [waiting.popleft()]
+                lost = [items for items, _ in active] or [waiting.popleft()]
                 active.clear()
                 pool.shutdown(wait=True)
-                yield from (_alone(work, item) for item in lost)
+                yield from (_alone(work, item) for items in lost for item in items)
                 pool = _pool(processes)
             else:
-                yield outcome
+                yield from outcomes
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _finished(future: Future[Result]) -> Outcome[Result]:
+def _finished(
+    items: Sequence[Item], future: Future[list[Outcome[Result]]]
+) -> list[Outcome[Result]]:
+    """Outcomes of neighbours; where they can't travel between processes, that is each one's."""
     try:
-        return Outcome(future.result())
+        return future.result()
     except BrokenProcessPool:
         raise
     except Exception as error:
-        return Outcome(None, error)
+        return [Outcome(None, error)] * len(items)
 
 
 def _on_cluster(
@@ -196,17 +214,19 @@ def _begin_worker(is_kept: bool) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _worked(work: Callable[[Item], Result], item: Item) -> Result:
+def _worked(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Outcome[Result]]:
     """What a worker does: the work, and keeping what it read before the next comes."""
-    made = work(item)
-    flush()
+    made: list[Outcome[Result]] = []
+    for item in items:
+        made.append(_outcome(work, item))
+        flush()
     return made
 
 
 def _alone(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
     with _pool(1) as pool:
         try:
-            return Outcome(pool.submit(_worked, work, item).result())
+            return pool.submit(_worked, work, [item]).result()[0]
         except BrokenProcessPool:
             return Outcome(None, WorkerDied("the process that read it died"))
         except Exception as error:

@@ -257,6 +257,37 @@ def test_the_second_run_tells_the_same_from_the_cache(
     assert run(capsys, "elsewhere")[1] == first[1].replace("mlp_rejected", "elsewhere")
 
 
+def test_each_dump_is_read_once(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = "irtool.cluster.context.evidence.excerpt"
+    expected = run(capsys, "mlp_rejected", "--format", "json")
+    with monkeypatch.context() as patch:
+        patch.setattr(evidence, nobody_works)
+        assert run(capsys, "mlp_rejected", "--no-cache", "--format", "json") == expected
+    # What the cache knows is not read at all; only the contexts of a JSON answer are.
+    assert run(capsys, "mlp_rejected", "--format", "json") == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(evidence, nobody_works)
+        run(capsys, "mlp_rejected", "--format", "concise")
+
+
+def test_the_cache_names_no_file_that_has_moved(
+    here: Path, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(samples / "mlp_semi_auto", here / "mlp_semi_auto")
+    case = here / "mlp_semi_auto" / "case.json"
+    given = json.loads(case.read_text(encoding="utf-8"))
+    given["context"]["device_num"] = "64"
+    case.write_text(json.dumps(given), encoding="utf-8")
+    first = run(capsys, "mlp_semi_auto", "--select", "ENV004")
+    assert "mlp_semi_auto/case.json" in first[1]
+    assert run(capsys, "mlp_semi_auto", "--select", "ENV004") == first
+    Path("mlp_semi_auto").rename("elsewhere")
+    again = run(capsys, "elsewhere", "--select", "ENV004")
+    assert again[1] == first[1].replace("mlp_semi_auto", "elsewhere")
+
+
 def test_the_cache_knows_another_context(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "mlp_rejected" / "case.json").unlink()
     assert found(capsys, REJECTED) == []

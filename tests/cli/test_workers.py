@@ -59,7 +59,7 @@ def test_what_processes_read_is_not_parsed_here(run: Path, monkeypatch: pytest.M
     def refuse(text: str, path: str = "<text>", records: object = None) -> None:
         raise AssertionError(f"{path} is parsed here")
 
-    def elsewhere(work: Any, items: Any, processes: int) -> Iterator[Any]:
+    def elsewhere(work: Any, items: Any, processes: int, together: int) -> Iterator[Any]:
         with monkeypatch.context() as patch:
             patch.setattr(reader, "loads", real)
             yield from [work_outcome(work, item) for item in items]
@@ -91,6 +91,27 @@ def test_without_dask_or_an_answer_one_line_says_so(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert "Dask" in said[0] or "no scheduler answers" in said[0]
+
+
+def length_or_death(text: str) -> int:
+    """The length of a text; ``die`` ends the process, ``raise`` is an error."""
+    if text == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if text == "raise":
+        raise ValueError(text)
+    return len(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [1, 3])
+def test_neighbours_of_one_that_dies_or_fails_have_their_results(together: int) -> None:
+    items = ["a", "die", "bb", "raise", "ccc"]
+    died, failed = work.WorkerDied, ValueError
+    outcomes = list(run_all(length_or_death, items, 2, bar=False, together=together))
+    assert [outcomes[place].get() for place in (0, 2, 4)] == [1, 2, 3]
+    for place, error in ((1, died), (3, failed)):
+        with pytest.raises(error):
+            outcomes[place].get()
 
 
 # -- a cluster ---------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from irtool.cluster.context.logged import logged
@@ -36,6 +36,8 @@ class Evidence:
         paths: its dumps by pass.
         rank: whose they are; None where no folder says it.
         dumps: those that were read already, by path: whole ones.
+        parts: those that were read already, but of which counts what an excerpt would show: who
+            reads them so is told the same as who reads excerpts.
         others: the dumps of other ranks' same compilation, by rank.
         ranks: all ranks that left a folder in the run; none where no run folder was given.
         taken_rank: the rank that the dumps of a run folder without folders of ranks count for.
@@ -45,6 +47,7 @@ class Evidence:
     paths: Mapping[Pass, str] = field(default_factory=dict[Pass, str])
     rank: int | None = None
     dumps: Mapping[str, Dump] = field(default_factory=dict[str, Dump])
+    parts: Mapping[str, Dump] = field(default_factory=dict[str, Dump])
     others: Mapping[int, Mapping[Pass, str]] = field(default_factory=dict[int, Mapping[Pass, str]])
     ranks: tuple[int, ...] = ()
     taken_rank: int | None = None
@@ -104,7 +107,12 @@ class Evidence:
 
     def _read(self, kind: Pass) -> Shown | None:
         path = self.paths.get(kind)
-        return None if path is None else _shown(path, kind, self.rank, self.dumps)
+        if path is None:
+            return None
+        part = self.parts.get(path)
+        if part is not None:
+            return Shown(part, kind, self.rank)
+        return _shown(path, kind, self.rank, self.dumps)
 
 
 def _shown(path: str, kind: Pass, rank: int | None, dumps: Mapping[str, Dump]) -> Shown | None:
@@ -136,10 +144,10 @@ def evidence_of(
     }
     ranks = tuple(rank for rank in run.ranks if run.rank(rank).compilations)
     named = _names_ranks(picked)
-    paths, known = _paths(picked), dumps or {}
+    found = Evidence(_paths(picked), None, dumps or {}, others=others, logs=run.logs)
     if not named:
-        return Evidence(paths, None, known, others, taken_rank=picked.rank, logs=run.logs)
-    return Evidence(paths, picked.rank, known, others, ranks, logs=run.logs)
+        return replace(found, taken_rank=picked.rank)
+    return replace(found, rank=picked.rank, ranks=ranks)
 
 
 def evidence_beside(

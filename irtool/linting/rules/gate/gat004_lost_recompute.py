@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import ceil
 
 from irtool.cluster.memory_layers import NETWORK
 from irtool.cluster.weight_layers import cells_of, layer_of
@@ -25,7 +26,8 @@ class LostRecompute(GateRule):
     explanation = """
         Second copies of forward operators (`duplicated: Bool(1)`) are counted by layer. Where they
         are gone, what they made again is kept for the whole backward pass. A layer that has fewer
-        copies because it has fewer operators is not told.
+        copies because it has fewer operators is not told; nor are copies whose scope names no
+        layer, where they went along with those of layers.
         """
     hint = "look whether recompute() still reaches this cell"
     bad = "layers.2 is no longer recomputed: 48 operators"
@@ -33,6 +35,7 @@ class LostRecompute(GateRule):
     cases = (
         "tests/linting/evidence/gate/lost_recompute_dense.validate",
         "tests/linting/evidence/gate/lost_recompute_mixer.validate",
+        "tests/linting/evidence/gate/lost_recompute_experts.validate",
     )
 
     def check(self, facts: GateFacts) -> Iterator[Finding]:
@@ -43,7 +46,7 @@ class LostRecompute(GateRule):
             cell
             for cell, count in old.items()
             if new[cell] < count
-            and (cell == NETWORK or cell in layers)
+            and (cell in layers or (cell == NETWORK and not _went_along(old, new)))
             # Fewer operators have fewer copies.
             and not (new[cell] and len(layers.get(cell, ())) < len(before.get(cell, ())))
         ]
@@ -81,6 +84,14 @@ class LostRecompute(GateRule):
                 ],
                 key=kind,
             )
+
+
+def _went_along(old: Counter[str], new: Counter[str]) -> bool:
+    """Whether copies that no layer names belonged to those that layers lost: no larger a share."""
+    layers = [cell for cell in outermost(old) if cell != NETWORK]
+    lost = sum(old[cell] - new[cell] for cell in layers if new[cell] < old[cell])
+    had = sum(old[cell] for cell in layers)
+    return lost > 0 and old[NETWORK] - new[NETWORK] <= ceil(old[NETWORK] * lost / had)
 
 
 def _copies(dump: Dump) -> Counter[str]:
