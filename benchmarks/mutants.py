@@ -199,13 +199,15 @@ class Choice:
         found = self.tests.touching(mutant.file, mutant.line)
         if mutant.at_import:
             found += self._of_users(mutant)
-        near = self._mirroring(mutant.file) if mutant.at_import or ran_before else []
-        return self._ordered(found, near)
+        beside = set(self._mirroring(mutant.file))
+        near = beside if mutant.at_import or ran_before else ()
+        return self._ordered(beside.intersection(found), found, near)
 
     def _ordered(self, *groups: Iterable[str]) -> list[str]:
         """The groups one after the other, in each what is quick first.
 
-        Further cases of a test that has run are put off: they rarely notice what it did not.
+        Further cases of a test that has run are put off, each more than the one before: they rarely
+        notice what those did not.
         """
         found: dict[str, None] = {}
         for names in groups:
