@@ -397,6 +397,17 @@ def test_what_would_be_cut_is_not_read_off_a_dump_that_cuts_nothing(irtool: Run)
     assert "parallel_optimizer_excluded" not in found["context"]
 
 
+def test_weights_that_are_kept_out_of_optimizer_parallel_are_marked(irtool: Run) -> None:
+    """Named by the user: in their rows and in the summary; not without optimizer parallel."""
+    names = ("--parallel-optimizer-excluded", "mid.weight", "--parameters")
+    on = irtool("check", ACCEPTED, "--enable-parallel-optimizer", *names).output
+    row = next(line for line in on.splitlines() if line.startswith("  mid.weight"))
+    assert "kept out (parallel_optimizer=False)" in row
+    assert "AllGather" not in row
+    assert "1 kept out of that" in on
+    assert "kept out" not in irtool("check", ACCEPTED, *names).output
+
+
 @pytest.mark.parametrize("form", ["sarif", "github", "gitlab", "junit"])
 def test_findings_of_check_have_the_forms_of_ci(
     form: str, samples: Path, capsys: pytest.CaptureFixture[str]

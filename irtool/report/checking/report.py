@@ -156,7 +156,7 @@ def _tables(view: CheckView, is_page: bool, is_compared: bool) -> Iterator[Table
         edges = [edge for edge in view.redistributions if moves(edge)]
         yield redistributions_table(edges, view.limit)
     if "parameters" in lists:
-        yield parameters_table(result.parameters, view.limit)
+        yield parameters_table(result.parameters, view.limit, result.context)
     if is_page:
         yield dataset_table(result.dataset)
 
@@ -259,12 +259,14 @@ def _hardware(context: ParallelContext) -> str:
 
 def _parameters(result: CheckResult) -> str:
     counts = parameter_counts(result)
+    kept_out = sum(result.context.keeps_out(item.name) for item in result.parameters)
     parts = [
         f"{count_text(number)} {what}"
         for number, what in (
             (counts.sliced, "sliced"),
             (counts.mirrored, "with mirror (gradient AllReduce)"),
             (counts.sharded, "sharded by the optimizer"),
+            (kept_out, "kept out of that (parallel_optimizer=False)"),
             (counts.unknown, "not known"),
         )
         if number

@@ -23,6 +23,7 @@ from irtool.report.model import (
     text_column,
 )
 from irtool.report.page.keys import node_key
+from irtool.sharding.network.context import ParallelContext
 from irtool.sharding.network.report import (
     DatasetReport,
     OperatorReport,
@@ -155,7 +156,9 @@ def _edge_bytes(edge: RedistributionReport) -> Cell:
     return UNKNOWN if None in sizes else sum(size or 0 for size in sizes)
 
 
-def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -> Table:
+def parameters_table(
+    parameters: Sequence[ParameterReport], limit: int | None, context: ParallelContext
+) -> Table:
     """One line a parameter."""
     columns = (
         text_column("parameter"), Column("whole", rank=2), Column("slice"),
@@ -169,7 +172,7 @@ def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -
             f"not known: {item.why}" if item.slice is None else tuple_text(item.slice),
             _or_unknown(parameter_bytes(item)[1]),
             gradient_text(item),
-            f"AllGather {ranks_text(item.gather_ranks)}" if is_group(item.gather_ranks) else "",
+            _sharing_text(item, context),
             _node_link(item.user) if item.user is not None else None,
         )
         for item in parameters
@@ -177,6 +180,13 @@ def parameters_table(parameters: Sequence[ParameterReport], limit: int | None) -
     title = "Parameters, as this rank holds them"
     most = rows_shown(limit, MOST_ROWS)
     return Table(title, columns, rows, noun="parameter", most=most)
+
+
+def _sharing_text(item: ParameterReport, context: ParallelContext) -> str:
+    """Who gathers a weight that optimizer parallel cuts, or that it was kept out of that."""
+    if context.keeps_out(item.name):
+        return "kept out (parallel_optimizer=False)"
+    return f"AllGather {ranks_text(item.gather_ranks)}" if is_group(item.gather_ranks) else ""
 
 
 def _or_unknown(size: int | None) -> Cell:

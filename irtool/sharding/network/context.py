@@ -118,6 +118,10 @@ class ParallelContext:
         """Whether a weight is one of those that optimizer parallel leaves whole."""
         return any(fnmatchcase(weight, pattern) for pattern in self.excluded)
 
+    def keeps_out(self, weight: str) -> bool:
+        """Whether others are cut by optimizer parallel, but not this one."""
+        return self.parallel_optimizer and self.excludes(weight)
+
     def refusals(self) -> Iterator[str]:
         """Why MindSpore does not begin to compile under this context at all."""
         size = self.weight_shard_size
