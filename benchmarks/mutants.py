@@ -77,8 +77,9 @@ WARM = (
     "tests/syntax/test_reading.py",
     "tests/syntax/test_query.py",
     "tests/operators/test_rules.py",
+    "tests/operators/test_records.py",
 )
-"""Their first tests run once, so that not every child has to make the parsers."""
+"""Their first tests run once, so that not every child has to make the parsers, or unpack records."""
 
 TABLES = (("irtool.operators.table", "entries"),)
 """Functions that read tables, called once for the same reason."""
