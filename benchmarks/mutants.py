@@ -79,7 +79,7 @@ WARM = (
     "tests/operators/test_rules.py",
     "tests/operators/test_records.py",
 )
-"""Their first tests run once, so that not every child has to make the parsers, or unpack records."""
+"""Their first tests run once, so that not every child has to make parsers, or unpack records."""
 
 TABLES = (("irtool.operators.table", "entries"),)
 """Functions that read tables, called once for the same reason."""

@@ -94,7 +94,7 @@ def pool3d(case: Case, base: Base) -> Sharding:
     if wide and case.call.is_dynamic:
         check = place_of(case, "CheckStrategyForDynamicShape")
         case.refuse("dynamic-shape", "halos can't be exchanged where shapes are dynamic", check)
-    return with_halos(case, sharding, wide, needs_of, (plain, 0)) if wide else sharding
+    return with_halos(case, sharding, wide, needs_of, (plain, 0))
 
 
 def _pool_image(case: Case, dimension: int, kernel: Shape, stride: Shape, mode: int) -> Image:
