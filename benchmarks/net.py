@@ -36,6 +36,7 @@ from benchmarks import (  # noqa: E402 - found by the line above
     net_answers,
     net_changes,
     net_judgements,
+    net_networks,
     net_questions,
     net_variants,
 )
@@ -152,7 +153,7 @@ def record(files: Mapping[Path, str], whole: bool) -> None:
     if not whole:
         return
     for path in sorted(KEPT.rglob("*"), reverse=True):
-        if path in (net_judgements.KEPT, net_variants.KEPT):
+        if path in (net_judgements.KEPT, net_networks.KEPT, net_variants.KEPT):
             continue
         if path.is_file() and path.relative_to(KEPT) not in files:
             path.unlink()
@@ -288,6 +289,7 @@ def main() -> int:
         record(files, whole)
         if whole:
             print(*(f"other judgements of {name}" for name in net_judgements.record()), sep="\n")
+            print(*(f"other answer of {name}" for name in net_networks.record()), sep="\n")
             print(*(f"other answer of {line}" for line in net_variants.record()), sep="\n")
         return 0
     return 1 if changes else 0
