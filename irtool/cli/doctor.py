@@ -208,15 +208,19 @@ def tasks_named(names: Sequence[str]) -> tuple[Task, ...]:
 
 def _pages(commands: Sequence[tuple[str, ...]], folder: str) -> list[tuple[str, str]]:
     """Write the page of each question beside the first one: what it asks, and its file."""
-    made: list[tuple[str, str]] = []
-    for number, command in enumerate(commands, 1):
-        file = f"{number}.html"
+    from concurrent.futures import ThreadPoolExecutor
+
+    def written(file: str, command: tuple[str, ...]) -> bool:
         words = [sys.executable, "-m", "irtool", *command[1:], "--format", "html"]
         place = os.path.join(folder, file)
         done = subprocess.run([*words, "-o", place], capture_output=True, check=False)
-        if done.returncode in (0, 1) and os.path.exists(place):
-            made.append((shlex.join(command), file))
-    return made
+        return done.returncode in (0, 1) and os.path.exists(place)
+
+    files = [f"{number}.html" for number in range(1, len(commands) + 1)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(written, files, commands))
+    pairs = zip(commands, files, made, strict=True)
+    return [(shlex.join(command), file) for command, file, is_made in pairs if is_made]
 
 
 @contextmanager

@@ -13,7 +13,11 @@ from typer.testing import CliRunner
 
 from irtool.cli.main import app
 from irtool.diagnosis.diagnosis import TASKS, CannotJudge, Diagnosis, ranked
+from irtool.diagnosis.examine import Examination
+from irtool.diagnosis.figures import Figures
 from irtool.diagnosis.registry import RegisteredTask, all_tasks
+from irtool.report.doctor.report import commands_of, doctor_report
+from irtool.report.model import Note
 from tests.cluster.rank_dumps import Do, all_reduce, rank_text
 
 WORLD = (0, 1, 2)
@@ -241,6 +245,21 @@ def test_open_writes_a_page_that_leads_to_those_of_each_question(
     assert '<a href="1.html">irtool check' in text
     assert "MindSpore refuses MatMul" in text
     assert "the dimension that is summed up" in (tmp_path / "1.html").read_text()
+
+
+def test_the_page_of_a_healthy_run_leads_to_what_is_behind_its_figures() -> None:
+    figures = Figures(stages=2, step=0.5, peak=1 << 30)
+    commands = commands_of(Examination("run", (), (), figures))
+    asked_for = [" ".join(command[1:]) for command in commands]
+    assert asked_for == ["cost run", "memory run", "comm groups run", "pipeline run"]
+    assert commands_of(Examination("run", (), (), Figures())) == []
+    report = doctor_report(
+        Examination("run", (), (), figures),
+        None,
+        is_page=True,
+        pages=[("irtool cost run", "1.html")],
+    )
+    assert Note("irtool cost run", page="1.html") in report.elements
 
 
 def test_the_operator_that_introduces_error_is_named_with_its_line(samples: Path) -> None:

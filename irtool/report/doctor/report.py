@@ -35,15 +35,21 @@ def doctor_report(
         found: what the doctor says.
         limit: findings that text tells of.
         is_page: whether all are shown.
-        pages: of each question, beside the page of all: the command and its file.
+        pages: of each question, beside the page of all: the command and its file. One that a
+            finding names stands behind it, others behind the overview.
     """
     elements: list[Element] = [Facts(list(_figures(found)))]
-    elements += [Note(title, page=file) for title, file in pages]
+    linked = dict(pages)
+    told = {item.command for item in found.findings}
+    elements += [Note(title, page=file) for title, file in pages if title not in told]
     most = None if is_page else rows_shown(limit, _MOST)
     shown = found.findings[:most]
     for number, item in enumerate(shown, 1):
         title = f"{number}. {item.severity}, {item.task}: {item.message}"
-        elements.append(Facts(list(_finding(item)), title))
+        page = linked.get(item.command)
+        elements.append(Facts(list(_finding(item, with_command=page is None)), title))
+        if page is not None:
+            elements.append(Note(item.command, page=page))
     if len(shown) < len(found.findings):
         rest = plural(len(found.findings) - len(shown), "more finding")
         elements.append(Note(f"… {rest} (--limit 0 shows all)"))
@@ -97,7 +103,7 @@ def _figures(found: Examination) -> Iterator[tuple[str, Cell]]:
         yield "memory", f"{bytes_text(figures.peak)} at the peak"
 
 
-def _finding(item: Diagnosis) -> Iterator[tuple[str, Cell]]:
+def _finding(item: Diagnosis, *, with_command: bool) -> Iterator[tuple[str, Cell]]:
     ranks = ranks_of(item)
     if ranks:
         yield "rank", ranks
@@ -121,7 +127,8 @@ def _finding(item: Diagnosis) -> Iterator[tuple[str, Cell]]:
         )
     if item.gain is not None and (text := _gain(item)):
         yield "gains", text
-    yield "more", item.command
+    if with_command:
+        yield "more", item.command
 
 
 def _gain(item: Diagnosis) -> str:
@@ -136,5 +143,12 @@ def _gain(item: Diagnosis) -> str:
 
 
 def commands_of(found: Examination) -> Sequence[tuple[str, ...]]:
-    """The commands that findings name, each once."""
-    return list(dict.fromkeys(item.arguments for item in found.findings))
+    """The commands that findings name, and those behind the figures of the overview, each once."""
+    figures, commands = found.figures, [item.arguments for item in found.findings]
+    if figures.step is not None:
+        commands.append(("irtool", "cost", found.path))
+    if figures.peak is not None:
+        commands += [("irtool", "memory", found.path), ("irtool", "comm", "groups", found.path)]
+    if (figures.stages or 1) > 1:
+        commands.append(("irtool", "pipeline", found.path))
+    return list(dict.fromkeys(commands))
