@@ -17,6 +17,8 @@ from irtool.compare.layouts.chained import (
 )
 from irtool.compare.layouts.declared import SideLayout
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors
+from irtool.compare.tensors.dtypes import is_float
+from irtool.compare.tensors.facts import Differing, Kind
 from irtool.compare.tensors.formats.payload import BadPayload, read_array
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -56,6 +58,25 @@ class AcrossRanks:
         return [
             f"{run.columns.labels[place]}: {why}" for place, why in self.assembled.unknown.items()
         ]
+
+    @property
+    def replicas(self) -> list[tuple[Kind, Differing]]:
+        """Weights and indices that ranks should be given alike and are not, as facts."""
+        given: list[tuple[Kind, Differing]] = []
+        for odd in self.assembled.odd:
+            run = self.sides[odd.which].run
+            op = run.ops[odd.op]
+            place = next((p for p in op.inputs if run.columns.labels[p] == odd.label), None)
+            if place is None:
+                continue
+            is_weight = place in op.parameters
+            if is_weight or (op.parameters and not is_float(run.columns.dtypes[place])):
+                which = ", ".join(map(str, odd.ranks))
+                name = f"{op.name}.{odd.label} on rank{'s' * (len(odd.ranks) > 1)} {which}"
+                given.append(
+                    ("initial weights" if is_weight else "indices", Differing(name, odd.error))
+                )
+        return given
 
     @property
     def undivided(self) -> tuple[float, float]:
@@ -181,6 +202,7 @@ def _of_odd(found: AcrossRanks, odd: Odd, partners: Mapping[int, int]) -> Judged
     judged = Judged(pair, Slots((), ()), "introduces error", why=odd.why)
     judged.error_out = odd.error
     judged.ranks = odd.ranks
+    judged.between = "replica" if odd.label else "sum"
     judged.wrong = ("left", "right")[odd.which]
     return judged
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irtool.compare.layouts.alignment import is_collective
 from irtool.compare.layouts.chained import Chained, Coordinate
@@ -40,6 +40,10 @@ _LINEAR = ("view", "cast", "collective")
 _MEANS = ("loss", "reduce")
 
 Values = dict[Coordinate, "NDArray[Any]"]
+_Best: TypeAlias = (
+    "tuple[float, tuple[Way, Way], tuple[NDArray[Any], NDArray[Any]], tuple[Across, Across]]"
+)
+"""Error of a way to put a tensor together on both sides, that way, what it gives, its sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Odd:
         ranks: that are at fault.
         error: relative.
         why: in words.
+        label: of the tensor; empty of terms that nobody added up.
     """
 
     which: int
@@ -59,6 +64,7 @@ class Odd:
     ranks: tuple[int, ...]
     error: float
     why: str
+    label: str = ""
 
 
 @dataclass(slots=True)
@@ -90,6 +96,7 @@ class Assembler:
         self.partial: tuple[set[int], set[int]] = (set(), set())
         self.reduced = tuple(_reduced(side) for side in sides)
         self._has_factor = False
+        self._is_told = False
 
     def assemble(self, pairs: Mapping[int, int]) -> Assembled:
         """Put together what both sides have.
@@ -140,7 +147,7 @@ class Assembler:
             return self._put_figures(indices, places, possible, is_parameter)
         both = values[0], values[1]
         phase = self.sides[0].ops[indices[0]].op.phase
-        best: tuple[float, tuple[Way, Way], tuple[NDArray[Any], NDArray[Any]]] | None = None
+        best: _Best | None = None
         for choice in possible[:_MOST_WAYS]:
             for modes in product(*(
                 self._modes(which, indices[which], label, choice[which], both[which], is_parameter)
@@ -153,17 +160,19 @@ class Assembler:
                     joined, choice)  # fmt: skip
                 error = math.inf if math.isnan(error) else error
                 if best is None or error < 0.1 * best[0]:
-                    best = error, choice, joined
+                    best = error, choice, joined, (modes[0][1], modes[1][1])
                 if error <= _SURE:
                     break
             if best is not None and best[0] <= _SURE:
                 break
         if best is None:
             return "ranks hold other numbers, and nothing says what they make together"
-        _, choice, joined = best
+        _, choice, joined, over_tensor = best
         for which in (0, 1):
             self._note(which, indices[which], label, choice[which], both[which], is_parameter,
                        partials[which], joined[1 - which])  # fmt: skip
+            if phase == "backward" and label.startswith("input") and over_tensor[which] == "sum":
+                self._unreduced_gradient(which, indices[which], label, both[which])
             self.found.ways[which, places[which]] = choice[which]
             self.found.partners[which, places[which]] = places[1 - which]
             if self.sides[which].is_cut:
@@ -305,6 +314,21 @@ class Assembler:
         others = [item for item in self.found.odd if (item.which, item.op) != (which, index)]
         self.found.odd = [*others, Odd(which, index, ranks, math.nan, why)]  # why they differ
 
+    def _unreduced_gradient(self, which: int, index: int, label: str, values: Values) -> None:
+        """Terms of a gradient that are read as if they were whole."""
+        op = self.sides[which].ops[index].op
+        if family(op.type) in _LINEAR or op.is_module or self._is_told:
+            return
+        if _sums(values) & self.reduced[which]:
+            return
+        self._is_told = True
+        ranks = tuple(sorted({rank for rank, _ in self.sides[which].ops[index].parts.values()}))
+        why = (
+            f"the gradient {label} is a term of a sum on each of {self.degrees[which].tensor} "
+            "tensor parallel ranks: it is read before anything added it up"
+        )
+        self.found.odd.append(Odd(which, index, ranks, math.nan, why))
+
     def _add_replica(
         self,
         which: int,
@@ -339,7 +363,9 @@ class Assembler:
                 f"{label}, {what} that all of them hold whole, is not the same on "
                 f"rank{'s' * (len(odd) > 1)} {', '.join(map(str, sorted(odd)))} as on the others"
             )
-            self.found.odd.append(Odd(which, index, tuple(sorted(odd)), max(odd.values()), why))
+            self.found.odd.append(
+                Odd(which, index, tuple(sorted(odd)), max(odd.values()), why, label)
+            )
 
     def _alike(self, which: int, values: Values, digit: int) -> bool:
         """Whether coordinates that differ in nothing but one digit hold the same numbers."""

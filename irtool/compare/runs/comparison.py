@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from irtool.compare.runs.units import (
     unit_name,
 )
 from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.facts import KINDS
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import NoTensors, TensorRun
 from irtool.ir.display import Shown
@@ -228,8 +230,7 @@ def _add_missing(comparison: RunComparison) -> None:
 def _told_by_tensors(comparison: RunComparison) -> list[Row]:
     """Hyperparameters that show only where tensors are held against each other."""
     rows: list[Row] = []
-    if comparison.units and comparison.units[0].comparison is not None:
-        rows += _initial_weights(comparison.units[0].comparison)
+    rows += _facts(comparison.units)
     shown = comparison.shown
     if shown is not None and shown.undivided != (1, 1):
         ours, theirs = shown.undivided
@@ -244,31 +245,26 @@ def _told_by_tensors(comparison: RunComparison) -> list[Row]:
     return rows
 
 
-def _initial_weights(comparison: TensorComparison) -> list[Row]:
-    """Whether parameters are equal where they are first used, by the first unit's tensors."""
-    if (comparison.left.step or 0) > 0:
-        return []
-    total = 0
-    differing: list[tuple[float, str]] = []
-    seen: set[tuple[int, ...]] = set()
-    for item in comparison.judged:
-        op = item.pair.left
-        if op.phase != "forward":
+def _facts(units: Sequence[UnitResult]) -> Iterator[Row]:
+    """What the runs were given: of all ranks of the first step, and what differs in later ones."""
+    for kind in KINDS:
+        facts = [fact for unit in units for fact in unit.facts if fact.kind == kind]
+        if not facts:
             continue
-        for places in item.slots.inputs:
-            if places[0] not in op.parameters or places in seen:
-                continue
-            seen.add(places)
-            total += 1
-            if item.parameter and item.output == places:
-                differing.append((comparison.measures[places].error, op.name))
-    if not total:
-        return []
-    if not differing:
-        text = f"equal ({total} compared)"
-        return [Row("initial weights", text, text, True)]
-    error, name = max(differing)
-    text = f"{len(differing)} of {total} differ"
-    return [
-        Row("initial weights", text, text, False, f"most at {name}: {error_text(error)} relative")
-    ]
+        total = max(fact.compared for fact in facts)
+        differing = {item.name: item for fact in facts for item in fact.differing}
+        rounded = {name for fact in facts for name in fact.rounded}
+        if differing:
+            worst = max(differing.values(), key=lambda item: item.error)
+            text = f"{len(differing)} of {max(total, len(differing))} differ"
+            where = f"most at {worst.name}: {error_text(worst.error)} relative"
+            # Random by intention: a fact that accuses nobody; so are states that training moved.
+            same = None if kind in ("random numbers", "optimizer states") else False
+            yield Row(kind, text, text, same, where)
+        elif rounded:
+            text = f"{len(rounded)} of {total} rounded on one side, the others equal"
+            yield Row(kind, text, text, None, min(rounded))
+        else:
+            what = "equal" if all(fact.exact for fact in facts) else "equal by their figures"
+            text = f"{what} ({total} compared)"
+            yield Row(kind, text, text, True)

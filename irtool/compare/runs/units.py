@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from irtool.compare.runs.graphs import join_graph
 from irtool.compare.runs.sides import Key, RunSide
 from irtool.compare.tensors.comparison import TensorComparison, compare_tensors, noise_of
+from irtool.compare.tensors.facts import Fact, facts_of
 from irtool.compare.tensors.join import Joined
 from irtool.compare.tensors.judging.past import Training
 from irtool.compare.tensors.judging.verdict import Judged
@@ -41,7 +42,8 @@ class UnitResult:
     of a run that was put together of several ranks, how; ``cause`` orders faults of several ranks;
     ``lowered``: operators and inputs of theirs that were rounded to half precision; ``unequal``:
     operators of which a tensor differs in a bit, in their order; ``undivided``: how many times too
-    large gradients are on each side, where micro-batches add theirs up.
+    large gradients are on each side, where micro-batches add theirs up; ``facts``: what the runs
+    were given, compared exactly.
     """
 
     name: str
@@ -58,6 +60,7 @@ class UnitResult:
     lowered: tuple[tuple[str, str], ...] = ()
     unequal: tuple[str, ...] = ()
     undivided: tuple[float, float] = (1.0, 1.0)
+    facts: tuple[Fact, ...] = ()
 
 
 def shown_unit(units: Sequence[UnitResult]) -> UnitResult | None:
@@ -332,6 +335,10 @@ def _compare_declared(
                 words += [_put_together(read) for read in runs if len(read) > 1][:1]
                 units.append(_unit(", ".join(words), found.comparison, found))
                 units[-1].undivided = found.undivided
+                for kind, differing in found.replicas:
+                    for fact in units[-1].facts:
+                        if fact.kind == kind and not fact.differing:
+                            fact.differing.append(differing)
                 _forget(units, settings)
         except CannotChain as error:
             right.complaints.append(f"tensors cannot be compared: {error}")
@@ -376,6 +383,7 @@ def _unit(
         _cause(result),
         tuple((item.pair.left.name, item.lowered) for item in result.judged if item.lowered),
         tuple(item.pair.left.name for item in result.unequal),
+        facts=tuple(facts_of(result)),
     )
 
 

@@ -92,7 +92,7 @@ def case_of(comparison: TensorComparison, judged: Judged) -> Case:
         _histogram(comparison, judged),
         _neighbours((judged.maker_left or judged.pair.left).node),
         _neighbours((judged.maker_right or judged.pair.right).node),
-        advice(judged),
+        advice(judged, any(not op.is_module for op in comparison.left.ops)),
         tuple(_edits_near(comparison, judged)),
         tuple(_without_gradient(comparison, judged)),
     )
@@ -178,9 +178,24 @@ def _edits_near(comparison: TensorComparison, judged: Judged) -> Iterator[str]:
                 return
 
 
-def advice(judged: Judged) -> tuple[str, ...]:
-    """What to try next."""
+_BETWEEN = {
+    "sum": "add the terms up over the tensor parallel group (all_reduce, reduce_scatter) before "
+    "this operator reads them",
+    "replica": "look at how these ranks were given this tensor: the slice of the checkpoint, the "
+    "sampler of the data, the seed, or the collective that should have made it alike",
+}
+
+
+def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
+    """What to try next, that was not done yet.
+
+    Args:
+        judged: the operator that is accused.
+        has_calls: the dump shows calls already, not modules alone.
+    """
     op = judged.pair.left
+    if judged.between:
+        return (_BETWEEN[judged.between],)
     if judged.parameter:
         return ("load the same checkpoint on both sides, and check how it is laid out",)
     if any(not change.is_shape for change in judged.attributes):
@@ -193,6 +208,11 @@ def advice(judged: Judged) -> tuple[str, ...]:
         return (
             "both sides agree in what goes in: compare the calls of the stretch one by one, and "
             "what lies between them (views, hooks, stop_gradient, detach)",
+        )
+    if judged.entered and has_calls:
+        return (
+            "compare the source lines that lead to this input, after the last operator that made "
+            "it alike: views, indexing and arithmetic in place are in no dump of calls",
         )
     if judged.entered:
         return (

@@ -209,13 +209,13 @@ def loss_facts(comparison: LossComparison) -> list[tuple[str, Cell]]:
         ("compared", f"{plural(len(steps), 'step')}, {steps[0]} to {steps[-1]}{shifted}"),
         (
             "first step",
-            f"relative error {error_text(comparison.first)} (suspicious above {FIRST_STEP:g})",
+            f"relative error {error_text(comparison.first)} (limit {FIRST_STEP:g})",
         ),
         ("error", _error_text(comparison)),
-        ("drift", _drift_text(comparison.drift)),
+        ("drift", _drift_text(comparison.drift, comparison.verdict == "noise")),
     ]
     if comparison.drift_after is not None:
-        after = _drift_text(comparison.drift_after)
+        after = _drift_text(comparison.drift_after, comparison.verdict == "noise")
         facts.append((f"drift from step {comparison.change_step}", after))
     floor = f"{error_text(comparison.floor)} (from {comparison.floor_from})"
     facts.append(("noise floor", floor))
@@ -245,12 +245,14 @@ def _run_text(run: LossRun, alone: int) -> str:
     return f"{run.path} ({run.kind}, {plural(len(run.loss), 'step')}{more}{skipped})"
 
 
-def _drift_text(drift: Drift) -> str:
+def _drift_text(drift: Drift, is_noise: bool) -> str:
+    is_small = is_noise and abs(drift.t) > DRIFT_T
     t = f"{drift.t:.1f}" if math.isfinite(drift.t) else "unbounded"
     return (
         f"mean {drift.mean:+.2g} ({drift.relative:+.2g} relative), t = {t} "
-        f"(suspicious beyond ±{DRIFT_T:g}), right above left in {share_text(drift.positive)} "
-        "of the steps"
+        f"(limit ±{DRIFT_T:g}), right above left in {share_text(drift.positive)} of the steps"
+        + "; its mean is within the noise floor"
+        * is_small
     )
 
 

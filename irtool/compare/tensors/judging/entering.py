@@ -131,7 +131,9 @@ class Entering:
             places: of the input on both sides.
             measure: how far it is apart.
         """
-        if measure.equal or not measure.error > self.resolution(places, measure):
+        if measure.equal or not measure.error > figures_resolution(
+            self.left, self.right, places, measure
+        ):
             return False
         dtypes = self.left.columns.dtypes[places[0]], self.right.columns.dtypes[places[1]]
         unit = self.unit(places)
@@ -145,18 +147,6 @@ class Entering:
             return False
         other_operator = self.judged.pair.left.type != self.judged.pair.right.type
         return not (other_operator and self.has_no_effect(unit, 8 if measure.exact else 40))
-
-    def resolution(self, places: Places, measure: Measure) -> float:
-        """What figures of one tensor may differ by: sums in another order, digits printed."""
-        if measure.exact:
-            return 0.0
-        left, right = self.left.columns, self.right.columns
-        for a, b in ((left.most, right.most), (left.least, right.least)):
-            ours, theirs = a[places[0]], b[places[1]]
-            is_known = not (math.isnan(ours) or math.isnan(theirs))
-            if is_known and ours != theirs and not (left.resolution or right.resolution):
-                return 0.0
-        return _SUMMED + 4 * max(left.resolution, right.resolution)
 
     def from_nowhere(self, places: Places, measure: Measure) -> str:
         """What is to be said of an input that is further apart than anything before it explains.
@@ -283,3 +273,25 @@ class Entering:
         judged.error_in = past.worst
         judged.budget = max(past.worst, 2.0**-24)
         judged.z = measure.error / judged.budget
+
+
+def figures_resolution(
+    left: TensorRun, right: TensorRun, places: Places, measure: Measure
+) -> float:
+    """What figures of one tensor may differ by: sums in another order, digits printed.
+
+    Args:
+        left: one dump.
+        right: the other.
+        places: of the tensor in both.
+        measure: of it; of values nothing may differ, nor where an extreme does.
+    """
+    if measure.exact:
+        return 0.0
+    ours, theirs = left.columns, right.columns
+    is_printed = bool(ours.resolution or theirs.resolution)
+    for a, b in ((ours.most, theirs.most), (ours.least, theirs.least)):
+        x, y = a[places[0]], b[places[1]]
+        if not (math.isnan(x) or math.isnan(y)) and x != y and not is_printed:
+            return 0.0
+    return _SUMMED + 4 * max(ours.resolution, theirs.resolution)

@@ -52,6 +52,7 @@ class Judged:
         lowered: half precision that this operator's input went through on one side, which only the
             values show.
         ranks: whose part of the output is off, where a run is cut over several.
+        between: what is wrong between ranks: "replica", or "sum" that nobody added up.
     """
 
     pair: OpPair
@@ -75,6 +76,7 @@ class Judged:
     maker_right: Op | None = None
     lowered: str = ""
     ranks: tuple[int, ...] = ()
+    between: Literal["", "replica", "sum"] = ""
 
 
 def first_fault(judged: Sequence[Judged]) -> Judged | None:

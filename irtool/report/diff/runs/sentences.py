@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from irtool.compare.runs.comparison import RunComparison
 from irtool.compare.runs.hyperparameters import Row
 from irtool.compare.tensors.case import Case, ChecksumAgreement, checksum_agreement
+from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.dtypes import coarsest, roundoff
 from irtool.compare.tensors.judging.verdict import Judged
 from irtool.compare.tensors.model import Op
 from irtool.compare.tensors.pairing.crossing import Crossing
@@ -62,7 +64,11 @@ def _sentences(comparison: RunComparison, case: Case | None) -> Iterator[str]:
         unseen = unseen_text(tensors.crossing)
         yield pairing_text(tensors.crossing) + (f"; not seen: {unseen}" if unseen else "")
     if comparison.losses is not None:
-        yield f"losses: {losses_text(comparison.losses)}"
+        losses = comparison.losses
+        if losses.verdict == "noise" and comparison.is_suspicious:
+            yield f"losses: they tell nothing of it in {plural(len(losses.steps), 'step')}"
+        else:
+            yield f"losses: {losses_text(losses)}"
     if not comparison.units and comparison.graphs is not None:
         yield _graphs_text(comparison)
     elif comparison.suspects:
@@ -142,12 +148,34 @@ def _healthy_text(comparison: RunComparison) -> str:
             f"{lowered[0][1]}{more}"
         )
     if lower:
+        where = _lowered_text(tensors) if tensors is not None else ""
         return (
             "no operator introduces error: what differs is explained by "
-            f"{plural(lower, 'operator')} in lower precision"
+            f"{plural(lower, 'operator')} in lower precision{where}"
         )
     judged = sum(unit.pairs - unit.counts.get("not comparable", 0) for unit in units)
     return "no operator introduces error of its own" if judged else "no tensor could be judged"
+
+
+def _lowered_text(tensors: TensorComparison) -> str:
+    """Which operator is the first in lower precision, of which type, and on which side."""
+    item = next(
+        (item for item in tensors.judged if item.verdict == "lower precision, explained"), None
+    )
+    if item is None:
+        return ""
+    columns = (tensors.left.columns, tensors.right.columns)
+    types = [
+        {columns[n].dtypes[places[n]] for places in (*item.slots.inputs, *item.slots.outputs)}
+        for n in (0, 1)
+    ]
+    units = [coarsest(list(kinds)) for kinds in types]
+    name = f", the first {item.pair.left.name}"
+    if units[0] == units[1]:
+        return name
+    which = units.index(max(units))
+    kind = max(types[which], key=roundoff)
+    return f"{name}: {item.pair.left.type} in {kind} on the {('left', 'right')[which]}"
 
 
 def checksum_text(agreement: ChecksumAgreement) -> str:

@@ -1,0 +1,169 @@
+"""What a run is given, compared exactly: weights, indices, labels, data, random numbers, states.
+
+These are facts, no verdicts: of one type they are the same to the bit or they differ.  From stated
+figures extremes are compared exactly, norms and means within what another order of summing makes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from irtool.compare.tensors.comparison import TensorComparison
+from irtool.compare.tensors.dtypes import is_float, roundoff
+from irtool.compare.tensors.judging.entering import figures_resolution
+from irtool.compare.tensors.judging.verdict import Judged
+from irtool.compare.tensors.measuring.measure import Measure
+from irtool.compare.tensors.model import Op, Places
+from irtool.compare.tensors.semantics import family, is_random
+
+Kind: TypeAlias = Literal[
+    "initial weights", "indices", "labels", "input data", "random numbers", "optimizer states"
+]
+KINDS: tuple[Kind, ...] = (
+    "initial weights", "input data", "indices", "labels", "random numbers", "optimizer states",
+)  # fmt: skip
+"""In the order in which a run takes them in."""
+_STATES = ("lerp_", "lerp", "mul_", "addcmul_")
+"""Calls by which PyTorch's optimizers read a moment that they keep, as the first operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """One tensor that differs: which, and by how much (relative)."""
+
+    name: str
+    error: float
+
+
+@dataclass(slots=True)
+class Fact:
+    """What came of one kind of given tensors.
+
+    Attributes:
+        kind: of them.
+        compared: how many there are.
+        differing: those that differ.
+        rounded: names of those of which one side is the other rounded to its type.
+        exact: values were compared, not figures.
+    """
+
+    kind: Kind
+    compared: int = 0
+    differing: list[Differing] = field(default_factory=list[Differing])
+    rounded: list[str] = field(default_factory=list[str])
+    exact: bool = True
+
+    @property
+    def worst(self) -> Differing:
+        """The one that differs most."""
+        return max(self.differing, key=lambda item: item.error)
+
+
+def facts_of(comparison: TensorComparison) -> list[Fact]:
+    """What both runs were given in one step, kind by kind; kinds that do not occur are left out.
+
+    Args:
+        comparison: of that step.
+    """
+    facts = {kind: Fact(kind) for kind in KINDS}
+    seen: set[Places] = set()
+    is_first_step = (comparison.left.step or 0) == 0
+    for kind, item, places in _given(comparison):
+        if places in seen or (kind == "initial weights" and not is_first_step):
+            continue
+        seen.add(places)
+        measure = comparison.measures.get(places)
+        if measure is None or math.isnan(measure.error):
+            continue
+        fact = facts[kind]
+        fact.compared += 1
+        fact.exact = fact.exact and measure.exact
+        name = f"{item.pair.left.name}.{comparison.left.columns.labels[places[0]]}"
+        if not _differs(comparison, places, measure):
+            continue
+        if _is_rounded(comparison, item, places, measure, kind):
+            fact.rounded.append(name)
+        else:
+            fact.differing.append(Differing(name, measure.error))
+    return [fact for fact in facts.values() if fact.compared]
+
+
+def _given(comparison: TensorComparison) -> Iterator[tuple[Kind, Judged, Places]]:
+    """Tensors that no operator of the run has made, and what they are."""
+    columns, measures = comparison.left.columns, comparison.measures
+    made: set[tuple[int, float]] = set()
+    is_begun = False
+    for item in comparison.judged:
+        op = item.pair.left
+        if op.phase == "optimizer":
+            if op.type.lower() in _STATES and item.slots.inputs:
+                yield "optimizer states", item, item.slots.inputs[0]
+            continue
+        if op.phase != "forward":
+            continue
+        for places in item.slots.inputs:
+            kind = _kind(comparison, op, places, made, is_begun)
+            if kind is not None:
+                yield kind, item, places
+        if is_random(op.type) and not op.is_module and _are_equal(item.slots.inputs, measures):
+            for places in item.slots.outputs:
+                yield "random numbers", item, places
+        for places in item.slots.outputs:
+            made.add(_identity(comparison, places[0]))
+            is_begun = is_begun or is_float(columns.dtypes[places[0]])
+
+
+def _kind(
+    comparison: TensorComparison,
+    op: Op,
+    places: Places,
+    made: set[tuple[int, float]],
+    is_begun: bool,
+) -> Kind | None:
+    """What an input is; None where an operator made it, or that cannot be told."""
+    place = places[0]
+    columns = comparison.left.columns
+    if place in op.parameters:
+        return "initial weights"
+    is_real = is_float(columns.dtypes[place])
+    if not is_real and op.parameters and family(op.type) != "loss":
+        return "indices"
+    is_made = _identity(comparison, place) in made
+    if family(op.type) == "loss" and not op.is_module and place in op.inputs[1:2]:
+        return None if is_real and is_made else "labels"
+    # After the first operator an input may be a result that the dump does not show.
+    if is_real and not is_begun and math.prod(columns.shapes[place]) > 1:
+        return "input data"
+    return None
+
+
+def _identity(comparison: TensorComparison, place: int) -> tuple[int, float]:
+    columns = comparison.left.columns
+    return math.prod(columns.shapes[place]), columns.norm[place]
+
+
+def _are_equal(inputs: Sequence[Places], measures: Mapping[Places, Measure]) -> bool:
+    return all(measures[places].equal for places in inputs if places in measures)
+
+
+def _differs(comparison: TensorComparison, places: Places, measure: Measure) -> bool:
+    if measure.equal or measure.error == 0:
+        return False
+    return measure.error > figures_resolution(comparison.left, comparison.right, places, measure)
+
+
+def _is_rounded(
+    comparison: TensorComparison, item: Judged, places: Places, measure: Measure, kind: Kind
+) -> bool:
+    """Whether one side is the other, rounded to its type or to one that its values fit."""
+    ours = comparison.left.columns.dtypes[places[0]]
+    theirs = comparison.right.columns.dtypes[places[1]]
+    unit = max(roundoff(ours), roundoff(theirs))
+    if kind == "initial weights":  # judged as such, operator by operator
+        return not (item.parameter and item.output == places) and (
+            item.verdict != "introduces error" or not item.parameter or measure.error <= unit
+        )
+    return ours != theirs and measure.error <= unit

@@ -1,0 +1,95 @@
+"""What runs are given is compared exactly, and told before any operator is accused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irtool.compare.runs.comparison import RunComparison, compare_runs
+from irtool.compare.runs.sides import side_of_run
+from irtool.compare.runs.units import Settings
+from irtool.syntax.run import load_run
+from tests.compare.dumps import Entry, msprobe
+
+WORDS, WIDTH = 11, 6
+
+
+def step(
+    ids: int = 0, labels: int = 0, weight: float = 0.0, seed: int = 1, pixels: float = 0.0
+) -> list[Entry]:
+    """Data through a product, an embedding, dropout and a loss; what is other than usual."""
+    draw = np.random.default_rng(0)
+    images = draw.normal(size=(4, WIDTH)).astype(np.float32)
+    images[0, 0] += pixels
+    matrix = draw.normal(size=(WIDTH, WIDTH)).astype(np.float32)
+    table = draw.normal(size=(WORDS, WIDTH)).astype(np.float32)
+    table[0, 0] += np.float32(weight)
+    indices = np.arange(4)
+    indices[1] += ids
+    targets = np.arange(4)
+    targets[2] += labels
+    product = images @ matrix.T
+    embedded = table[indices]
+    mask = np.random.default_rng(seed).random(embedded.shape) > 0.1
+    kept = (embedded * mask).astype(np.float32)
+    shares = kept - np.log(np.exp(kept).sum(-1, keepdims=True))
+    loss = np.asarray(-shares[np.arange(4), targets].mean(), np.float32)
+    return [
+        ("Functional.linear.0.forward", [images, matrix], product),
+        ("Functional.embedding.0.forward", [indices, table], embedded),
+        ("Functional.dropout.0.forward", [embedded], kept),
+        ("Functional.cross_entropy.0.forward", [kept, targets], loss),
+    ]
+
+
+def compared(folder: Path, *, tensors: bool = True, **other: Any) -> RunComparison:
+    paths = [
+        msprobe(folder / "left", step(), tensors=tensors),
+        msprobe(folder / "right", step(**other), tensors=tensors),
+    ]
+    sides = [side_of_run(load_run(str(path)), None) for path in paths]
+    return compare_runs(sides[0], sides[1], Settings())
+
+
+def rows(found: RunComparison) -> dict[str, tuple[str, bool | None]]:
+    return {row.name: (row.right, row.same) for row in found.hyperparameters}
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "text"),
+    [
+        ("initial weights", {"weight": 1e-6}, "1 of 2 differ"),
+        ("input data", {"pixels": 1e-6}, "1 of 1 differ"),
+        ("indices", {"ids": 1}, "1 of 1 differ"),
+        ("labels", {"labels": 1}, "1 of 1 differ"),
+    ],
+)
+def test_one_element_that_differs_is_told(
+    tmp_path: Path, kind: str, other: dict[str, Any], text: str
+) -> None:
+    found = compared(tmp_path, **other)
+    assert rows(found)[kind] == (text, False)
+    assert found.is_suspicious
+
+
+@pytest.mark.parametrize("tensors", [True, False])
+def test_what_is_equal_is_said_to_be_equal(tmp_path: Path, tensors: bool) -> None:
+    found = compared(tmp_path, tensors=tensors)
+    word = "equal" if tensors else "equal by their figures"
+    told = {name: text for name, (text, _) in rows(found).items()}
+    assert told["initial weights"] == f"{word} (2 compared)"
+    assert told["labels"] == f"{word} (1 compared)"
+    assert not found.is_suspicious
+
+
+def test_random_numbers_that_differ_are_a_fact_and_accuse_nobody(tmp_path: Path) -> None:
+    found = compared(tmp_path, seed=2)
+    assert rows(found)["random numbers"] == ("1 of 1 differ", None)
+    assert not found.told_differently
+
+
+def test_an_input_after_the_first_operator_is_not_taken_for_data(tmp_path: Path) -> None:
+    assert rows(compared(tmp_path))["input data"][0] == "equal (1 compared)"
