@@ -93,3 +93,31 @@ def test_random_numbers_that_differ_are_a_fact_and_accuse_nobody(tmp_path: Path)
 
 def test_an_input_after_the_first_operator_is_not_taken_for_data(tmp_path: Path) -> None:
     assert rows(compared(tmp_path))["input data"][0] == "equal (1 compared)"
+
+
+def scaled(factor: float, added: bool) -> list[Entry]:
+    """A product in half precision, on one side times a number, and what reads it."""
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(8, WIDTH)).astype(np.float16)
+    w = draw.normal(size=(WIDTH, WIDTH)).astype(np.float16)
+    y = x @ w.T
+    if added:  # another kernel
+        y = (y * np.float32(1.0012)).astype(np.float16)
+    z = (y * np.float32(factor)).astype(np.float16)
+    made: list[Entry] = [("Functional.linear.0.forward", [x, w], y)]
+    if added:
+        made.append(("Tensor.__mul__.0.forward", [y, factor], z))
+    made.append(("Functional.mystery.0.forward", [z], z * 2))
+    return made
+
+
+@pytest.mark.parametrize(("factor", "is_named"), [(1.02, True), (1.004, False)])
+def test_a_number_that_one_side_multiplies_by_is_found_in_its_result(
+    tmp_path: Path, factor: float, is_named: bool
+) -> None:
+    left = msprobe(tmp_path / "left", scaled(1.0, False))
+    right = msprobe(tmp_path / "right", scaled(factor, True))
+    sides = [side_of_run(load_run(str(path)), None) for path in (left, right)]
+    first = compare_runs(sides[0], sides[1], Settings()).first
+    told = first.entered if first is not None else ""
+    assert ("is 1.02 times" in told) is is_named

@@ -238,6 +238,8 @@ def advice(judged: Judged, has_calls: bool = False) -> tuple[str, ...]:
         "attention": "replace the fused kernel by its parts and compare again",
         "loss": "compare reduction, ignored labels and smoothing",
     }.get(kind, "run this operator alone, with the inputs of the dump, on both devices")
+    if kind == "loss" and not judged.wrong:
+        texts += "; figures do not show the order of data: it may be another one"
     side = f"the {judged.wrong} side is the one that is off; " if judged.wrong else ""
     return (side + texts,)
 

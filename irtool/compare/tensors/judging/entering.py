@@ -18,7 +18,7 @@ from irtool.compare.tensors.judging.past import Past, is_broken, is_broken_alike
 from irtool.compare.tensors.judging.precision import true_unit
 from irtool.compare.tensors.judging.verdict import Judged, Measured
 from irtool.compare.tensors.measuring.measure import Measure
-from irtool.compare.tensors.model import Places, TensorRun
+from irtool.compare.tensors.model import Op, Places, TensorRun
 from irtool.compare.tensors.pairing.makers import Makers
 from irtool.compare.tensors.semantics import family
 
@@ -38,6 +38,8 @@ _COARSEST = 2.0**-8
 """Unit roundoff of the coarsest type that values of a Float32 tensor may turn out to fit."""
 _SUMMED = 4e-6
 """Relative difference of norms and means that another order of summing can make."""
+_LEAST_FACTOR = 5e-3
+"""Factor, less 1, from which a product that one side alone has is held against its result."""
 _OTHER_WEIGHTS = 0.3
 """Relative error of a matrix of weights that no few steps of training explain."""
 _OTHER_INTEGERS = 0.3
@@ -85,7 +87,7 @@ class Entering:
                 return ""
             self.judged.parameter = True
             return ", a parameter, differs before it is used"
-        return self.from_nowhere(places, measure)
+        return self.from_nowhere(places, measure) or self.from_factor(places, measure)
 
     def is_trained(self, places: Places, measure: Measure) -> bool:
         """Whether steps before may have moved a parameter that far apart."""
@@ -137,7 +139,9 @@ class Entering:
             return False
         dtypes = self.left.columns.dtypes[places[0]], self.right.columns.dtypes[places[1]]
         unit = self.unit(places)
-        if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= unit / 4:
+        # msprobe states the norm of a tensor in half precision in half precision.
+        even = unit / 4 if measure.exact else unit
+        if dtypes[0] != dtypes[1] and measure.error <= unit and abs(scale_of(measure)) <= even:
             return False
         is_small = measure.error <= _COARSEST and unit < _FINE
         ours, theirs = self.true_units(places) if is_small else (unit, unit)
@@ -182,6 +186,28 @@ class Entering:
         if may_be_state and not self.has_maker(places):
             return ""
         return " is further apart than anything before it"
+
+    def from_factor(self, places: Places, measure: Measure) -> str:
+        """Of an input that a product with a number makes on one side alone: whether that is it.
+
+        The factor shows however much rounding lies before it, as it is known what to look for.
+        """
+        reader = self.judged.pair.left
+        if reader.phase != "forward" or reader.is_module or not is_comparable(measure):
+            return ""
+        scale = scale_of(measure)
+        if abs(scale) < _LEAST_FACTOR:
+            return ""
+        sides = (self.judged.pair.left, self.judged.pair.right)
+        for which in (0, 1):
+            maker = self.makers.maker(which, sides[which], places[which])
+            factor = None if maker is None else _factor_of(maker)
+            if factor is None:
+                continue
+            expected = factor - 1 if which else 1 / factor - 1
+            if abs(expected) > _LEAST_FACTOR and abs(scale - expected) < abs(expected) / 4:
+                return f" is {factor:g} times what it is on the {('right', 'left')[which]}"
+        return ""
 
     def is_scaled(self, places: Places, measure: Measure, coarse: float) -> bool:
         """Whether a factor stands out of the rounding that explains single elements."""
@@ -273,6 +299,21 @@ class Entering:
         judged.error_in = past.worst
         judged.budget = max(past.worst, 2.0**-24)
         judged.z = measure.error / judged.budget
+
+
+def _factor_of(op: Op) -> float | None:
+    """The number that an operator multiplies its one tensor by; None for anything else."""
+    kind = op.type.lower().strip("_")
+    if len(op.inputs) != 1 or kind not in ("mul", "div", "truediv", "imul", "itruediv"):
+        return None
+    numbers = [
+        float(value)
+        for value in op.attributes.values()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    if len(numbers) != 1 or numbers[0] == 0 or not math.isfinite(numbers[0]):
+        return None
+    return numbers[0] if "mul" in kind else 1 / numbers[0]
 
 
 def figures_resolution(

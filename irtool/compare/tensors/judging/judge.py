@@ -287,7 +287,7 @@ class Judge:
             judged.verdict = "attribute differs"
         elif self._adds_up_in_half(judged, measure):
             judged.verdict = "introduces error"
-        elif self._is_lower_precision(judged):
+        elif self._is_lower_precision(judged, measure):
             judged.verdict = "lower precision, explained"
         elif measure.equal and not judged.error_in:
             judged.verdict = "equal bits"
@@ -381,8 +381,8 @@ class Judge:
         judged.why = f"from equal inputs both sides are what they should be: with {told}"
         return False
 
-    def _is_lower_precision(self, judged: Judged) -> bool:
-        if not judged.error_out > judged.error_in:
+    def _is_lower_precision(self, judged: Judged, measure: Measure) -> bool:
+        if not judged.error_out > judged.error_in and not self._is_declared_lower(judged, measure):
             return False
         left, right = self.left.columns, self.right.columns
         pairs = (*judged.slots.inputs, *judged.slots.outputs)
@@ -390,6 +390,14 @@ class Judge:
         ours += part_dtypes(judged.pair.left, left)
         theirs += part_dtypes(judged.pair.right, right)
         return ours != theirs and coarsest(ours) != coarsest(theirs)
+
+    def _is_declared_lower(self, judged: Judged, measure: Measure) -> bool:
+        """Of figures, which do not tell what rounding adds: whether the result's types say it."""
+        if measure.exact or judged.output is None or self.past.worst > HALF / 4:
+            return False
+        a, b = judged.output
+        ours, theirs = self.left.columns.dtypes[a], self.right.columns.dtypes[b]
+        return roundoff(ours) != roundoff(theirs)
 
 
 def _no_output(judged: Judged, floors: int, notes: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from irtool.compare.tensors.dtypes import roundoff
 from irtool.compare.tensors.measuring.measure import complete
 from irtool.compare.tensors.model import Op, TensorRun
 from irtool.compare.tensors.pairing.operators import OpPair
@@ -75,12 +76,25 @@ class Makers:
                     continue
                 if math.isnan(columns.norm[result]):
                     complete(columns, result, False)
-                if math.isclose(columns.norm[result], norm, rel_tol=_SAME) or (
+                if self._are_alike(which, place, result) or (
                     math.isnan(norm)
                     and math.isnan(columns.norm[result])
                     and self._are_broken(which, place, result)
                 ):
                     yield op
+
+    def _are_alike(self, which: int, place: int, result: int) -> bool:
+        """Whether two tensors have one norm; of half precision it may be stated in that."""
+        columns = self._runs[which].columns
+        ours, theirs = columns.norm[place], columns.norm[result]
+        if math.isclose(ours, theirs, rel_tol=_SAME):
+            return True
+        if columns.dtypes[place] == columns.dtypes[result]:
+            return False
+        most, least = columns.most, columns.least
+        ends = most[place] == most[result] and least[place] == least[result]
+        unit = max(roundoff(columns.dtypes[place]), roundoff(columns.dtypes[result]))
+        return ends and most[place] != least[place] and math.isclose(ours, theirs, rel_tol=unit)
 
     def _are_broken(self, which: int, *places: int) -> bool:
         """Whether tensors hold NaN or infinity: these have no norm to know them by."""
