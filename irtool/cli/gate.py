@@ -52,7 +52,7 @@ def command(
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
+        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
                      show_default="warning"),
     ] = None,
     budget: Annotated[

@@ -80,7 +80,7 @@ def _lint(
     machine: options.MachineName = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on.",
+        typer.Option(metavar="SEVERITY", help="Exit 1 only from this severity on; or never.",
                      show_default="warning"),
     ] = None,
     exit_zero: Annotated[

@@ -105,7 +105,8 @@ class Linting:
         else:
             self._totals = dict.fromkeys((rule.code for rule in run_rules), len(self._runs))
         plan_key = self.plan.key()
-        keys = [unit_key(plan_key, task) for task in tasks]
+        digests: dict[str, bytes] = {}
+        keys = [unit_key(plan_key, task, digests) for task in tasks]
         results: dict[int, Worked | Outcome[Worked]] = {}
         for place, (task, key) in enumerate(zip(tasks, keys, strict=True)):
             found = self._remembered(task, key)

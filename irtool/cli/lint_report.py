@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from irtool.cli.configuration import read_text
+from irtool.cli.failing import FailLevel, fails
 from irtool.cli.lint_settings import BAD_SETTING, Asked
 from irtool.cli.lint_units import Unit
 from irtool.cli.report import Failure, note
 from irtool.cli.writing import write_file
-from irtool.ir.finding import SEVERITIES, Finding, Findings, RuleText, Silenced
+from irtool.ir.finding import Finding, Findings, RuleText, Silenced
 from irtool.linting.baseline import (
     BaselineError,
     Known,
@@ -157,5 +158,5 @@ def _texts(asked: Asked, findings: Sequence[Finding]) -> tuple[RuleText, ...]:
 
 def status_of(asked: Asked, findings: Findings) -> int:
     """1 if there is a finding that the settings want to fail on (``--fail-on``)."""
-    grave = SEVERITIES[: SEVERITIES.index(asked.settings.fail_on) + 1]
-    return 1 if any(finding.severity in grave for finding in findings.items) else 0
+    level = FailLevel(asked.settings.fail_on)
+    return fails(level, those=(finding.severity for finding in findings.items))

@@ -208,15 +208,15 @@ def with_context(
 
 
 def can_wait(unit: Unit) -> bool:
-    """Whether the unit's own dumps are all that its context is found from, beside what is said.
+    """Whether whoever reads the unit's dumps to judge them can find its context on the way.
 
-    Then whoever reads them to judge them finds it, and nobody reads them twice.
+    Then nobody reads them twice. What logs say is looked for once for all units.
     """
     if unit.asked is None:
         return False
     evidence = unit.asked.evidence
     own = {file.path for file in unit.files}
-    return not evidence.others and not evidence.logs and own.issuperset(evidence.paths.values())
+    return not evidence.logs and own.issuperset(evidence.paths.values())
 
 
 def _evidence(unit: Unit, folders: RunFolders | None) -> Evidence:

@@ -76,14 +76,22 @@ class Worked:
     known: RunContext | None = None
 
 
-def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
-    """What the result of a unit depends on; None where a file cannot be read."""
+def unit_key(
+    plan_key: bytes, unit: Unit | RunUnit, digests: dict[str, bytes] | None = None
+) -> bytes | None:
+    """What the result of a unit depends on; None where a file cannot be read.
+
+    Args:
+        plan_key: of the plan.
+        unit: the compilation, or several ranks' one.
+        digests: of dumps of other ranks, by path, which many units may ask for.
+    """
     units = unit.units if isinstance(unit, RunUnit) else (unit,)
     parts: list[bytes | str] = [plan_key, type(unit).__name__]
     try:
         for each in units:
             parts.append(repr((each.rank, each.parallel, each.context, each.why_no_context)))
-            parts += _context_parts(each)
+            parts += _context_parts(each, {} if digests is None else digests)
             for file in each.files:
                 if file.path == STDIN:
                     return None
@@ -93,7 +101,7 @@ def unit_key(plan_key: bytes, unit: Unit | RunUnit) -> bytes | None:
     return digest(*parts)
 
 
-def _context_parts(unit: Unit) -> list[str]:
+def _context_parts(unit: Unit, digests: dict[str, bytes]) -> list[str]:
     """What a context is like, or what it will be found from, apart from the unit's dumps."""
     if unit.known is not None:
         return [item.message for item in unit.known.contradictions]
@@ -104,7 +112,13 @@ def _context_parts(unit: Unit) -> list[str]:
     said = [(key, value, given.origins[key].source) for key, value in given.values.items()]
     seen = [(kind, own.index(path)) for kind, path in evidence.paths.items() if path in own]
     ranks = evidence.rank, evidence.taken_rank, evidence.ranks
-    return [repr((said, sorted(given.asked), seen, ranks))]
+    others: list[object] = []
+    for rank, paths in evidence.others.items():
+        for kind, path in paths.items():
+            if path not in digests:
+                digests[path] = digest(_content(path))
+            others.append((rank, kind, digests[path]))
+    return [repr((said, sorted(given.asked), seen, ranks, others))]
 
 
 def placed_key(key: bytes, unit: Unit | RunUnit) -> bytes:

@@ -32,7 +32,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from irtool.ir.finding import SEVERITIES, Severity
 from irtool.linting.registry import OFF_FAMILIES, RegistryError, RuleEntry
@@ -78,7 +78,7 @@ class Settings:
     source_map: tuple[tuple[str, str], ...] = ()
     baseline: str | None = None
     machine: str | None = None
-    fail_on: Severity = "warning"
+    fail_on: Severity | Literal["never"] = "warning"
 
 
 def read_settings(table: Mapping[str, object], folder: str = "") -> Settings:
@@ -119,7 +119,7 @@ def read_settings(table: Mapping[str, object], folder: str = "") -> Settings:
         ),
         baseline=_inside(folder, _name(values, "baseline", "a file")),
         machine=_name(values, "machine", "the name of a machine, or a file"),
-        fail_on=severity_of(values.get("fail-on", "warning"), "fail-on"),
+        fail_on=_level(values.get("fail-on", "warning"), "fail-on"),
     )
 
 
@@ -135,6 +135,15 @@ def severity_of(value: object, place: str) -> Severity:
     near = get_close_matches(str(value), SEVERITIES, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(SEVERITIES)}"
     raise SettingsError(f"{value!r} is no severity", place, hint)
+
+
+def _level(value: object, place: str) -> Severity | Literal["never"]:
+    """From which severity on a command fails.
+
+    Raises:
+        SettingsError: it is neither a severity nor ``never``.
+    """
+    return "never" if value == "never" else severity_of(value, place)
 
 
 def _inside(folder: str, path: str | None) -> str | None:
@@ -338,7 +347,7 @@ def with_options(
         ignore=settings.ignore + _list(tuple(ignore), "--ignore"),
         baseline=baseline or settings.baseline,
         machine=machine or settings.machine,
-        fail_on=severity_of(fail_on, "--fail-on") if fail_on else settings.fail_on,
+        fail_on=_level(fail_on, "--fail-on") if fail_on else settings.fail_on,
         source_map=(*source_map, *settings.source_map),
     )
 

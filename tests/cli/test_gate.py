@@ -135,6 +135,7 @@ def test_severities_decide_the_status(
 ) -> None:
     new = changed(golden, tmp_path, "duplicated: Bool(1)", "duplicated: Bool(0)")
     assert gate(capsys, golden, new, "--fail-on", "error")[0] == 0
+    assert gate(capsys, golden, new, "--fail-on", "never")[0] == 0
     assert gate(capsys, golden, new, "--fail-on", "warning")[0] == 1
 
 

@@ -160,6 +160,7 @@ def test_severities_and_fail_on_decide_the_exit_status(
     assert status == 0
     assert "info[STR001]" in out
     assert run(capsys, REJECTED, "--fail-on", "info")[0] == 1
+    assert run(capsys, REJECTED, "--fail-on", "never")[0] == 0
 
 
 def test_exit_zero_reports_and_succeeds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
