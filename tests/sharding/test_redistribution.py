@@ -233,6 +233,8 @@ def test_groups_that_no_operator_uses() -> None:
 def test_errors(source: str, target: str, ranks: list[int], rank: int, message: str) -> None:
     with pytest.raises(RedistributionError, match=message):
         infer(layout(source), layout(target), ranks, rank)
+    with pytest.raises(RedistributionError, match=message):
+        created_groups(layout(source), layout(target), ranks, rank)
 
 
 # ------------------------------------------------------------------------------ execution

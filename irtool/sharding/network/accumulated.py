@@ -109,7 +109,7 @@ def _is_sum(analysis: Analysis, operand: Source, shape: Shape) -> bool:
             name = source.declaration.name if source.declaration is not None else ""
             if is_accumulated(name) and _shape(source) == shape:
                 return True
-        elif isinstance(source, Node) and source not in analysis.judged:
+        elif isinstance(source, Node):
             todo += [one for one in analysis.network.inputs[source] if _shape(one) == shape]
     return False
 

@@ -79,3 +79,18 @@ def test_of_several_results_only_those_count_that_are_read(item: int) -> None:
     assert bool(refused(report)) is (item == 0)
     if item == 1:
         assert [(each.op, each.count) for each in report.communications] == [("AllReduce", 1)]
+
+
+@pytest.mark.parametrize("op", ["ReduceAll", "ReduceAny"])
+@pytest.mark.parametrize(
+    ("dtype", "taken"), [("Bool", True), ("Float32", True), ("Float64", False), ("UInt8", False)]
+)
+def test_truth_values_are_summed_up_as_numbers_and_others_as_they_are(
+    op: str, dtype: str, taken: bool
+) -> None:
+    net = Small()
+    x = net.input("x", SQUARE, dtype)
+    main = net.graph("main")
+    operands = [x, constant((1,)), constant(False)]
+    main.result = main.add(f"PrimFunc_{op}", operands, tensor((64,), dtype), user=((1, 8),))
+    assert bool(refused(net.checked())) is not taken
