@@ -55,6 +55,16 @@ def test_what_was_not_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_layouts_are_refused_by_a_class_whatever_the_call() -> None:
+    """StridedSlice takes none, so one form of it tells of all; what takes them is asked by form."""
+    ends = [tensor(2), constant((1, 1)), constant((0, 0))]
+    cut = call("StridedSlice", tensor(-1, 32), constant((0, 0)), *ends)
+    for kind in ("layout", "out_layout"):
+        assert why_not_measured(cut, kind) == ""
+    assert "but not as" in why_not_measured(call("FloorDiv", tensor(-1, 8), tensor(8)), "layout")
+    assert "never measured" in why_not_measured(call("NoSuchThing", tensor(4)), "layout")
+
+
 def test_where_only_what_was_measured_counts_the_rest_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
